@@ -30,6 +30,8 @@ const NPM: &[(&str, &[&str])] = &[
     ),
     ("npm-conf-0.2", &["@modelcontextprotocol/conformance@0.2.0-alpha.12"]),
     ("npm-conf-0.1", &["@modelcontextprotocol/conformance@0.1.16"]),
+    // A driver for Debian's Chromium, and the judge of pages for everybody.
+    ("browser", &["playwright-core@1.65.1", "axe-core@4.14.0"]),
     // Programs that use MCP servers; their own commands need no account.
     (
         "hosts",
@@ -56,8 +58,12 @@ const PYPI: &[(&str, &[&str])] = &[
 ];
 
 /// Debian packages, by the program that shows they are there.
-const DEBIAN: &[(&str, &[&str])] =
-    &[("npm", &["nodejs", "npm"]), ("python3", &["python3", "python3-venv"]), ("git", &["git"])];
+const DEBIAN: &[(&str, &[&str])] = &[
+    ("npm", &["nodejs", "npm"]),
+    ("python3", &["python3", "python3-venv"]),
+    ("git", &["git"]),
+    ("chromium", &["chromium", "fonts-noto-core"]),
+];
 
 /// The directory of the tools.
 pub(crate) fn directory() -> PathBuf {

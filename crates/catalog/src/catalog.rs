@@ -322,6 +322,14 @@ impl Catalog {
         }
     }
 
+    /// Why functions rank as they do for a query, best first: what each feature
+    /// (in the order of [`index::NAMES`]) adds to the score.
+    pub fn explain(&self, query: &str) -> Vec<(Slot, Vec<f32>)> {
+        let query = Query::new(query).kind(Kind::Tool);
+        let explained = self.finder().index.explain_weighted(&query);
+        explained.into_iter().map(|(at, parts)| (Slot(at as u32), parts.to_vec())).collect()
+    }
+
     /// The best things of some kinds for a query, of all kinds when none is
     /// named.
     pub fn search_items(

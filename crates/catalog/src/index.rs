@@ -139,6 +139,14 @@ impl Index {
         ranked.iter().map(|one| (place(one), one.features)).collect()
     }
 
+    /// Why documents rank as they do: what each feature adds to the score, best
+    /// document first.
+    pub fn explain_weighted(&self, query: &Query) -> Vec<(usize, Features)> {
+        let long = self.length(query);
+        let explained = self.explain(query).into_iter();
+        explained.map(|(document, seen)| (document, rank::weighed(&seen, long))).collect()
+    }
+
     /// How long the ranking takes a query to be, from 0 to 1.
     pub fn length(&self, query: &Query) -> f32 {
         let reading = reading::Reader::new(self).read(&self.english(query));

@@ -3,6 +3,7 @@
 pub(crate) mod serve;
 
 mod approval;
+pub(crate) mod approvals;
 mod asking;
 pub(crate) mod call;
 pub(crate) mod help;
@@ -12,6 +13,7 @@ mod plain_secrets;
 pub(crate) mod skill;
 
 pub(crate) mod connect;
+pub(crate) mod console;
 pub(crate) mod eval;
 pub(crate) mod habits;
 pub(crate) mod running;
@@ -63,6 +65,7 @@ pub(crate) enum Command {
     Call(call::Args),
     Skill(skill::Args),
     Upstreams(upstreams::Args),
+    Console(console::Args),
     Status(status::Args),
     Logs(running::LogsArgs),
     Restart(running::RestartArgs),
@@ -93,6 +96,8 @@ pub(crate) enum Command {
     Key(key::Action),
     Login(login::Args),
     Logout(login::LogoutArgs),
+    #[command(subcommand)]
+    Approvals(approvals::Action),
     #[command(subcommand)]
     Trust(trust::Action),
     #[command(subcommand)]
@@ -125,6 +130,7 @@ pub(crate) fn run(
         Command::Call(args) => call::run(&args, paths),
         Command::Skill(args) => skill::run(&args, paths),
         Command::Upstreams(args) => upstreams::run(&args, paths),
+        Command::Console(args) => console::run(&args, paths),
         Command::Status(args) => status::run(&args, paths),
         Command::Logs(args) => running::logs(&args, paths),
         Command::Restart(args) => running::restart(&args, paths),
@@ -151,6 +157,7 @@ pub(crate) fn run(
         Command::Key(action) => key::run(&action, paths),
         Command::Login(args) => login::run(&args, paths),
         Command::Logout(args) => login::forget(&args, paths),
+        Command::Approvals(action) => approvals::run(&action, paths),
         Command::Trust(action) => trust::run(&action, paths),
         Command::Spec(action) => spec::run(&action, paths),
         Command::Tools(args) => tools::run(&args, paths),

@@ -6,9 +6,11 @@
 //! its place and all are reported together.
 
 mod access;
+mod approvals;
 mod artifacts;
 mod auth;
 mod builtin;
+mod console;
 mod controls;
 mod gate;
 mod learning;
@@ -44,6 +46,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::tls::ClientCertificates;
 
+pub(crate) use self::approvals::{Approvals, Confirm, Webhook, write_remembered};
 pub(crate) use self::artifacts::{Artifacts, Location};
 pub(crate) use self::sandbox::{Raw as RawSandbox, Sandbox};
 pub(crate) use self::skills::Skills;
@@ -88,7 +91,11 @@ pub(crate) struct Raw {
     #[serde(default)]
     records: records::Raw,
     #[serde(default)]
+    approvals: approvals::Raw,
+    #[serde(default)]
     artifacts: artifacts::Raw,
+    #[serde(default)]
+    console: console::Raw,
     #[serde(default)]
     controls: controls::Raw,
     #[serde(default)]
@@ -119,6 +126,8 @@ pub(crate) struct Config {
     pub(crate) manifest: Manifest,
     pub(crate) records: Records,
     pub(crate) artifacts: Artifacts,
+    /// Whether the console is served.
+    pub(crate) console: bool,
     pub(crate) controls: Controls,
     pub(crate) learning: Learning,
     /// What is listed whole beside our own tools.
@@ -126,6 +135,7 @@ pub(crate) struct Config {
     /// Whether searches compare meanings.
     pub(crate) meaning: Meaning,
     pub(crate) trust: policy::trust::Config,
+    pub(crate) approvals: Approvals,
     pub(crate) visibility: policy::visibility::Config,
     pub(crate) mounts: Vec<Mount>,
 }
@@ -169,6 +179,8 @@ impl Config {
             artifacts,
             learning,
             meaning,
+            approvals,
+            console,
             // Taken up by `Wiring::reload`.
             upstreams: _,
             gate: _,
@@ -187,7 +199,12 @@ impl Config {
             ("[records]", *records != other.records),
             ("[artifacts]", *artifacts != other.artifacts),
             ("[learning]", *learning != other.learning),
+            ("[console]", *console != other.console),
             ("[search]", *meaning != other.meaning),
+            ("`life` and `webhook` of [approvals]", {
+                approvals.life != other.approvals.life
+                    || approvals.webhook != other.approvals.webhook
+            }),
         ];
         changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }
@@ -408,8 +425,11 @@ fn parse(
     here.public = auth.public_url.clone();
     let upstreams = upstream::parse(found, &here, environment, problems);
     let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
+    let confirm = raw.trust.confirm;
     Config {
+        approvals: approvals::parse(raw.approvals, confirm, base, environment, problems),
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
+        console: console::parse(&raw.console),
         controls: controls::parse(raw.controls, &labels, problems),
         learning: learning::parse(&raw.learning),
         listed: listing::parse(&raw.listing),

@@ -34,6 +34,12 @@ pub(crate) enum LocalRequest {
     Logs { lines: usize },
     /// One upstream stopped and started again.
     Restart { label: String },
+    /// A link to the console that logs in once.
+    Console,
+    /// Every request for approval that has not expired.
+    Approvals,
+    /// A request for approval allowed or denied.
+    Decide { number: u64, allow: bool },
 }
 
 /// No wish and no answer to one is longer.
@@ -41,10 +47,15 @@ const LONGEST: u64 = 256 << 20;
 
 /// Where the gatelet of a configuration is reached.
 pub(crate) fn socket(state: &Path, config: Option<&Path>) -> PathBuf {
+    state.join(format!("gate-{}.sock", config_digest(config)))
+}
+
+/// Tells the gatelets of one configuration from those of another that share a
+/// state directory.
+pub(crate) fn config_digest(config: Option<&Path>) -> String {
     let whole = config.map(|file| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()));
     let name = whole.map(|file| file.display().to_string()).unwrap_or_default();
-    let digest = Sha256::digest(name.as_bytes());
-    state.join(format!("gate-{}.sock", hex::encode(&digest[..6])))
+    hex::encode(&Sha256::digest(name.as_bytes())[..6])
 }
 
 /// Connects to the gatelet of a configuration; `None` when none runs.

@@ -12,6 +12,7 @@ mod local_socket;
 mod mounts;
 mod running;
 
+mod approval_queue;
 mod changed_file;
 mod exit;
 mod ledger_file;

@@ -19,3 +19,9 @@ pub(crate) fn unix_seconds() -> u64 {
 pub(crate) fn unix_millis() -> u64 {
     u64::try_from(since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
+
+/// Milliseconds since 1970 as a date and a time.
+pub(crate) fn rfc3339(unix_millis: u64) -> String {
+    let millis = i64::try_from(unix_millis).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX).to_string()
+}

@@ -20,10 +20,11 @@ mod stages;
 mod stoppable_input;
 mod trust;
 mod watch;
+mod webhook;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::skills::Library;
@@ -35,6 +36,8 @@ use gateway::unmatched::Written;
 use gateway::{Gateway, Parts};
 use mcp::connect::{Certificates, Shutdown};
 use parking_lot::Mutex;
+use policy::approval::Approvals;
+use policy::approval::queued::Page;
 use roster::clock::System;
 use roster::{self, Indexing, Start};
 use telemetry::figures::Overview;
@@ -49,6 +52,7 @@ pub(crate) use shutdown::{HangUp, asked_to_end, children_have_ended};
 pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};
 
+use crate::approval_queue;
 use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
 use crate::mounts::{self, MountedServer, Mounts};
 use crate::usage_file;
@@ -68,6 +72,12 @@ pub(crate) enum StartPolicy {
     OnDemand,
     /// All of them, at once.
     AllAtOnce,
+}
+
+/// The page of a request for approval, once there is a console.
+fn page(console: &Arc<OnceLock<String>>) -> Page {
+    let console = Arc::clone(console);
+    Arc::new(move |number| Some(format!("{}/approvals/{number}", console.get()?)))
 }
 
 /// What a gateway is wired from, kept to wire it anew when the configuration
@@ -92,6 +102,9 @@ pub(crate) struct Wiring {
     /// The configurations that are served on the way to a program.
     chain: Arc<str>,
     current: Arc<Mutex<AppliedConfig>>,
+    approvals: Arc<Approvals>,
+    /// Where the console is, once it is served.
+    console: Arc<OnceLock<String>>,
     /// Ends all upstreams together.
     shutdown: Shutdown,
 }
@@ -120,6 +133,15 @@ impl Wiring {
         let listings = Arc::new(ListingDirectory::new(&state.join("listings")));
         let clock: Arc<dyn Clock> = Arc::new(System::start());
         let observers = Arc::new(Observers::new(config, &clock)?);
+        let console: Arc<OnceLock<String>> = Arc::default();
+        let approvals = approval_queue::open(state, loaded.file.as_deref(), &config.approvals);
+        let approvals = match &config.approvals.webhook {
+            Some(hook) => {
+                approvals.announced_to(Arc::new(webhook::Webhook::new(hook, page(&console))?))
+            }
+            None => approvals,
+        };
+        let approvals = Arc::new(approvals);
         Ok(Wiring {
             state: state.to_owned(),
             listings,
@@ -128,7 +150,9 @@ impl Wiring {
             clock,
             usage: Arc::new(usage_file::UsageFile::at(state)),
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
-            controls: Arc::default(),
+            controls: Arc::new(stages::Current::new(Arc::clone(&approvals), page(&console))),
+            approvals,
+            console,
             own_manifest: Arc::new(OwnManifest::new(config)),
             identities: Identities::default(),
             restarts: Arc::default(),
@@ -160,6 +184,7 @@ impl Wiring {
         parts.policies = PolicyParts {
             stages: self.controls.first(config, &self.state, &self.identities, &clock),
             visibility: config.visibility.clone().into(),
+            approvals: Arc::clone(&self.approvals),
         };
         parts.answers = AnswerParts {
             gate: gate(config),
@@ -176,6 +201,16 @@ impl Wiring {
     /// How the gate fares over the last hour.
     pub(crate) fn overview(&self, gateway: &Gateway) -> Overview {
         self.observers.overview(gateway)
+    }
+
+    /// Where the console is, if it is served.
+    pub(crate) fn console_address(&self) -> Option<String> {
+        self.console.get().cloned()
+    }
+
+    /// Says where the console is, once.
+    pub(crate) fn serve_console_at(&self, address: &str) {
+        let _ = self.console.set(address.to_owned());
     }
 
     /// What the configuration names and nothing is called by, as far as is known

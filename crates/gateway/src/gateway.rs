@@ -19,7 +19,7 @@ use crate::surface::meta;
 use crate::unmatched::{self, Written};
 use artifacts::gate;
 use policy::Stages;
-use policy::approval::Consent;
+use policy::approval::{Approvals, InMemoryQueue, QueuedApproval, desk, queued};
 use policy::live::LiveStages;
 use policy::visibility::{self, VisibilityFilter};
 use roster::inspect::ListingChecker;
@@ -71,6 +71,8 @@ pub struct PolicyParts {
     pub stages: Stages,
     /// Who sees what.
     pub visibility: VisibilityFilter,
+    /// The requests for approval, for whoever decides about them.
+    pub approvals: Arc<Approvals>,
 }
 
 /// What happens to long answers.
@@ -94,7 +96,9 @@ impl Parts {
     /// in memory, with no records.
     pub fn new(upstreams: Vec<Upstream>, clock: Arc<dyn Clock>) -> Parts {
         let artifacts = artifacts::Memory::new(artifacts::Config::default(), Arc::clone(&clock));
-        let approval = Arc::new(Consent::new(Arc::clone(&clock)));
+        let queue = Arc::new(InMemoryQueue::default());
+        let approvals = Arc::new(Approvals::new(queue, Arc::clone(&clock), desk::LIFE));
+        let approval = QueuedApproval::new(Arc::clone(&approvals), queued::Config::default());
         Parts {
             upstreams,
             skills: Library::default(),
@@ -111,8 +115,9 @@ impl Parts {
                 listing_store: Arc::new(roster::listing_store::InMemory::default()),
             },
             policies: PolicyParts {
-                stages: Stages { approval, ..Stages::default() },
+                stages: Stages { approval: Arc::new(approval), ..Stages::default() },
                 visibility: VisibilityFilter::default(),
+                approvals,
             },
             answers: AnswerParts {
                 gate: gate::Config::default(),
@@ -148,6 +153,7 @@ pub struct Gateway {
     surfaces: SurfaceFactory,
     library: Arc<ArcSwap<Library>>,
     catalog_events: Arc<CatalogEvents>,
+    approvals: Arc<Approvals>,
 }
 
 impl Gateway {
@@ -215,7 +221,8 @@ impl Gateway {
             listed,
         };
         let roster = Arc::new(Roster::new(upstreams, roster.config, roster_parts));
-        Gateway { roster, listing_checker, surfaces, library, catalog_events }
+        let approvals = policies.approvals;
+        Gateway { roster, listing_checker, surfaces, library, catalog_events, approvals }
     }
 
     /// Serves clients by this surface.
@@ -240,6 +247,11 @@ impl Gateway {
     /// Reports the catalog once more, for an observer that came later than it.
     pub fn report_catalog(&self) {
         self.catalog_events.published(&self.roster.known());
+    }
+
+    /// The requests for approval, for whoever decides about them.
+    pub fn approvals(&self) -> &Arc<Approvals> {
+        &self.approvals
     }
 
     pub fn roster(&self) -> &Roster {

@@ -1,21 +1,11 @@
-//! Somebody agrees to one call.
+//! What comes with a call for whoever asks for approval: a token, where tokens
+//! are given out, or the wish not to wait.
 //!
-//! Where the client can ask its user, it is asked. Where it cannot, the call
-//! is answered with a token; the same call with the token goes through, once,
-//! for a while, for the same caller and the same arguments. The token travels
-//! in `_meta` or beside a surface's own arguments; among a tool's it is
-//! understood where the tool has no such argument, and never passed on.
-
-mod shown;
-
-use std::collections::HashMap;
-use std::time::Duration;
+//! It travels in `_meta` or beside a surface's own arguments; among a tool's it
+//! is understood where the tool has no such argument, and never passed on.
 
 use catalog::{Contract, Problem, name};
-use serde_json::json;
-use sha2::{Digest, Sha256};
-use tool::text::plain;
-use tool::{Call, Context, Json, Object, Reply, hex};
+use tool::{Call, Json, Object};
 
 /// Under which key of `_meta` a token travels.
 pub const META_KEY: &str = "gatelet/confirm";
@@ -23,60 +13,12 @@ pub const META_KEY: &str = "gatelet/confirm";
 /// The argument of a surface that carries a token.
 pub const ARGUMENT: &str = "confirm";
 
-/// How long a token is good for.
-pub const LIFE: Duration = Duration::from_secs(300);
-
-/// How many tokens wait at once; the oldest go first.
-const MOST: usize = 1024;
+/// Comes in the place of a token from a caller that does not wait for approval
+/// and wants to hear at once under which number it is asked for.
+pub const LATER: &str = "confirm-later";
 
 /// What every token starts with, so that it cannot be taken for an argument.
-const PREFIX: &str = "confirm-";
-
-/// The tokens that were given out.
-#[derive(Debug, Default)]
-pub struct Tokens(HashMap<String, Waiting>);
-
-#[derive(Debug)]
-struct Waiting {
-    binding: [u8; 32],
-    until: Duration,
-}
-
-impl Tokens {
-    /// Gives out a token for one call. `random` must be unpredictable.
-    pub fn issue(&mut self, binding: [u8; 32], random: [u8; 16], now: Duration) -> String {
-        self.0.retain(|_, waiting| now < waiting.until);
-        if MOST <= self.0.len()
-            && let Some(oldest) = self
-                .0
-                .iter()
-                .min_by_key(|(_, waiting)| waiting.until)
-                .map(|(token, _)| token.clone())
-        {
-            self.0.remove(&oldest);
-        }
-        let token = format!("{PREFIX}{}", hex::encode(&random));
-        self.0.insert(token.clone(), Waiting { binding, until: now + LIFE });
-        token
-    }
-
-    /// Takes a token back. It is spent, whether it fits or not.
-    pub fn redeem(&mut self, token: &str, binding: &[u8; 32], now: Duration) -> bool {
-        let waiting = self.0.remove(token);
-        waiting.is_some_and(|waiting| now < waiting.until && waiting.binding == *binding)
-    }
-}
-
-/// What a token is bound to: who calls, on which session, what, with which
-/// arguments.
-pub fn binding(context: &Context, call_key: &str) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in [context.caller.subject.as_str(), context.session_or_client(), call_key] {
-        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().into()
-}
+pub const PREFIX: &str = "confirm-";
 
 /// Takes the token out of what came with a call, so that it is not passed on.
 pub fn take(rest: &mut Object) -> Option<String> {
@@ -143,90 +85,14 @@ pub fn misread(arguments: &Json, contract: &Contract) -> Option<Problem> {
 }
 
 /// The message for a caller who writes something else in place of a token.
-pub const NO_TOKEN: &str = "takes the token that was given for this call, not a yes; a call \
-     without it is answered with a token if one is needed";
-
-/// What the user said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    Yes,
-    No,
-    /// The client cannot ask, or did not get an answer.
-    Nothing,
-}
-
-/// Asks the user, where the client can.
-pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
-    if !context.client.can("elicitation") {
-        return Said::Nothing;
-    }
-    let params = json!({
-        "message": format!("{}. {}\nGo on?", plain(question), shown::arguments(arguments)),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                "confirm": {"type": "boolean", "title": "Run it", "description": "Run this call"},
-            },
-            "required": ["confirm"],
-        },
-    });
-    match context.client_handle.request("elicitation/create", params.into()).await {
-        Ok(Reply::Result(answer)) => {
-            let accepted = answer.member_as::<String>("action").as_deref() == Some("accept");
-            // Closing a dialog may count as accepting it, so only a yes is one.
-            let content = answer.member("content");
-            let agreed = content.and_then(|content| content.member_as::<bool>("confirm"));
-            if accepted && agreed == Some(true) { Said::Yes } else { Said::No }
-        }
-        Ok(Reply::Error(_)) | Err(_) => Said::Nothing,
-    }
-}
+pub const NO_TOKEN: &str = "takes the token that was given for this call, where tokens are given, \
+     and never a yes; make the call without it: the answer says what approval it needs";
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use tool::Identity;
+    use serde_json::json;
 
     use super::*;
-
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    fn caller(name: &str) -> Context {
-        let caller = Identity { subject: name.to_owned(), ..Identity::default() };
-        Context { caller: Arc::new(caller), ..Context::anonymous() }
-    }
-
-    #[test]
-    fn a_token_is_good_once_for_its_caller_and_arguments_for_a_while() {
-        let mut tokens = Tokens::default();
-        let bound = binding(&caller("ann"), "call");
-        let others = [binding(&caller("bob"), "call"), binding(&caller("ann"), "other call")];
-        let token = tokens.issue(bound, [1; 16], at(0));
-        assert!(tokens.redeem(&token, &bound, at(10)));
-        assert!(!tokens.redeem(&token, &bound, at(10)), "a second time");
-        for other in others {
-            let token = tokens.issue(bound, [2; 16], at(0));
-            assert!(!tokens.redeem(&token, &other, at(1)));
-            assert!(!tokens.redeem(&token, &bound, at(1)), "spent by the wrong one");
-        }
-        let token = tokens.issue(bound, [3; 16], at(0));
-        assert!(!tokens.redeem(&token, &bound, at(301)));
-        assert!(!tokens.redeem("confirm-guess", &bound, at(0)));
-    }
-
-    #[test]
-    fn only_so_many_tokens_wait() {
-        let mut tokens = Tokens::default();
-        for n in 0..3000_u32 {
-            let mut random = [0; 16];
-            random[..4].copy_from_slice(&n.to_be_bytes());
-            tokens.issue([0; 32], random, at(u64::from(n) / 100));
-        }
-        assert_eq!(tokens.0.len(), MOST);
-    }
 
     #[test]
     fn a_token_moves_from_the_surface_to_meta_and_nothing_else_does() {

@@ -212,7 +212,7 @@ fn folded(text: &str) -> String {
 }
 
 /// Whether `text` is of the form `pattern`. Linear in the text for each `*`.
-fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t, mut star) = (0, 0, None);

@@ -12,7 +12,7 @@ use catalog::Catalog;
 use tool::{Context, Failure, Finding, Listing, Reply, Tool};
 
 use crate::admission::{self, Admission, Check, ListingCheck};
-use crate::approval::{Approval, ApprovalRequest};
+use crate::approval::request::{Approval, ApprovalRequest};
 use crate::attempt::{Permit, Retry};
 use crate::cache::Cache;
 use crate::quota::Quota;

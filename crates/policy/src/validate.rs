@@ -9,11 +9,14 @@ use catalog::{Catalog, Contract, NormalizedArguments, Problem, Slot};
 use tool::scan::duplicate_key;
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
-use crate::approval::ApprovalRequest;
+use crate::approval::request::ApprovalRequest;
 use crate::call::{Callee, HELP, Mode, Request, SKILL, Target, What};
 use crate::confirm;
 
 const COMPLETE: &str = "completion/complete";
+
+/// Members of params that continue an earlier call, or make a task of it.
+const CONTINUING: [&str; 3] = ["inputResponses", "requestState", "task"];
 
 /// A question that may be asked, as far as its arguments are concerned.
 ///
@@ -72,11 +75,32 @@ impl ValidCall {
         self.what.meta_tool()
     }
 
-    /// The call as something to agree to; `call_text` is how its surface writes
-    /// it.
-    pub fn approval_request(&self, call_text: String) -> ApprovalRequest<'_> {
-        let arguments = self.arguments().map_or("{}", Json::as_str);
-        ApprovalRequest { key: self.key(), arguments, token: self.token(), call_text }
+    /// The call as something to agree to. `digest` says how the tool looks, and
+    /// `call_text` how the call is written on its surface.
+    pub fn approval_request(
+        &self,
+        digest: Option<String>,
+        call_text: String,
+    ) -> ApprovalRequest<'_> {
+        ApprovalRequest {
+            key: self.approval_key(),
+            callee: &self.callee,
+            digest,
+            arguments: self.arguments().map_or("{}", Json::as_str),
+            token: self.token(),
+            call_text,
+        }
+    }
+
+    /// What identifies what is agreed to: the call, and whatever came with it
+    /// that may change what the upstream does.
+    fn approval_key(&self) -> String {
+        let beside = CONTINUING.iter().filter_map(|name| {
+            let value = self.rest.get(name)?;
+            Some(format!("\u{1f}{name}={}", canonical(value)))
+        });
+        let beside: String = beside.collect();
+        format!("{}\u{1f}{}{beside}", self.meta_tool(), self.key())
     }
 
     /// The token by which somebody agrees. It is ours and goes no further.
@@ -87,10 +111,7 @@ impl ValidCall {
     /// Whether this call continues an earlier one with the client's input, so
     /// that nothing kept can answer it.
     pub fn continues(&self) -> bool {
-        self.what.is_aside()
-            || ["inputResponses", "requestState", "task"]
-                .iter()
-                .any(|key| self.rest.get(key).is_some())
+        self.what.is_aside() || CONTINUING.iter().any(|key| self.rest.get(key).is_some())
     }
 
     /// What identifies the call: upstream, tool and arguments, whatever the

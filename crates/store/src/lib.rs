@@ -15,6 +15,8 @@ pub mod memory;
 
 pub mod document;
 
+pub mod approvals;
 pub mod artifacts;
+pub mod audit;
 pub mod events;
 pub mod vault;

@@ -8,6 +8,7 @@
 
 pub mod admin;
 mod caller;
+pub mod pages;
 mod response;
 mod stream_expiry;
 
@@ -35,6 +36,7 @@ use crate::listen::{self, CallerStanding, Connection, HEALTH_PATH, TlsConfigs};
 use crate::manifest::Manifest;
 use admin::Admin;
 use caller::API_KEY;
+use pages::Pages;
 use response::{full_response, json_error};
 
 /// Where the manifest stands.
@@ -66,6 +68,8 @@ pub struct Parts {
     pub manifest: Box<dyn Fn() -> Option<Manifest> + Send + Sync>,
     /// Who answers operators on this machine.
     pub admin: Option<Box<dyn Admin>>,
+    /// Pages for people.
+    pub pages: Option<Box<dyn Pages>>,
     /// Seconds since 1970.
     pub now: Box<dyn Fn() -> u64 + Send + Sync>,
     pub config: Config,
@@ -174,6 +178,17 @@ impl Site {
         }
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
+        }
+        // An operator must come through when nobody else does.
+        if let Some(pages) = self.0.parts.pages.as_deref()
+            && pages::is_below(pages, request.uri().path())
+        {
+            let site = self.clone();
+            let identify = move |shown: &str| {
+                let parts = &site.0.parts;
+                (parts.policy)().identify(Some(shown), None, (parts.now)()).ok()
+            };
+            return pages::respond(pages, request, Arc::new(identify)).await;
         }
         let caller = match self.identify(&request) {
             Ok(caller) => caller,

@@ -119,6 +119,15 @@ pub(crate) fn length(n_words: usize) -> f32 {
     ((n_words as f32 - 6.0) / 19.0).clamp(0.0, 1.0)
 }
 
+/// What each feature adds to a score, for a query of this [`length`].
+pub(crate) fn weighed(features: &Features, long: f32) -> Features {
+    let mut parts = *features;
+    for (part, (short, more)) in parts.iter_mut().zip(&WEIGHTS) {
+        *part *= short + more * long;
+    }
+    parts
+}
+
 impl Look<'_> {
     fn rank(&self) -> Vec<Ranked> {
         let first_pass = self.first_pass();
@@ -143,9 +152,7 @@ impl Look<'_> {
         self.second_pass(&mut ranked);
         let long = length(self.whole.n_words);
         for one in &mut ranked {
-            let weigh =
-                |(feature, (short, more)): (&f32, &(f32, f32))| feature * (short + more * long);
-            one.score = one.features.iter().zip(&WEIGHTS).map(weigh).sum();
+            one.score = weighed(&one.features, long).iter().sum();
         }
         ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         ranked

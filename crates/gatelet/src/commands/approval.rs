@@ -1,11 +1,13 @@
 //! The person at the terminal agrees to a call, or does not.
 //!
-//! gatelet answers a call that somebody has to agree to with a question and a
-//! token that is good once. Here the question is put to the person, and the
-//! same call is made again with the token.
+//! gatelet answers a call that somebody has to agree to with a question and the
+//! number under which it waits, or with a token that is good once. Here the
+//! question is put to the person; then the request is allowed, and the same call
+//! is made again.
 
 use std::io::{BufRead, IsTerminal};
 
+use policy::confirm;
 use tool::Reply;
 
 use crate::exit::CliError;
@@ -16,12 +18,23 @@ use crate::terminal::{WARNING, foreign, paint, say};
 pub(super) struct Question {
     /// What is to be agreed to.
     text: String,
-    /// What shows that somebody agreed.
-    pub(super) token: String,
+    pub(super) way: Way,
+}
+
+/// How somebody agrees.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By allowing the request of this number.
+    Request(u64),
+    /// By showing this token.
+    Token(String),
 }
 
 /// How a token begins.
-const TOKEN: &str = "confirm-";
+const TOKEN: &str = confirm::PREFIX;
+
+/// What stands before the number of a request.
+const REQUEST: &str = "approval request ";
 
 /// What stands behind the question in gatelet's answer.
 const UNDONE: &str = ". Nothing was done.";
@@ -32,9 +45,19 @@ impl Question {
         let result = reply.tool_result().filter(|result| result.is_error)?;
         let text = result.text();
         let (question, rest) = text.strip_prefix("**Error:** ")?.split_once(UNDONE)?;
-        let at = rest.find(TOKEN)?;
-        let token = rest[at..].split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next()?;
-        Some(Question { text: question.to_owned(), token: token.to_owned() })
+        let until = |start: usize, is_part: fn(char) -> bool| {
+            rest[start..].split(|c: char| !is_part(c)).next().unwrap_or_default()
+        };
+        let way = match (rest.find(REQUEST), rest.find(TOKEN)) {
+            (Some(at), _) => {
+                Way::Request(until(at + REQUEST.len(), |c| c.is_ascii_digit()).parse().ok()?)
+            }
+            (None, Some(at)) => {
+                Way::Token(until(at, |c| c.is_ascii_alphanumeric() || c == '-').to_owned())
+            }
+            (None, None) => return None,
+        };
+        Some(Question { text: question.to_owned(), way })
     }
 
     /// Asks the person at the terminal, where there is one.
@@ -77,11 +100,13 @@ mod tests {
                     agree, make exactly the same call again with the token: \
                     `call(function=\"a.b\", confirm=\"confirm-00ff\")` (good once, for 10 minutes)";
         let question = Question::in_reply(&reply(text, true)).unwrap();
-        assert_eq!(question.token, "confirm-00ff");
+        assert_eq!(question.way, Way::Token("confirm-00ff".to_owned()));
         let said = question.refused("a.b").to_string();
         assert!(said.starts_with("`a/b` may destroy something, and nobody agreed"), "{said}");
         assert!(said.contains("--yes") && said.contains("gatelet trust grant a/b"), "{said}");
         assert_eq!(Question::in_reply(&reply(text, false)), None);
+        let text = "**Error:** it destroys. Nothing was done. It waits as approval request 12, for";
+        assert_eq!(Question::in_reply(&reply(text, true)).unwrap().way, Way::Request(12));
         assert_eq!(Question::in_reply(&reply("**Error:** it broke", true)), None);
     }
 }

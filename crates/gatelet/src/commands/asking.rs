@@ -14,9 +14,11 @@ use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 
 use super::output::Output;
+use super::running;
+use crate::approval_queue::{self, BY_SHELL};
 use crate::config;
 use crate::exit::{CliError, Done};
-use crate::local_socket;
+use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
 use crate::terminal::{self, say};
 use crate::wire::{StartPolicy, Wiring, children_have_ended};
@@ -115,6 +117,23 @@ impl GatewayAccess<'_> {
                     CliError::NoAnswer(format!("the gate that runs broke off: {error}")).into()
                 })
             }
+        }
+    }
+
+    /// Agrees to a call that waits for approval.
+    pub(crate) async fn allow(&self, number: u64, paths: &Paths) -> anyhow::Result<()> {
+        let told = match self {
+            GatewayAccess::InProcess(gateway) => {
+                approval_queue::decided(gateway.approvals(), number, true, BY_SHELL).await
+            }
+            GatewayAccess::Running(_) => {
+                let wish = LocalRequest::Decide { number, allow: true };
+                running::asked(paths, &wish).await?.unwrap_or_default()
+            }
+        };
+        match told["error"].as_str() {
+            Some(why) => Err(CliError::Refused(why.to_owned()).into()),
+            None => Ok(()),
         }
     }
 

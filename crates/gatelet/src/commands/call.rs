@@ -2,9 +2,10 @@
 
 use std::io::Read;
 
+use policy::confirm;
 use serde_json::{Map, Value, json};
 
-use super::approval;
+use super::approval::{self, Way};
 use super::asking::{self, Author, Wait};
 use super::output::Output;
 use crate::exit::{CliError, Done};
@@ -62,6 +63,8 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     asking::with_gateway_or_running(paths, StartPolicy::OnDemand, async |gate| {
         let label = args.function.split('.').next().unwrap_or_default();
         gate.wait_until_known(Wait::For(label)).await;
+        // Whoever is asked sits here, so nobody waits for somebody else.
+        arguments.insert(confirm::ARGUMENT.to_owned(), json!(confirm::LATER));
         let mut reply = gate.ask("call", arguments.clone()).await?;
         if let Some(question) = approval::Question::in_reply(&reply) {
             if !args.yes && !question.is_agreed_to() {
@@ -70,7 +73,12 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
                 }
                 return Err(question.refused(&args.function).into());
             }
-            arguments.insert("confirm".to_owned(), json!(question.token));
+            match question.way {
+                Way::Token(token) => {
+                    arguments.insert(confirm::ARGUMENT.to_owned(), json!(token));
+                }
+                Way::Request(number) => gate.allow(number, paths).await?,
+            }
             reply = gate.ask("call", arguments).await?;
         }
         let done = asking::answer(&reply, Author::Upstream, args.output)?;

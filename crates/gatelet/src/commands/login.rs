@@ -228,7 +228,7 @@ fn parameter(address: &str, name: &str) -> Option<String> {
 
 /// Shows the address to the human, where there is a way to. It is printed
 /// anyway, so failing is no failure.
-fn open(url: &str) {
+pub(super) fn open(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);
     let quiet = std::process::Stdio::null;

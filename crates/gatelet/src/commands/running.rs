@@ -29,19 +29,22 @@ pub(crate) struct RestartArgs {
 
 /// Asks the gatelet that runs for this configuration; `None` when none does.
 pub(super) fn ask(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<Value>> {
-    let state = paths.state_directory()?;
-    let file = paths.config_file();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let Some(stream) = local_socket::connect(&state, file.as_deref()).await else {
-            return Ok(None);
-        };
-        let told = local_socket::ask(stream, wish).await;
-        let told = told.map_err(|error| {
-            CliError::NoAnswer(format!("the gate that runs gave no answer: {error}"))
-        })?;
-        Ok(Some(told))
-    })
+    runtime.block_on(asked(paths, wish))
+}
+
+/// What the gatelet that runs for this configuration answers; `None` when none
+/// does.
+pub(super) async fn asked(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<Value>> {
+    let (state, file) = (paths.state_directory()?, paths.config_file());
+    let Some(stream) = local_socket::connect(&state, file.as_deref()).await else {
+        return Ok(None);
+    };
+    let told = local_socket::ask(stream, wish).await;
+    let told = told.map_err(|error| {
+        CliError::NoAnswer(format!("the gate that runs gave no answer: {error}"))
+    })?;
+    Ok(Some(told))
 }
 
 /// Asks the gatelet that must be running.

@@ -6,6 +6,7 @@ mod port;
 
 mod admin;
 mod certificates;
+mod console;
 mod greeting;
 mod issuer_keys;
 mod local_socket;
@@ -13,9 +14,10 @@ mod ready;
 mod site;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::console::Console;
 use mcp::serve::stdio;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -93,10 +95,12 @@ async fn serve(
     let file = serving.loaded.file.as_deref();
     let (wiring, gateway) = (serving.wiring.clone(), serving.gateway.clone());
     let surface = serving.config().serve.surface;
-    let local = local_socket::open(&serving.state, file, wiring, gateway, surface).await;
+    let console = Arc::default();
+    let shared = Arc::clone(&console);
+    let local = local_socket::open(&serving.state, file, wiring, gateway, surface, shared).await;
     let outcome = match listening {
         None => serving.over_stdio().await,
-        Some(listening) => serving.over_http(listening).await,
+        Some(listening) => serving.over_http(listening, &console).await,
     };
     drop(local);
     end(keeping).await;
@@ -134,13 +138,17 @@ impl Serving<'_> {
         Ok(Done::Fine)
     }
 
-    async fn over_http(&self, listening: Listening) -> anyhow::Result<Done> {
+    async fn over_http(
+        &self,
+        listening: Listening,
+        console: &OnceLock<Arc<Console>>,
+    ) -> anyhow::Result<Done> {
         let serve = &self.config().serve;
         let shown = serve.tls.as_ref().map(certificates::tls_configs).transpose();
         let shown = shown.map_err(CliError::Usage)?;
         let Listening { socket, operator, _note } = listening;
         let issuers = site::Issuers::new(self.config());
-        let site = site::site(self, operator, issuers.clone());
+        let site = site::site(self, operator, issuers.clone(), console);
         self.gateway.warm();
         // The file that was read, whatever is found later.
         let read = Paths { config: self.loaded.file.clone(), ..self.paths.clone() };

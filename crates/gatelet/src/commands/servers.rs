@@ -12,7 +12,7 @@ pub(crate) mod search;
 pub(crate) mod switch;
 pub(crate) mod update;
 
-mod config_file;
+pub(in crate::commands) mod config_file;
 mod known_server;
 mod newest;
 mod registry;

@@ -8,6 +8,7 @@ use policy::trust::{self, Danger, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::approvals::Confirm;
 use super::controls::known;
 use super::problem::Problems;
 
@@ -24,6 +25,8 @@ pub(crate) struct Raw {
     /// What tools do, whatever they say themselves: the first rule that fits counts.
     #[serde(default)]
     rule: Vec<Rule>,
+    /// How a call is confirmed whose client cannot ask its user. `queue` when left out: somebody decides outside of the conversation.
+    pub(super) confirm: Option<Confirm>,
 }
 
 /// How strict.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use policy::admission::{Check, ListingCheck};
-use policy::approval::{Approval, Consent};
+use policy::approval::queued::Page;
+use policy::approval::{Approval, Approvals, QueuedApproval, TokenApproval};
 use policy::attempt::{self, Caller, Retry};
 use policy::cache::{Cache, ReplyCache};
 use policy::quota::{self, Limiter, Quota};
@@ -17,13 +18,16 @@ use tool::clock::Clock;
 
 use super::identity::Identities;
 use super::trust;
-use crate::config::{Config, Reach};
+use crate::config::{Config, Confirm, Reach};
 
 /// The stages in force, kept to take over what a changed configuration leaves
 /// as it is: counts, kept answers and broken circuits stay where the settings
 /// that they belong to stay.
-#[derive(Default)]
-pub(super) struct Current(Mutex<Option<Made>>);
+pub(super) struct Current {
+    approvals: Arc<Approvals>,
+    page: Page,
+    made: Mutex<Option<Made>>,
+}
 
 struct Made {
     config: Config,
@@ -33,6 +37,21 @@ struct Made {
 }
 
 impl Current {
+    pub(super) fn new(approvals: Arc<Approvals>, page: Page) -> Current {
+        Current { approvals, page, made: Mutex::default() }
+    }
+
+    fn approval(&self, config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Approval> {
+        let config = &config.approvals;
+        match config.confirm {
+            Confirm::Token => Arc::new(TokenApproval::new(Arc::clone(clock))),
+            Confirm::Queue => {
+                let stage = QueuedApproval::new(Arc::clone(&self.approvals), config.stage.clone());
+                Arc::new(stage.with_page(Arc::clone(&self.page)))
+            }
+        }
+    }
+
     /// The stages of the configuration that a gatelet begins with.
     pub(super) fn first(
         &self,
@@ -45,7 +64,7 @@ impl Current {
         let stages = Stages {
             checks: checks(config, trust.as_ref()),
             listings: listings(trust.as_ref()),
-            approval: Arc::new(Consent::new(Arc::clone(clock))) as Arc<dyn Approval>,
+            approval: self.approval(config, clock),
             quota: quota(config, clock),
             cache: cache(config, clock),
             retry: retry(config, clock),
@@ -53,13 +72,13 @@ impl Current {
         };
         let (config, clock) = (config.clone(), Arc::clone(clock));
         let made = Made { config, clock, trust, stages: stages.clone() };
-        *self.0.lock() = Some(made);
+        *self.made.lock() = Some(made);
         stages
     }
 
     /// The stages of a configuration that has changed.
     pub(super) fn next(&self, config: &Config, state: &Path, identities: &Identities) -> Stages {
-        let mut made = self.0.lock();
+        let mut made = self.made.lock();
         // There is a first one before there is a next.
         let Some(Made { config: before, clock, trust, stages }) = &mut *made else {
             return Stages::default();
@@ -68,7 +87,11 @@ impl Current {
             *trust = trust::trust(config, state, identities, clock);
         }
         let (old, new) = (&before.controls, &config.controls);
-        // Whom somebody agreed with is remembered whatever changes.
+        // The queue stays where it is; tokens that were given out do, too, unless
+        // it is said how calls are confirmed.
+        if before.approvals != config.approvals {
+            stages.approval = self.approval(config, clock);
+        }
         stages.checks = checks(config, trust.as_ref());
         stages.listings = listings(trust.as_ref());
         if old.rates != new.rates {

@@ -176,29 +176,21 @@ fn writing(home: &Home) -> Value {
     json!({"path": home.path().join("files/note.txt"), "content": "hello"})
 }
 
-/// The token in a refusal.
-fn token(refused: &Value) -> String {
-    let said = text(refused);
-    let at = said.find("\"confirm-").unwrap_or_else(|| panic!("no token in: {said}"));
-    said[at + 1..].split('"').next().unwrap().to_owned()
-}
-
 #[test]
 fn a_tool_that_destroys_asks_first_and_only_the_operator_can_change_that() {
     testkit::needs!(Tools);
-    let home = with_files("");
+    let home = with_files("[approvals]\nwait = \"0s\"\n");
     let mut pipe = Pipe::open(&home);
     let refused = answer(&mut pipe, "files.write_file", &writing(&home));
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(!home.path().join("files/note.txt").exists());
 
-    let confirmed = json!({"namespace": "files", "function": "write_file",
-                           "kwargs": writing(&home), "confirm": token(&refused)});
-    let written = pipe.verb("call", &confirmed);
-    assert_ne!(written["isError"], true, "{written}");
+    let allowed = shell(&home, &["approvals", "allow", "1", "--yes"]);
+    assert_eq!(allowed.code, 0, "{}", allowed.err);
+    pipe.call("files.write_file", &writing(&home));
     assert_eq!(home.read("files/note.txt"), "hello");
-    // A token is good once.
-    assert_eq!(pipe.verb("call", &confirmed)["isError"], true);
+    // An agreement is good once.
+    assert_eq!(answer(&mut pipe, "files.write_file", &writing(&home))["isError"], true);
     // What only reads is not asked about, and neither are our own tools.
     pipe.call("files.list_allowed_directories", &json!({}));
     pipe.call("memory.write", &json!({"key": "a", "text": "b"}));
@@ -221,20 +213,6 @@ fn an_operator_may_switch_trust_off_or_say_what_a_tool_does() {
     let home = with_files(rule);
     let mut pipe = Pipe::open(&home);
     pipe.call("files.write_file", &writing(&home));
-}
-
-#[test]
-fn a_rule_that_asks_is_answered_with_a_token_that_works_once() {
-    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"units.*\"\nreason = \"sums\"\n";
-    let home = Home::with(&format!("{BUILTIN}{rule}"));
-    let mut pipe = Pipe::open(&home);
-    let miles = json!({"value": 1, "from": "mi", "to": "km"});
-    let refused = answer(&mut pipe, "units.convert", &miles);
-    assert!(refused["isError"] == true && text(&refused).contains("sums"), "{refused}");
-    let confirmed = json!({"namespace": "units", "function": "convert", "kwargs": miles,
-                           "confirm": token(&refused)});
-    assert_ne!(pipe.verb("call", &confirmed)["isError"], true);
-    assert_eq!(pipe.verb("call", &confirmed)["isError"], true);
 }
 
 #[test]

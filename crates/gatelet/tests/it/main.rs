@@ -6,8 +6,10 @@
 mod kit;
 
 mod add;
+mod approvals;
 mod artifacts;
 mod clients;
+mod console;
 mod controls;
 mod doctor;
 mod documents;

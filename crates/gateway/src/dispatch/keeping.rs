@@ -11,6 +11,7 @@ use artifacts::gate::{self, Gated};
 use artifacts::{self, Artifact, Owner, StoredIn};
 use policy::admission::Admission;
 use policy::approval::ApprovalRequest;
+use policy::call::Callee;
 use policy::refusal::Refusal;
 use policy::rules;
 use policy::validate::ValidCall;
@@ -30,8 +31,15 @@ impl Dispatcher {
         {
             let key = format!("{}\u{1f}{handle}", rules::VIEW);
             let arguments = serde_json::json!({"handle": handle}).to_string();
-            let call_text = String::new();
-            let request = ApprovalRequest { key, arguments: &arguments, token, call_text };
+            let callee = Callee::new("", &artifact.upstream, rules::VIEW);
+            let request = ApprovalRequest {
+                key,
+                callee: &callee,
+                digest: None,
+                arguments: &arguments,
+                token,
+                call_text: String::new(),
+            };
             in_force.stages.approval.agree(&question, &request, context).await?;
         }
         Ok(found)

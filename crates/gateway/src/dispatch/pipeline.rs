@@ -15,12 +15,14 @@ use crate::primitive;
 use crate::record::{Ending, OpenRecord, Record, Recorder, Stage};
 use artifacts::gate;
 use policy::admission::Admission;
+use policy::approval::ApprovalRequest;
 use policy::attempt;
 use policy::call::{Mode, Request, What};
 use policy::code::code_of;
 use policy::live::LiveStages;
 use policy::refusal::{Refusal, Refused};
 use policy::stages::Stages;
+use policy::trust::Digest;
 use policy::validate::{self, ValidCall};
 use redact::Scrubber;
 use roster::Snapshot;
@@ -138,7 +140,9 @@ impl Dispatcher {
             stages.quota.spend(&call, context)?;
             if let Admission::Ask(question) = admission {
                 record.enter(Stage::Approval);
-                Box::pin(approve(stages, &question, &call, call_text(), context)).await?;
+                let digest = digest(&snapshot.catalog, &call);
+                let request = call.approval_request(digest, call_text());
+                Box::pin(approve(stages, &question, &call, &request, context)).await?;
             }
             let limit = self.limit(mode, size_limit);
             record.enter(Stage::Cache);
@@ -220,6 +224,11 @@ fn failed(dispatcher: &Dispatcher, call: &ValidCall) -> impl FnOnce(Failure) -> 
     }
 }
 
+/// How the tool of a call looks, if it is one.
+fn digest(catalog: &Catalog, call: &ValidCall) -> Option<String> {
+    call.slot().map(|slot| Digest::of(catalog.tool(slot)).short().to_owned())
+}
+
 /// Asks somebody to approve a call.
 ///
 /// Only after the quota, or a single-use approval would be spent on a call that
@@ -228,10 +237,10 @@ pub(super) async fn approve(
     stages: &Stages,
     question: &str,
     call: &ValidCall,
-    call_text: String,
+    request: &ApprovalRequest<'_>,
     context: &Context,
 ) -> Result<(), Refusal> {
-    let agreed = stages.approval.agree(question, &call.approval_request(call_text), context).await;
+    let agreed = stages.approval.agree(question, request, context).await;
     if agreed.is_err() {
         stages.quota.refund(call, context);
     }

@@ -29,7 +29,8 @@ impl Dispatcher {
         let admission = admission.and(self.admit_view(in_force, call, context).await?);
         in_force.stages.quota.spend(call, context)?;
         if let Admission::Ask(question) = admission {
-            approve(&in_force.stages, &question, call, call_text(), context).await?;
+            let request = call.approval_request(None, call_text());
+            approve(&in_force.stages, &question, call, &request, context).await?;
         }
         let budget = {
             let gate = self.gate.load();

@@ -14,6 +14,10 @@ use crate::revision::{code, method};
 /// The member of `_meta` that names the server that asks.
 const UPSTREAM: &str = "gatelet/upstream";
 
+/// The member of `_meta` that names the fields of a form that look as if they
+/// asked for a secret.
+const SECRETS: &str = "gatelet/secret-fields";
+
 /// The longest message that is shown, in characters.
 const LONGEST: usize = 8000;
 
@@ -41,14 +45,23 @@ pub(super) fn prepare(
     if attribution == Attribution::AsAsked {
         return Ok(params);
     }
+    let secrets = match asked == method::ELICITATION {
+        true => secret_fields(&object),
+        false => Vec::new(),
+    };
     if asked == method::ELICITATION {
         let message = object.remove("message").and_then(|message| message.text());
-        let message = format!("{label} asks: {}", plain(&message.unwrap_or_default()));
+        let warning = warning(&secrets, label);
+        let message = format!("{label} asks: {}{warning}", plain(&message.unwrap_or_default()));
         object.push("message", Json::encode(&message));
     }
     let tags = object.remove("_meta").and_then(|tags| Object::parse(&tags).ok());
     let mut tags = tags.unwrap_or_default();
     tags.remove(UPSTREAM);
+    tags.remove(SECRETS);
+    if !secrets.is_empty() {
+        tags.push(SECRETS, Json::encode(&secrets));
+    }
     tags.push(UPSTREAM, Json::encode(label));
     object.push("_meta", tags.to_json());
     Ok(object.to_json())
@@ -104,6 +117,79 @@ fn prepare_wanted(
     })
 }
 
+/// What stands behind a question that asks for something that looks like a
+/// secret.
+fn warning(secrets: &[String], label: &str) -> String {
+    match secrets {
+        [] => String::new(),
+        fields => format!(
+            "\n\nThis form asks for what looks like a secret ({}). Whatever is typed there goes to the \
+             server `{label}`.",
+            fields.join(", ")
+        ),
+    }
+}
+
+/// Words by which a field asks for a secret, wherever they stand in it.
+const SECRET_WORDS: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "token",
+    "apikey",
+    "privatekey",
+    "accesskey",
+    "credential",
+    "cvv",
+    "cardnumber",
+    "seedphrase",
+    "recoveryphrase",
+];
+/// Words that ask for one only when they stand alone.
+const SECRET_NAMES: [&str; 5] = ["pin", "otp", "pwd", "cvc", "ssn"];
+
+/// No more fields are named.
+const MOST_FIELDS: usize = 8;
+
+/// The fields of a form whose name, title, description or format ask for a
+/// secret. Every member of the name counts, because clients differ in which of
+/// two they show.
+fn secret_fields(params: &Object) -> Vec<String> {
+    let members = |json: &Json, name: &str| -> Vec<Json> {
+        let object = Object::parse(json).unwrap_or_default();
+        object.iter().filter(|(key, _)| *key == name).map(|(_, value)| value.clone()).collect()
+    };
+    let schemas = params.iter().filter(|(key, _)| *key == "requestedSchema");
+    let forms = schemas.flat_map(|(_, schema)| members(schema, "properties"));
+    let mut found = Vec::new();
+    for form in forms {
+        let Ok(fields) = Object::parse(&form) else { continue };
+        for (name, field) in fields.iter() {
+            let said = ["title", "description", "format"].iter();
+            let said = said.flat_map(|key| members(field, key)).filter_map(|text| text.text());
+            let mut texts = std::iter::once(name.to_owned()).chain(said);
+            if found.len() < MOST_FIELDS && texts.any(|text| asks_for_secret(&text)) {
+                found.push(plain_name(name));
+            }
+        }
+    }
+    found
+}
+
+fn asks_for_secret(text: &str) -> bool {
+    let joined: String =
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    SECRET_WORDS.iter().any(|word| joined.contains(word))
+        || words.into_iter().any(|word| SECRET_NAMES.contains(&word.as_str()))
+}
+
+fn plain_name(name: &str) -> String {
+    plain(name).chars().take(60).collect()
+}
+
 /// What a server wants to know before it answers.
 const WANTED: &str = "inputRequests";
 
@@ -149,6 +235,39 @@ mod tests {
         assert_eq!(asked["_meta"], json!({UPSTREAM: "wiki", "other": 1}));
         let asked = prepared(method::ROOTS_LIST, &json!({})).unwrap();
         assert_eq!(asked["_meta"][UPSTREAM], "wiki");
+    }
+
+    #[test]
+    fn a_form_that_asks_for_what_looks_like_a_secret_is_marked() {
+        let form = |field: &str, about: &Value| {
+            let schema = json!({"type": "object", "properties": {field: about}});
+            let asked = json!({"message": "Log in", "requestedSchema": schema});
+            prepared(method::ELICITATION, &asked).unwrap()
+        };
+        for (field, about) in [
+            ("password", json!({"type": "string"})),
+            ("apiKey", json!({"type": "string"})),
+            ("x", json!({"type": "string", "title": "Access Token"})),
+            ("x", json!({"type": "string", "description": "Your PIN, please"})),
+            ("x", json!({"type": "string", "format": "password"})),
+        ] {
+            let asked = form(field, &about);
+            assert_eq!(asked["_meta"][SECRETS], json!([field]), "{field} {about}");
+            let message = asked["message"].as_str().unwrap();
+            assert!(message.contains("goes to the server `wiki`"), "{message}");
+        }
+        for field in ["name", "spinner", "email", "path"] {
+            let asked = form(field, &json!({"type": "string", "description": "An opinion"}));
+            assert_eq!(asked["_meta"].get(SECRETS), None, "{field}");
+            assert_eq!(asked["message"], "wiki asks: Log in");
+        }
+        // A server cannot mark its own forms, and cannot hide a field behind another.
+        let forged = json!({"message": "x", "_meta": {SECRETS: ["none"]}});
+        assert_eq!(prepared(method::ELICITATION, &forged).unwrap()["_meta"].get(SECRETS), None);
+        let twice = r#"{"message":"x","requestedSchema":{"properties":{"password":{}}},"requestedSchema":{}}"#;
+        let twice = Some(Json::parse(twice).unwrap());
+        let marked = prepare(method::ELICITATION, twice, "wiki", Attribution::Labelled).unwrap();
+        assert!(marked.as_str().contains("looks like a secret"), "{marked}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn parts() -> Parts {
         policy: Box::new(|| Arc::new(Policy::open())),
         manifest: Box::new(|| Some(manifest())),
         admin: Some(Box::new(Echo)),
+        pages: None,
         now: Box::new(|| 1000),
         config: Config {
             origins: vec!["https://page.example".into()],

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use console::Console;
 use gateway::{Gateway, Surface};
 use mcp::serve::stdio;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use tokio::io::BufReader;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::approval_queue::{self, BY_SHELL};
 use crate::commands::upstreams;
 use crate::local_socket::{self, LocalRequest};
 use crate::logging;
@@ -34,6 +36,7 @@ struct LocalServer {
     gateway: Gateway,
     /// What hosts see.
     surface: Surface,
+    console: Arc<OnceLock<Arc<Console>>>,
 }
 
 /// Opens the socket of a gatelet, unless another gatelet of the same configuration
@@ -44,6 +47,7 @@ pub(super) async fn open(
     wiring: Wiring,
     gateway: Gateway,
     surface: Surface,
+    console: Arc<OnceLock<Arc<Console>>>,
 ) -> Option<LocalSocket> {
     if local_socket::connect(state, config).await.is_some() {
         return None;
@@ -51,7 +55,7 @@ pub(super) async fn open(
     let path = local_socket::socket(state, config);
     match bind(&path) {
         Ok(listener) => {
-            let server = Arc::new(LocalServer { wiring, gateway, surface });
+            let server = Arc::new(LocalServer { wiring, gateway, surface, console });
             let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, server)));
             Some(LocalSocket { path, _serving: serving })
         }
@@ -116,9 +120,27 @@ impl LocalServer {
             }),
             LocalRequest::Logs { lines } => json!(logging::recent(lines)),
             LocalRequest::Restart { label } => self.restart(&label),
+            LocalRequest::Console => self.console_link(),
+            LocalRequest::Approvals => approval_queue::listed(self.gateway.approvals()).await,
+            LocalRequest::Decide { number, allow } => {
+                approval_queue::decided(self.gateway.approvals(), number, allow, BY_SHELL).await
+            }
         };
         // Whoever is gone needs no answer.
         let _ = local_socket::write_line(&mut writer, &told).await;
+    }
+
+    /// A link to the console, or why there is none.
+    fn console_link(&self) -> Value {
+        let link = self.console.get().zip(self.wiring.console_address());
+        match link {
+            Some((console, address)) => json!({"link": console.login_link(&address)}),
+            None => {
+                let why = "the gate that runs has no console: it serves on standard input and output, or \
+                           `[console]` is switched off; `gatelet serve` or `gatelet up` starts one that has";
+                json!({"error": why})
+            }
+        }
     }
 
     fn restart(&self, label: &str) -> Value {

@@ -2,10 +2,12 @@
 //! the chosen one at `/mcp`, the manifest where it is looked for.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::console::Console;
 use mcp::serve::http::{Endpoint, Hosts, Options};
 use parking_lot::Mutex;
 use web::card::Card;
@@ -13,9 +15,11 @@ use web::identity::key::{Key, KeyRing, NewKey};
 use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
+use web::site::pages::Pages;
 use web::site::{Parts, Site};
 
 use super::admin::AdminApi;
+use super::console::{self, ConsolePages};
 use super::issuer_keys;
 use super::serving::Serving;
 use crate::changed_file::ChangedFile;
@@ -26,7 +30,12 @@ use crate::secret;
 use crate::time::unix_seconds;
 
 /// Everything that is answered over HTTP.
-pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Site {
+pub(super) fn site(
+    serving: &Serving<'_>,
+    operator: Key,
+    issuers: Issuers,
+    console: &OnceLock<Arc<Console>>,
+) -> Site {
     let Serving { state, wiring, gateway, .. } = serving;
     let config = serving.config();
     let limits = &config.serve.limits;
@@ -43,6 +52,11 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
     for surface in gateway::Surface::ALL {
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
     }
+    let pages = config.console.then(|| {
+        let console = console.get_or_init(|| console::console(serving, console_hosts(config)));
+        wiring.serve_console_at(&console_address(config));
+        Box::new(ConsolePages(Arc::clone(console))) as Box<dyn Pages>
+    });
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
     Site::new(Parts {
@@ -50,6 +64,7 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
         policy: policy(config, key::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
+        pages,
         manifest: Box::new(wiring.presented()),
         now: Box::new(unix_seconds),
         config: web::site::Config {
@@ -64,6 +79,28 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
             }),
         },
     })
+}
+
+/// Where the console is, as an operator writes it.
+fn console_address(config: &Config) -> String {
+    let own = || {
+        let listen = config.serve.listen;
+        let here = match listen.ip().is_unspecified() {
+            true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), listen.port()),
+            false => listen,
+        };
+        format!("{}://{here}", config.serve.scheme())
+    };
+    let base = config.auth.public_url.clone().filter(|_| config.serve.tls.is_some());
+    format!("{}{}", base.unwrap_or_else(own), ::console::PATH)
+}
+
+/// The names beside this machine's own by which the console may be asked.
+fn console_hosts(config: &Config) -> Vec<String> {
+    let own = config.auth.public_url.iter().map(|url| host(url).to_owned());
+    let named =
+        config.serve.hosts.iter().filter(|name| *name != "*").map(|name| host(name).to_owned());
+    own.chain(named).collect()
 }
 
 /// A key for this machine's operator, good for as long as gatelet runs.

@@ -14,7 +14,7 @@ use crate::terminal::say;
 
 /// A configuration file and what stood in it.
 #[derive(Debug)]
-pub(super) struct ConfigFile {
+pub(in crate::commands) struct ConfigFile {
     path: PathBuf,
     /// `None` when there is none yet.
     text: Option<String>,
@@ -28,7 +28,7 @@ const NEW: &str = "# The configuration of gatelet; `gatelet config check` says w
 impl ConfigFile {
     /// The file that the command line points to or that is found; one in the
     /// user's directory is made where there is none.
-    pub(super) fn open(paths: &Paths) -> anyhow::Result<ConfigFile> {
+    pub(in crate::commands) fn open(paths: &Paths) -> anyhow::Result<ConfigFile> {
         let usual = || paths::candidates().into_iter().next_back();
         let path = paths.config_file().or_else(usual);
         let path = path.context("no home directory: name a configuration with --config")?;
@@ -45,7 +45,7 @@ impl ConfigFile {
         Ok(ConfigFile { path, text })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::commands) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -53,7 +53,7 @@ impl ConfigFile {
         self.path.display().to_string()
     }
 
-    fn text(&self) -> &str {
+    pub(in crate::commands) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or(NEW)
     }
 
@@ -86,7 +86,7 @@ impl ConfigFile {
     }
 
     /// Puts the new text in place. Who else may read the file stays as it was.
-    pub(super) fn write(&self, text: &str) -> anyhow::Result<()> {
+    pub(in crate::commands) fn write(&self, text: &str) -> anyhow::Result<()> {
         let now = std::fs::read_to_string(&self.path).ok();
         if now != self.text {
             let why = format!("`{}` was changed meanwhile: run the command again", self.name());

@@ -5,7 +5,7 @@ use testkit::listing;
 use tool::{Client, ClientHandle, Failure, Note, Object, Reply};
 
 use super::*;
-use crate::approval::{Approval, Consent};
+use crate::approval::{Approval, TokenApproval};
 use crate::call::{Callee, Request, Target};
 use crate::confirm;
 use crate::trust::ledger::{Memory, Tampered};
@@ -26,7 +26,7 @@ fn destructive() -> Catalog {
 }
 
 /// Who decides, and who is asked.
-struct Gate(TrustCheck, Consent);
+struct Gate(TrustCheck, TokenApproval);
 
 fn keeper(policy: Policy, store: Arc<dyn LedgerStore>) -> Gate {
     gate(Config { policy, ..Config::default() }, store)
@@ -34,7 +34,7 @@ fn keeper(policy: Policy, store: Arc<dyn LedgerStore>) -> Gate {
 
 fn gate(config: Config, store: Arc<dyn LedgerStore>) -> Gate {
     let clock: Arc<Fake> = Arc::default();
-    Gate(TrustCheck::new(config, store, Arc::clone(&clock) as _), Consent::new(clock))
+    Gate(TrustCheck::new(config, store, Arc::clone(&clock) as _), TokenApproval::new(clock))
 }
 
 async fn admit(
@@ -56,7 +56,7 @@ async fn admit(
     match gate.0.admit(catalog, &call, context)? {
         Admission::Free => Ok(()),
         Admission::Ask(question) => {
-            gate.1.agree(&question, &call.approval_request(String::new()), context).await
+            gate.1.agree(&question, &call.approval_request(None, String::new()), context).await
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Somebody has to agree: what a model reads, and the ways in which it answers.
 
 use super::*;
-use policy::approval::Consent;
+use policy::approval::TokenApproval;
 use policy::pattern::Pattern;
 use policy::{quota, rules};
 use tool::clock::Fake;
@@ -17,7 +17,7 @@ async fn asking(rate: quota::Rate) -> (Opened, Arc<Scripted>) {
         let limits = quota::Config { tools, ..quota::Config::default() };
         parts.policies.stages = Stages {
             checks: vec![Arc::new(rules::Rules::new(config))],
-            approval: Arc::new(Consent::new(Arc::clone(&clock) as _)),
+            approval: Arc::new(TokenApproval::new(Arc::clone(&clock) as _)),
             quota: Arc::new(quota::Limiter::new(limits, clock)),
             ..Stages::default()
         };

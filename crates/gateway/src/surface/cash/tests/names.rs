@@ -3,7 +3,7 @@
 //! allowed is that one function.
 
 use catalog::name;
-use policy::approval::Consent;
+use policy::approval::TokenApproval;
 use policy::pattern::Pattern;
 use policy::rules::{Action, Rule, Rules};
 use policy::trust::{self, Danger};
@@ -199,7 +199,7 @@ proptest! {
             let allowed = ruled(Action::Deny, Action::Allow, &format!("my-up/{}", odd.name));
             let allowed = odd.open(|parts| {
                 parts.policies.stages = Stages {
-                    approval: Arc::new(Consent::new(Arc::new(Fake::default()))),
+                    approval: Arc::new(TokenApproval::new(Arc::new(Fake::default()))),
                     ..allowed
                 };
             });

@@ -4,13 +4,23 @@ use tool::{ClientHandle, Note};
 
 use super::*;
 use crate::record::{EventKind, GatewayEvent, Record, Sink};
+use policy::approval::{RequestState, TokenApproval, Verdict};
 use policy::trust;
 use policy::trust::TrustCheck;
 use policy::trust::ledger::Memory;
 
-/// A gate that asks about everything, and trusts nothing that destroys.
+/// A gate that asks about everything, and trusts nothing that destroys; it hands
+/// out tokens.
 async fn asking(surface: Surface) -> Opened {
+    asking_by(surface, |parts, clock| {
+        parts.policies.stages.approval = Arc::new(TokenApproval::new(Arc::clone(clock) as _));
+    })
+    .await
+}
+
+async fn asking_by(surface: Surface, change: impl FnOnce(&mut Parts, &Arc<Fake>)) -> Opened {
     open_on(surface, |parts, clock| {
+        change(parts, clock);
         let book = Arc::new(Memory::default());
         let keeper = TrustCheck::new(trust::Config::default(), book, Arc::clone(clock) as _);
         let rules = vec![rules::Rule::any(rules::Action::Ask)];
@@ -62,6 +72,87 @@ async fn the_proxy_and_direct_surfaces_take_the_token_beside_the_arguments() {
         assert_eq!(sent.arguments.as_ref().unwrap().as_str(), r#"{"path":"x"}"#);
         assert!(sent.rest.is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_given_a_number_and_only_somebody_else_lets_the_call_through_once() {
+    for (surface, tool, call) in [
+        (
+            Surface::Gateway,
+            "tool_execute",
+            json!({"tool_id": "demo:delete_file", "args": {"path": "x"}}),
+        ),
+        (
+            Surface::Cash,
+            "call",
+            json!({"namespace": "demo", "function": "delete_file", "kwargs": {"path": "x"}}),
+        ),
+    ] {
+        let opened = asking_by(surface, |_, _| {}).await;
+        let approvals = opened.gate.approvals();
+        let said = opened.say(tool, call.clone()).await;
+        assert!(said.contains("approval request 1"), "{said}");
+        assert!(!said.contains("confirm"), "{said}");
+        // Whatever it sends under `confirm`, and however often, it does not run.
+        for guess in ["confirm-1", "later", "1"] {
+            let mut guessed = call.clone();
+            guessed["confirm"] = json!(guess);
+            opened.say(tool, guessed).await;
+        }
+        assert_eq!(calls(&opened), []);
+        let [waiting] = &approvals.list().await.unwrap()[..] else { panic!("not one request") };
+        assert_eq!(waiting.subject.tool, "delete_file");
+        approvals.decide(1, Verdict::Allow, "a test").await.unwrap();
+        let said = opened.say(tool, call.clone()).await;
+        assert!(said.starts_with("hello"), "{said}");
+        assert_eq!(calls(&opened).len(), 1);
+        let said = opened.say(tool, call).await;
+        assert!(said.contains("approval request 2"), "{said}");
+        assert_eq!(calls(&opened).len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_goes_through_as_soon_as_it_is_allowed() {
+    let opened = asking_by(Surface::Gateway, |_, _| {}).await;
+    let call = json!({"tool_id": "demo:delete_file", "args": {"path": "x"}});
+    let approvals = Arc::clone(opened.gate.approvals());
+    let mut changes = approvals.watch();
+    let deciding = async {
+        futures::StreamExt::next(&mut changes).await;
+        approvals.decide(1, Verdict::Allow, "a test").await.unwrap();
+    };
+    let (said, ()) = tokio::join!(opened.say("tool_execute", call.clone()), deciding);
+    assert!(said.starts_with("hello"), "{said}");
+    let [used] = &approvals.list().await.unwrap()[..] else { panic!("not one request") };
+    assert!(matches!(used.state, RequestState::Used { .. }), "{used:?}");
+    // Of two that wait for the same, one goes through.
+    let mut changes = approvals.watch();
+    let deciding = async {
+        futures::StreamExt::next(&mut changes).await;
+        approvals.decide(2, Verdict::Allow, "a test").await.unwrap();
+    };
+    let (one, two, ()) = tokio::join!(
+        opened.say("tool_execute", call.clone()),
+        opened.say("tool_execute", call.clone()),
+        deciding
+    );
+    let n_through = [&one, &two].iter().filter(|said| said.starts_with("hello")).count();
+    assert_eq!(n_through, 1, "{one} {two}");
+    assert_eq!(calls(&opened).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_call_is_refused_and_stays_refused() {
+    let opened = asking_by(Surface::Gateway, |_, _| {}).await;
+    let call = json!({"tool_id": "demo:delete_file", "args": {"path": "x"}});
+    opened.say("tool_execute", call.clone()).await;
+    opened.gate.approvals().decide(1, Verdict::Deny, "a test").await.unwrap();
+    for _ in 0..2 {
+        let error = opened.error("tool_execute", call.clone()).await;
+        assert_eq!(error["error"], "POLICY_DENIED", "{error}");
+    }
+    assert_eq!(calls(&opened), []);
 }
 
 struct User(&'static str);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::gateway::Controls;
 use policy::Stages;
-use policy::approval::Consent;
+use policy::approval::TokenApproval;
 use roster::inspect;
 
 fn rule(action: rules::Action, meta_tool: Option<&str>) -> rules::Rule {
@@ -15,7 +15,7 @@ fn ruled(rules: Vec<rules::Rule>, clock: &Arc<Fake>) -> Stages {
     let config = rules::Config { rules, ..rules::Config::default() };
     Stages {
         checks: vec![Arc::new(rules::Rules::new(config))],
-        approval: Arc::new(Consent::new(Arc::clone(clock) as _)),
+        approval: Arc::new(TokenApproval::new(Arc::clone(clock) as _)),
         ..Stages::default()
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::record::{EventKind, GatewayEvent, RecentRecords, Record, Sink};
 use artifacts::{self, Memory};
 use parking_lot::Mutex;
+use policy::approval::TokenApproval;
 
 fn little(parts: &mut Parts, clock: &Arc<Fake>) {
     let bounds = artifacts::Config { owner_bytes: 2_000, ..artifacts::Config::default() };
@@ -90,7 +91,8 @@ async fn a_search_meets_the_same_limit_and_leaves_the_same_event_on_every_surfac
     }
 }
 
-fn asking(meta_tool: &str, parts: &mut Parts) {
+fn asking(meta_tool: &str, parts: &mut Parts, clock: &Arc<Fake>) {
+    parts.policies.stages.approval = Arc::new(TokenApproval::new(Arc::clone(clock) as _));
     let rule = rules::Rule {
         meta_tool: Some(meta_tool.to_owned()),
         ..rules::Rule::any(rules::Action::Ask)
@@ -110,7 +112,7 @@ async fn a_call_over_its_limit_does_not_spend_an_agreement() {
     let time: Arc<std::sync::OnceLock<Arc<Fake>>> = Arc::default();
     let opened = open_on(Surface::Gateway, |parts, clock| {
         limited("tool_execute", parts, clock);
-        asking("tool_execute", parts);
+        asking("tool_execute", parts, clock);
         time.set(Arc::clone(clock)).unwrap();
     })
     .await;
@@ -134,7 +136,7 @@ async fn a_call_over_its_limit_does_not_spend_an_agreement() {
 async fn a_look_that_is_refused_costs_nothing_and_takes_its_token_from_meta_too() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
         limited("tool_view", parts, clock);
-        asking("tool_view", parts);
+        asking("tool_view", parts, clock);
     })
     .await;
     opened.say("tool_execute", json!({"tool_id": "demo:big#"})).await;

@@ -1,0 +1,19 @@
+//! The files that come with the program: a style sheet, a module, an icon.
+
+use http::Response;
+
+use crate::response::{Content, asset};
+
+const STYLE: &str = include_str!("../assets/console.css");
+const SCRIPT: &str = include_str!("../assets/console.js");
+const ICON: &str = include_str!("../assets/icon.svg");
+
+/// The file of that name.
+pub(crate) fn find(name: &str) -> Option<Response<Content>> {
+    Some(match name {
+        "console.css" => asset("text/css; charset=utf-8", STYLE),
+        "console.js" => asset("text/javascript; charset=utf-8", SCRIPT),
+        "icon.svg" => asset("image/svg+xml", ICON),
+        _ => return None,
+    })
+}

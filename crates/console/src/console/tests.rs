@@ -1,0 +1,283 @@
+use gateway::gateway::Parts;
+use parking_lot::Mutex;
+use policy::approval::queue::{NewRequest, Queue, Subject};
+use policy::approval::{Approvals, InMemoryQueue, QueueStore, QueuedRequest, RequestState, desk};
+use tool::clock::Fake;
+
+use super::*;
+use crate::operator::AuditEntry;
+
+#[derive(Default)]
+struct Program {
+    audited: Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl Operator for Program {
+    async fn audit(&self, entry: AuditEntry) {
+        let AuditEntry { who, action, subject, outcome, .. } = entry;
+        self.audited.lock().push(format!("{who} {action} [{subject}] {outcome}"));
+    }
+
+    fn log(&self, _: usize) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn restart(&self, label: &str) -> Result<(), String> {
+        Err(format!("no upstream is called `{label}`"))
+    }
+
+    fn remembered_rule(&self, _: &QueuedRequest) -> Result<String, String> {
+        Ok("[[approvals.remember]]".to_owned())
+    }
+
+    async fn remember(&self, _: &QueuedRequest) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A console with one request that waits, and who uses it.
+struct Desk {
+    console: Console,
+    program: Arc<Program>,
+    queue: Arc<InMemoryQueue>,
+    is_local: bool,
+}
+
+async fn desk() -> Desk {
+    desk_with(Config { tls: false, hosts: Vec::new() }).await
+}
+
+async fn desk_with(config: Config) -> Desk {
+    let clock: Arc<dyn Clock> = Arc::new(Fake::default());
+    let queue = Arc::new(InMemoryQueue::default());
+    let mut parts = Parts::new(Vec::new(), Arc::clone(&clock));
+    let store = Arc::clone(&queue) as Arc<dyn QueueStore>;
+    parts.policies.approvals = Arc::new(Approvals::new(store, Arc::clone(&clock), desk::LIFE));
+    let program = Arc::new(Program::default());
+    let gateway = Gateway::new(parts);
+    let operator = Arc::clone(&program) as Arc<dyn Operator>;
+    let now = clock.unix_millis();
+    let console = Console::new(gateway, operator, clock, config);
+    let subject = Subject {
+        question: "it may <script>destroy</script>".to_owned(),
+        caller: String::new(),
+        client: "c".to_owned(),
+        upstream: "files".to_owned(),
+        tool: "delete".to_owned(),
+        arguments: r#"{"path":"</pre><script>x</script>"}"#.to_owned(),
+        arguments_cut_from: None,
+        digest: None,
+    };
+    let new = NewRequest { binding: "b".to_owned(), caller_hash: "c".to_owned(), subject };
+    let mut add = |queue: &mut Queue| assert!(queue.add(new.clone(), now, 60_000).is_ok());
+    queue.change(&mut add).await.unwrap();
+    Desk { console, program, queue, is_local: true }
+}
+
+/// What came back.
+struct Got {
+    status: u16,
+    headers: http::HeaderMap,
+    text: String,
+}
+
+impl Got {
+    fn cookie(&self) -> String {
+        let set = self.headers[header::SET_COOKIE].to_str().unwrap();
+        set.split(';').next().unwrap().to_owned()
+    }
+}
+
+impl Desk {
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Got {
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "127.0.0.1:4747");
+        }
+        if method == "POST" {
+            request = request.header("content-type", "application/x-www-form-urlencoded");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Bytes::from(body.to_owned())).unwrap();
+        let identify = |key: &str| match key {
+            "operators" => Some(identity("ann", "operator")),
+            "readers" => Some(identity("bob", "reader")),
+            _ => None,
+        };
+        let visitor = Visitor { is_local: self.is_local, identify: &identify };
+        let (head, content) = self.console.respond(request, &visitor).await.into_parts();
+        let text = match content {
+            Content::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Content::Events(_) => "events".to_owned(),
+        };
+        Got { status: head.status.as_u16(), headers: head.headers, text }
+    }
+
+    /// Logs in by a link and gives the cookie.
+    async fn enter(&self) -> String {
+        let got = self.send("GET", &self.console.login_link("/console"), &[], "").await;
+        assert_eq!(got.status, 303);
+        got.cookie()
+    }
+
+    async fn state(&self) -> RequestState {
+        let queue = self.queue.read().await.unwrap();
+        queue.get(1, self.console.backend.clock.unix_millis()).unwrap().state.clone()
+    }
+}
+
+fn identity(subject: &str, role: &str) -> Arc<Identity> {
+    let roles = [role.to_owned()].into();
+    Arc::new(Identity { subject: subject.to_owned(), roles, ..Identity::default() })
+}
+
+/// What a form of a page carries.
+fn form_token(page: &str) -> String {
+    let at = page.find("name=\"form_token\" value=\"").expect("a form");
+    page[at + 25..].split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn nobody_sees_or_does_anything_without_logging_in() {
+    let desk = desk().await;
+    for path in ["/console", "/console/approvals/1", "/console/tools", "/console/nothing"] {
+        for cookie in ["", "gatelet-console=guess"] {
+            let got = desk.send("GET", path, &[("cookie", cookie)], "").await;
+            assert_eq!(got.status, 401, "{path}");
+            assert!(!got.text.contains("delete"), "{path}");
+        }
+    }
+    for (method, path) in [("POST", "/console/approvals/1"), ("GET", "/console/events")] {
+        let got = desk.send(method, path, &[], "verdict=allow").await;
+        assert_eq!(got.status, 401, "{path}");
+    }
+    assert_eq!(desk.state().await, RequestState::Waiting);
+}
+
+#[tokio::test]
+async fn a_link_works_once_and_the_cookie_stays_here() {
+    let desk = desk().await;
+    let path = desk.console.login_link("/console");
+    let got = desk.send("GET", &path, &[], "").await;
+    let set = got.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
+    for part in ["Path=/console", "HttpOnly", "SameSite=Strict"] {
+        assert!(set.contains(part), "no {part}: {set}");
+    }
+    assert_eq!(desk.send("GET", &path, &[], "").await.status, 403, "a second time");
+    let page = desk.send("GET", "/console", &[("cookie", &got.cookie())], "").await;
+    assert_eq!(page.status, 200);
+    let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+}
+
+#[tokio::test]
+async fn a_key_logs_in_only_with_the_role_for_it() {
+    let desk = desk().await;
+    for (key, status) in [("operators", 303), ("readers", 403), ("guess", 403), ("", 403)] {
+        let got = desk.send("POST", "/console/login", &[], &format!("key={key}")).await;
+        assert_eq!(got.status, status, "{key}");
+    }
+    let elsewhere = [("origin", "https://evil.example")];
+    let got = desk.send("POST", "/console/login", &elsewhere, "key=operators").await;
+    assert_eq!(got.status, 403);
+    let next = desk.send("POST", "/console/login", &[], "key=operators&next=//evil.example").await;
+    assert_eq!(next.headers[header::LOCATION], "/console");
+}
+
+#[tokio::test]
+async fn no_page_and_no_cookie_go_over_plain_http_to_another_machine() {
+    let mut desk = desk_with(Config { tls: false, hosts: vec!["gate.example".to_owned()] }).await;
+    let path = desk.console.login_link("/console");
+    let named = [("host", "gate.example")];
+    let got = desk.send("GET", &path, &named, "").await;
+    assert!(got.status == 403 && !got.headers.contains_key(header::SET_COOKIE));
+    desk.is_local = false;
+    let got = desk.send("GET", &path, &[], "").await;
+    assert!(got.status == 403 && !got.headers.contains_key(header::SET_COOKIE));
+    let desk = desk_with(Config { tls: true, hosts: vec!["gate.example".to_owned()] }).await;
+    let got = desk.send("GET", &desk.console.login_link("/console"), &named, "").await;
+    let set = got.headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(set.starts_with("__Host-gatelet=") && set.contains("Secure; HttpOnly"), "{set}");
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_else_made_mean_this_machine_is_not_answered() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    let headers = [("host", "rebound.example:4747"), ("cookie", cookie.as_str())];
+    assert_eq!(desk.send("GET", "/console", &headers, "").await.status, 403);
+}
+
+#[tokio::test]
+async fn only_a_form_of_this_session_decides_and_that_is_audited() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    let other = desk.enter().await;
+    let page = desk.send("GET", "/console/approvals", &[("cookie", &cookie)], "").await;
+    let token = form_token(&page.text);
+    let foreign = form_token(&desk.send("GET", "/console", &[("cookie", &other)], "").await.text);
+    let session = ("cookie", cookie.as_str());
+    let allow = |token: &str| format!("form_token={token}&verdict=allow");
+    for (headers, body) in [
+        (vec![session], "verdict=allow".to_owned()),
+        (vec![session], allow(&foreign)),
+        (vec![session, ("origin", "http://evil.example")], allow(&token)),
+        (vec![session, ("sec-fetch-site", "cross-site")], allow(&token)),
+    ] {
+        let got = desk.send("POST", "/console/approvals/1", &headers, &body).await;
+        assert_eq!(got.status, 403, "{headers:?} {body}");
+    }
+    assert_eq!(desk.state().await, RequestState::Waiting);
+    let own = [session, ("origin", "http://127.0.0.1:4747"), ("sec-fetch-site", "same-origin")];
+    let got = desk.send("POST", "/console/approvals/1", &own, &allow(&token)).await;
+    assert_eq!(got.status, 303);
+    assert!(
+        matches!(desk.state().await, RequestState::Allowed { by, .. } if by.contains("console"))
+    );
+    let audited = desk.program.audited.lock().join("\n");
+    assert!(audited.contains("approvals.allow [request 1: files/delete] done"), "{audited}");
+    // What was done is said once.
+    let page = desk.send("GET", "/console/approvals", &[session], "").await;
+    assert!(page.text.contains("may go through once"), "{}", page.text);
+    let page = desk.send("GET", "/console/approvals", &[session], "").await;
+    assert!(!page.text.contains("may go through once"));
+}
+
+#[tokio::test]
+async fn what_a_model_or_a_server_wrote_is_text() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    for path in ["/console/approvals", "/console/approvals/1"] {
+        let page = desk.send("GET", path, &[("cookie", &cookie)], "").await;
+        assert!(page.text.contains("&lt;script&gt;destroy"), "{}", page.text);
+        assert!(!page.text.contains("<script>"), "{}", page.text);
+        assert!(!page.text.contains("</pre><script"), "{}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn every_page_answers_and_what_is_not_there_says_so() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    let session = [("cookie", cookie.as_str())];
+    for path in
+        ["", "/approvals", "/approvals/1", "/upstreams", "/tools", "/tools?q=read", "/findings"]
+    {
+        let page = desk.send("GET", &format!("/console{path}"), &session, "").await;
+        assert_eq!(page.status, 200, "{path}: {}", page.text);
+        assert!(page.text.contains("<h1>"), "{path}");
+    }
+    for path in ["/nothing", "/approvals/7", "/approvals/x", "/upstreams/none", "/tools/none.none"]
+    {
+        assert_eq!(
+            desk.send("GET", &format!("/console{path}"), &session, "").await.status,
+            404,
+            "{path}"
+        );
+    }
+    assert_eq!(desk.send("GET", "/console/events", &session, "").await.text, "events");
+    assert_eq!(desk.send("GET", "/console/assets/console.js", &[], "").await.status, 200);
+}

@@ -1,0 +1,128 @@
+//! What every page looks like around its own content.
+
+use maud::{DOCTYPE, Markup, html};
+
+/// A place in the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Upstreams,
+    Tools,
+    Approvals,
+    Findings,
+}
+
+impl Section {
+    pub(crate) const ALL: [Section; 4] =
+        [Section::Approvals, Section::Upstreams, Section::Tools, Section::Findings];
+
+    fn title(self) -> &'static str {
+        match self {
+            Section::Upstreams => "Upstreams",
+            Section::Tools => "Tools",
+            Section::Approvals => "Approvals",
+            Section::Findings => "Findings",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Section::Upstreams => "/console/upstreams",
+            Section::Tools => "/console/tools",
+            Section::Approvals => "/console/approvals",
+            Section::Findings => "/console/findings",
+        }
+    }
+}
+
+/// One page, before it is laid out.
+pub(crate) struct Page {
+    pub(crate) title: String,
+    pub(crate) section: Option<Section>,
+    /// Whose changes renew it.
+    pub(crate) topics: &'static str,
+    pub(crate) content: Markup,
+}
+
+/// What stands around every page of one session.
+pub(crate) struct Frame<'a> {
+    pub(crate) who: &'a str,
+    pub(crate) form_token: &'a str,
+    pub(crate) notice: Option<String>,
+    /// How many requests for approval wait.
+    pub(crate) n_waiting: usize,
+}
+
+impl Frame<'_> {
+    /// The whole page.
+    pub(crate) fn around(&self, page: &Page) -> Markup {
+        let title = match self.n_waiting {
+            0 => format!("{} · gatelet", page.title),
+            n => format!("({n}) {} · gatelet", page.title),
+        };
+        let content = html! {
+            a.skip href="#content" { "Skip to the content" }
+            header.side {
+                a.brand href="/console" { img src="/console/assets/icon.svg" alt=""; "gatelet" }
+                nav aria-label="Pages" id="pages" data-live { ul {
+                    @for section in Section::ALL {
+                        li { a href=(section.path()) aria-current=[(page.section == Some(section)).then_some("page")] {
+                            (section.title())
+                            @if section == Section::Approvals && self.n_waiting != 0 {
+                                span.count { (self.n_waiting) span.skip { " waiting" } }
+                            }
+                        } }
+                    }
+                } }
+                div.who {
+                    (self.who)
+                    form method="post" action="/console/logout" {
+                        (hidden(self.form_token))
+                        button.quiet { "Log out" }
+                    }
+                }
+            }
+            main id="content" tabindex="-1" {
+                @if let Some(notice) = &self.notice { p.notice role="status" { (notice) } }
+                (page.content)
+            }
+        };
+        document(&title, "", page.topics, &content)
+    }
+}
+
+/// A page for whoever is not logged in.
+pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
+    document(&format!("{title} · gatelet"), "login", "", &html! { main id="content" { (content) } })
+}
+
+fn document(title: &str, class: &str, topics: &str, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/console/assets/console.css";
+                script type="module" src="/console/assets/console.js" {}
+            }
+            body class=(class) data-topics=(topics) { (content) }
+        }
+    }
+}
+
+/// What every form carries to show that it is ours.
+pub(crate) fn hidden(form_token: &str) -> Markup {
+    html! { input type="hidden" name="form_token" value=(form_token); }
+}
+
+/// What stands where there is nothing to show.
+pub(crate) fn empty(title: &str, text: &str) -> Markup {
+    html! { div.panel.empty { strong { (title) } (text) } }
+}
+
+/// A word in a colour. The word says it all; the colour helps.
+pub(crate) fn badge(class: &str, word: &str) -> Markup {
+    html! { span class={ "badge " (class) } { (word) } }
+}

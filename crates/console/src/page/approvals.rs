@@ -1,0 +1,248 @@
+//! Calls that wait for somebody to agree to them.
+
+use maud::{Markup, html};
+use policy::approval::{QueuedRequest, RequestState, Verdict};
+use serde_json::Value;
+
+use crate::backend::{Asked, Backend, NoPage};
+use crate::layout::{Page, Section, badge, empty, hidden};
+use crate::when;
+
+/// Every request, those that wait first.
+pub(crate) async fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
+    let content = match backend.gateway.approvals().list().await {
+        Ok(requests) => {
+            let (waiting, decided): (Vec<_>, Vec<_>) =
+                requests.into_iter().partition(QueuedRequest::is_waiting);
+            let now = backend.clock.unix_millis();
+            html! {
+                h1 { "Approvals" }
+                p.lead {
+                    "Calls that need somebody's approval wait here. A model hears a number and nothing that \
+                     lets its call through."
+                }
+                div id="waiting" data-live {
+                    @if waiting.is_empty() {
+                        (empty("Nothing waits", "Calls that need approval appear here by themselves."))
+                    }
+                    @for request in &waiting { (card(request, asked, now)) }
+                }
+                div id="decided" data-live { (history(&decided, now)) }
+            }
+        }
+        Err(error) => empty("The requests cannot be read", &error.to_string()),
+    };
+    Page {
+        title: "Approvals".to_owned(),
+        section: Some(Section::Approvals),
+        topics: "approvals",
+        content,
+    }
+}
+
+/// One request, with all there is to know for deciding.
+pub(crate) async fn one(
+    backend: &Backend,
+    asked: &Asked<'_>,
+    number: &str,
+) -> Result<Page, NoPage> {
+    let request = find(backend, number).await?;
+    let now = backend.clock.unix_millis();
+    let rule = backend.operator.remembered_rule(&request);
+    let subject = &request.subject;
+    let grant = format!("gatelet trust grant {}/{}", subject.upstream, subject.tool);
+    let content = html! {
+        h1 { "Request " (request.number) }
+        p.lead { (subject.question) }
+        div id="request" data-live {
+            div.panel {
+                dl.pairs {
+                    dt { "Call" } dd { code { (path(&request)) } }
+                    dt { "State" } dd { (state(&request.state)) }
+                    dt { "Asked by" } dd { (asker(&request)) }
+                    dt { "Asked" } dd { (when::distance(now, request.asked_at)) }
+                    dt { "Expires" } dd { (when::distance(now, request.expires_at)) }
+                }
+                h2 { "Arguments" }
+                pre tabindex="0" { (arguments(&request)) }
+                @if let Some(bytes) = subject.arguments_cut_from {
+                    p.hint { "Long values are shortened; all of them have " (when::number(bytes as u64)) " bytes." }
+                }
+                (buttons(&request, asked))
+            }
+        }
+        @if request.is_waiting() {
+            div.panel {
+                h2 { "Ask no more about calls like this" }
+                @match &rule {
+                    Ok(rule) => {
+                        p { "This rule lets calls of this tool through whose arguments have the same shape. It counts \
+                             only once it is in the configuration." }
+                        pre tabindex="0" { (rule) }
+                        form method="post" action={ "/console/approvals/" (request.number) } {
+                            (hidden(&asked.session.form_token))
+                            input type="hidden" name="verdict" value="remember";
+                            button { "Add the rule and allow" }
+                        }
+                    }
+                    Err(why) => { p { "This request cannot become a rule: " (why) "." } }
+                }
+                p.hint { "Or let every call of this tool through, as it is now: " code { (grant) } }
+            }
+        }
+    };
+    let section = Some(Section::Approvals);
+    Ok(Page { title: format!("Request {}", request.number), section, topics: "approvals", content })
+}
+
+/// Decides about a request, as its form says.
+pub(crate) async fn decide(
+    backend: &Backend,
+    asked: &Asked<'_>,
+    number: &str,
+) -> Result<(String, String), NoPage> {
+    let request = find(backend, number).await?;
+    let who = &asked.session.who;
+    let verdict = match asked.request.form.get("verdict") {
+        "allow" | "remember" => Verdict::Allow,
+        "deny" => Verdict::Deny,
+        _ => return Err(NoPage::Bad("Say whether to allow or to deny it.".to_owned())),
+    };
+    if asked.request.form.get("verdict") == "remember" {
+        let added = backend.operator.remember(&request).await;
+        backend.audit(who, "approvals.remember", &subject(&request), &added).await;
+        if let Err(why) = added {
+            return Ok((place(&request), format!("The rule was not added: {why}")));
+        }
+    }
+    let by = format!("{who} in the console");
+    let decided = backend.gateway.approvals().decide(request.number, verdict, &by).await;
+    let outcome = decided.map(drop).map_err(|error| error.to_string());
+    let action = match verdict {
+        Verdict::Allow => "approvals.allow",
+        Verdict::Deny => "approvals.deny",
+    };
+    backend.audit(who, action, &subject(&request), &outcome).await;
+    Ok(match (outcome, verdict) {
+        (Ok(()), Verdict::Allow) => {
+            ("/approvals".to_owned(), format!("Request {} may go through once.", request.number))
+        }
+        (Ok(()), Verdict::Deny) => {
+            ("/approvals".to_owned(), format!("Request {} was denied.", request.number))
+        }
+        (Err(why), _) => ("/approvals".to_owned(), format!("Nothing was decided: {why}.")),
+    })
+}
+
+async fn find(backend: &Backend, number: &str) -> Result<QueuedRequest, NoPage> {
+    let number: u64 = number.parse().map_err(|_| NoPage::NotFound)?;
+    let requests = backend.gateway.approvals().list().await;
+    let requests = requests.map_err(|error| NoPage::Bad(error.to_string()))?;
+    requests.into_iter().find(|request| request.number == number).ok_or(NoPage::NotFound)
+}
+
+fn place(request: &QueuedRequest) -> String {
+    format!("/approvals/{}", request.number)
+}
+
+fn subject(request: &QueuedRequest) -> String {
+    format!("request {}: {}", request.number, path(request))
+}
+
+fn card(request: &QueuedRequest, asked: &Asked<'_>, now: u64) -> Markup {
+    html! {
+        article.panel.request aria-labelledby={ "request-" (request.number) } {
+            div {
+                h2 id={ "request-" (request.number) } {
+                    a href={ "/console" (place(request)) } { (path(request)) }
+                    span.soft.small { "  #" (request.number) " · " (when::distance(now, request.asked_at)) " · " (asker(request)) }
+                }
+                p { (request.subject.question) }
+            }
+            (buttons(request, asked))
+            pre.wide tabindex="0" { (arguments(request)) }
+        }
+    }
+}
+
+fn buttons(request: &QueuedRequest, asked: &Asked<'_>) -> Markup {
+    let button = |verdict: &str, class: &str, word: &str| {
+        html! {
+            form.inline method="post" action={ "/console" (place(request)) } {
+                (hidden(&asked.session.form_token))
+                input type="hidden" name="verdict" value=(verdict);
+                button class=(class) id={ (verdict) "-" (request.number) }
+                    aria-label={ (word) " request " (request.number) } { (word) }
+            }
+        }
+    };
+    html! {
+        div.actions {
+            @match &request.state {
+                RequestState::Waiting => {
+                    (button("allow", "primary", "Allow once"))
+                    (button("deny", "danger", "Deny"))
+                }
+                RequestState::Allowed { .. } => { (button("deny", "danger", "Deny after all")) }
+                RequestState::Denied { .. } => { (button("allow", "", "Allow after all")) }
+                RequestState::Used { .. } => {}
+            }
+        }
+    }
+}
+
+fn history(decided: &[QueuedRequest], now: u64) -> Markup {
+    html! {
+        @if !decided.is_empty() {
+            section.panel {
+                h2 { "Decided" }
+                div.scroll { table {
+                    thead { tr { th { "Request" } th { "Call" } th { "Asked by" } th { "State" } th { "Expires" } } }
+                    tbody {
+                        @for request in decided.iter().rev() {
+                            tr {
+                                td { a href={ "/console" (place(request)) } { "#" (request.number) } }
+                                td { code { (path(request)) } }
+                                td { (asker(request)) }
+                                td { (state(&request.state)) }
+                                td.nowrap.soft { (when::distance(now, request.expires_at)) }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+fn state(state: &RequestState) -> Markup {
+    let by = |by: &str| html! { span.soft.small { " by " (by) } };
+    match state {
+        RequestState::Waiting => badge("warn", "waiting"),
+        RequestState::Allowed { by: who, .. } => {
+            html! { (badge("good", "allowed, not used yet")) (by(who)) }
+        }
+        RequestState::Denied { by: who, .. } => html! { (badge("bad", "denied")) (by(who)) },
+        RequestState::Used { by: who, .. } => {
+            html! { (badge("info", "allowed and used")) (by(who)) }
+        }
+    }
+}
+
+fn path(request: &QueuedRequest) -> String {
+    format!("{}/{}", request.subject.upstream, request.subject.tool)
+}
+
+fn asker(request: &QueuedRequest) -> String {
+    let subject = &request.subject;
+    let caller = if subject.caller.is_empty() { "anonymous" } else { &subject.caller };
+    format!("{caller} ({})", subject.client)
+}
+
+fn arguments(request: &QueuedRequest) -> String {
+    let text = &request.subject.arguments;
+    let shown = serde_json::from_str::<Value>(text).ok();
+    shown
+        .and_then(|value| serde_json::to_string_pretty(&value).ok())
+        .unwrap_or_else(|| text.clone())
+}

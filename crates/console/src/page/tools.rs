@@ -1,0 +1,247 @@
+//! The tools behind the gate: found as a model finds them, looked at, called.
+
+use std::sync::Arc;
+
+use catalog::index::{NAMES, Verdict};
+use catalog::{Catalog, Slot};
+use gateway::Surface;
+use maud::{Markup, html};
+use roster::Snapshot;
+use serde_json::{Value, json};
+use tool::{Ask, Call, Client, Context, Identity, Reply};
+
+use crate::backend::{Asked, Backend, NoPage};
+use crate::form;
+use crate::layout::{Page, Section, badge, empty, hidden};
+use crate::request::{Fields, encode};
+use crate::when;
+
+/// How many tools a search shows, and a list without a search.
+const FOUND: usize = 20;
+const LISTED: usize = 100;
+
+/// Finds tools by words, or lists them.
+pub(crate) fn search(backend: &Backend, asked: &Asked<'_>) -> Page {
+    let snapshot = snapshot(backend);
+    let catalog = &snapshot.catalog;
+    let (query, from) = (asked.request.query.get("q"), asked.request.query.get("from"));
+    let from: usize = from.parse().unwrap_or(0);
+    let content = html! {
+        h1 { "Tools" }
+        p.lead { (when::number(catalog.functions().len() as u64)) " tools. The search is the one that models use." }
+        form.filter method="get" action="/console/tools" role="search" {
+            div.wide {
+                label for="q" { "What should it do?" }
+                input type="search" id="q" name="q" value=(query) placeholder="read a file, create an issue, …";
+            }
+            div { button.primary { "Search" } }
+        }
+        @if query.is_empty() { (listed(catalog, from)) } @else { (found(catalog, query)) }
+    };
+    let section = Some(Section::Tools);
+    Page { title: "Tools".to_owned(), section, topics: "", content }
+}
+
+fn listed(catalog: &Catalog, from: usize) -> Markup {
+    let all = catalog.functions().len();
+    let slots: Vec<Slot> = catalog.slots().skip(from).take(LISTED).collect();
+    html! {
+        @if slots.is_empty() { (empty("No tools", "No server has listed any yet.")) }
+        @else {
+            div.panel.scroll { table {
+                caption { (from + 1) " to " (from + slots.len()) " of " (when::number(all as u64)) }
+                thead { tr { th { "Tool" } th { "What it does" } th { "Says of itself" } } }
+                tbody { @for slot in &slots { tr {
+                    td { (link(catalog, *slot)) }
+                    td { (catalog.summary(*slot, 140)) }
+                    td { (hints(catalog, *slot)) }
+                } } }
+            } }
+            nav.actions aria-label="More tools" {
+                @if from != 0 { a.button href={ "/console/tools?from=" (from.saturating_sub(LISTED)) } { "Before" } }
+                @if from + LISTED < all { a.button href={ "/console/tools?from=" (from + LISTED) } { "Next" } }
+            }
+        }
+    }
+}
+
+fn found(catalog: &Catalog, query: &str) -> Markup {
+    let result = catalog.search(query, FOUND, &|_| true);
+    let reasons = catalog.explain(query);
+    let verdict = match result.verdict {
+        Verdict::Relevant => "These fit.",
+        Verdict::Ambiguous => "Several servers fit equally well; a model is told so.",
+        Verdict::Nothing => "Nothing fits. A model is told so, and where it could look instead.",
+    };
+    let best = result.hits.first().map_or(1.0, |hit| hit.score.max(0.001));
+    html! {
+        p { (verdict) }
+        @if !result.hits.is_empty() {
+            div.panel.scroll { table {
+                caption { "Best first; scores compare within one search" }
+                thead { tr { th.right { "Score" } th { "Tool" } th { "What it does" } th { "Why it ranks here" } } }
+                tbody { @for hit in &result.hits { tr {
+                    td.right { (format!("{:.2}", hit.score)) (bar(hit.score / best)) }
+                    td { (link(catalog, hit.slot)) }
+                    td { (catalog.summary(hit.slot, 140)) }
+                    td.small { (why(&reasons, hit.slot)) }
+                } } }
+            } }
+        }
+        @if !result.near.is_empty() {
+            div.panel { h2 { "What came nearest" } ul { @for slot in &result.near { li { (link(catalog, *slot)) } } } }
+        }
+    }
+}
+
+fn bar(share: f32) -> Markup {
+    let width = format!("{:.0}", 60.0 * share.clamp(0.0, 1.0));
+    html! { svg.plot width="60" height="4" viewBox="0 0 60 4" aria-hidden="true" { rect.bar width=(width) height="4" rx="2" {} } }
+}
+
+/// The features that add most to a score.
+fn why(reasons: &[(Slot, Vec<f32>)], slot: Slot) -> String {
+    let Some((_, parts)) = reasons.iter().find(|(known, _)| *known == slot) else {
+        return String::new();
+    };
+    let mut named: Vec<(&str, f32)> = NAMES.into_iter().zip(parts.iter().copied()).collect();
+    named.retain(|(_, part)| 0.05 <= part.abs());
+    named.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let shown = named.iter().take(3).map(|(name, part)| format!("{name} {part:+.2}"));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// One tool: what it is, and a form that calls it.
+pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page, NoPage> {
+    let snapshot = snapshot(backend);
+    let slot = find(&snapshot.catalog, id)?;
+    Ok(page(&snapshot, slot, asked, &Fields::default(), None))
+}
+
+/// Calls a tool with the arguments of its form, as a client without any role.
+pub(crate) async fn call(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page, NoPage> {
+    let snapshot = snapshot(backend);
+    let slot = find(&snapshot.catalog, id)?;
+    let sent = &asked.request.form;
+    let answer = match form::arguments(snapshot.catalog.contract(slot), sent) {
+        Err(why) => Answer { is_error: true, text: why },
+        Ok(arguments) => {
+            let path = snapshot.catalog.path(slot).to_owned();
+            let reply = ask(backend, &path, Value::Object(arguments)).await;
+            let outcome =
+                if reply.is_error { Err("it reports an error".to_owned()) } else { Ok(()) };
+            backend.audit(&asked.session.who, "tools.call", &path, &outcome).await;
+            reply
+        }
+    };
+    Ok(page(&snapshot, slot, asked, sent, Some(&answer)))
+}
+
+/// What a call was answered.
+struct Answer {
+    is_error: bool,
+    text: String,
+}
+
+async fn ask(backend: &Backend, path: &str, arguments: Value) -> Answer {
+    let (namespace, function) = path.rsplit_once('.').unwrap_or(("", path));
+    let call = json!({
+        "namespace": namespace, "function": function, "kwargs": arguments,
+        // Whoever would agree sits here.
+        policy::confirm::ARGUMENT: policy::confirm::LATER,
+    });
+    let context = Context {
+        client: Arc::new(Client::named("gatelet-console", "")),
+        caller: Arc::new(Identity::default()),
+        session: "console".into(),
+        ..Context::anonymous()
+    };
+    let provider =
+        backend.gateway.surface(Surface::Cash).provider_for(&context.client, &context.caller);
+    match provider.ask(Ask::Call(Call::new("call", call.into())), &context).await {
+        Ok(reply @ Reply::Result(_)) => {
+            let result = reply.tool_result();
+            let is_error = result.as_ref().is_none_or(|result| result.is_error);
+            Answer { is_error, text: result.map(|result| result.text()).unwrap_or_default() }
+        }
+        Ok(Reply::Error(error)) => Answer { is_error: true, text: error.message },
+        Err(failure) => Answer { is_error: true, text: failure.to_string() },
+    }
+}
+
+fn page(
+    snapshot: &Snapshot,
+    slot: Slot,
+    asked: &Asked<'_>,
+    sent: &Fields,
+    answer: Option<&Answer>,
+) -> Page {
+    let catalog = &snapshot.catalog;
+    let tool = catalog.tool(slot);
+    let path = catalog.path(slot);
+    let schema = pretty(tool.input_schema.as_str());
+    let content = html! {
+        h1 { (path) }
+        p.lead { (catalog.summary(slot, 400)) }
+        @if let Some(answer) = answer {
+            section.panel aria-labelledby="answer" {
+                h2 id="answer" { "Answer " @if answer.is_error { (badge("bad", "error")) } @else { (badge("good", "done")) } }
+                pre tabindex="0" { (answer.text) }
+            }
+        }
+        div.columns {
+            section.panel {
+                h2 { "Call it" }
+                form method="post" action={ "/console/tools/" (encode(path)) "/call" } {
+                    (hidden(&asked.session.form_token))
+                    (form::fields(catalog.contract(slot), sent))
+                    button.primary { "Call" }
+                }
+            }
+            section.panel {
+                h2 { "As models see it" }
+                dl.pairs {
+                    dt { "Signature" } dd { code { (catalog.shaped_signature(slot, 400)) } }
+                    dt { "Upstream" } dd { (catalog.source(slot).label) }
+                    dt { "Its own name" } dd { code { (tool.name) } }
+                    dt { "Says of itself" } dd { (hints(catalog, slot)) }
+                }
+                h2 { "Description" }
+                pre tabindex="0" { (tool.description.as_deref().unwrap_or("It has none.")) }
+                h2 { "Schema of the arguments" }
+                pre tabindex="0" { (schema) }
+            }
+        }
+    };
+    Page { title: path.to_owned(), section: Some(Section::Tools), topics: "", content }
+}
+
+fn snapshot(backend: &Backend) -> Arc<Snapshot> {
+    backend.gateway.roster().default_pool().snapshot()
+}
+
+fn find(catalog: &Catalog, id: &str) -> Result<Slot, NoPage> {
+    catalog.slots().find(|slot| catalog.path(*slot) == id).ok_or(NoPage::NotFound)
+}
+
+fn link(catalog: &Catalog, slot: Slot) -> Markup {
+    let path = catalog.path(slot);
+    html! { a href={ "/console/tools/" (encode(path)) } { code { (path) } } }
+}
+
+fn hints(catalog: &Catalog, slot: Slot) -> Markup {
+    let said = catalog.tool(slot).annotations;
+    match (said.read_only, said.destructive) {
+        (Some(true), _) => badge("good", "only reads"),
+        (_, Some(true)) => badge("bad", "destroys"),
+        (_, Some(false)) => badge("info", "adds"),
+        (_, None) => badge("", "nothing"),
+    }
+}
+
+fn pretty(json: &str) -> String {
+    let value = serde_json::from_str::<Value>(json).ok();
+    value
+        .and_then(|value| serde_json::to_string_pretty(&value).ok())
+        .unwrap_or_else(|| json.to_owned())
+}

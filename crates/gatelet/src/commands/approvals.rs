@@ -1,0 +1,275 @@
+//! `gatelet approvals`: calls that wait for somebody to agree to them.
+
+use policy::approval::{QueuedRequest, Remembered, RequestState};
+use serde_json::Value;
+use tool::shell;
+
+use super::output::Output;
+use super::servers::config_file::ConfigFile;
+use super::{person, running};
+use crate::approval_queue::{self, BY_SHELL};
+use crate::config::{self, write_remembered};
+use crate::exit::{CliError, Done};
+use crate::local_socket::LocalRequest;
+use crate::paths::Paths;
+use crate::terminal::{DIM, GOOD, HEADING, WARNING, cell, foreign, out, paint, say, table};
+use crate::time;
+
+/// See and decide about calls that wait for approval
+///
+/// A call that needs approval waits here when its client cannot ask its user.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Action {
+    /// List the requests that wait
+    List {
+        /// Also those that were decided, as long as they are remembered
+        #[arg(long)]
+        all: bool,
+
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show one request: who asks, for what, with which arguments
+    Show {
+        number: u64,
+
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Let the call through, once
+    Allow {
+        number: u64,
+
+        /// Do not ask at the terminal first
+        #[arg(long, short)]
+        yes: bool,
+
+        /// Also let through calls of this tool with arguments of this shape from now on: shows the rule as TOML and writes it to the configuration once you agree
+        #[arg(long)]
+        remember: bool,
+    },
+    /// Refuse the call
+    Deny { number: u64 },
+}
+
+pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
+    let queue = Access { paths };
+    match action {
+        Action::List { all, output } => list(&queue, *all, *output),
+        Action::Show { number, output } => show(&queue, *number, *output),
+        Action::Allow { number, yes, remember } => allow(&queue, *number, *yes, *remember),
+        Action::Deny { number } => {
+            let request = queue.decide(*number, false)?;
+            say(&format!("{} request {number}: {}", paint(WARNING, "denied"), path(&request)));
+            Ok(Done::Fine)
+        }
+    }
+}
+
+/// The queue of the running gatelet, or else the one in the state directory.
+struct Access<'a> {
+    paths: &'a Paths,
+}
+
+impl Access<'_> {
+    fn requests(&self) -> anyhow::Result<Vec<QueuedRequest>> {
+        let told = match running::ask(self.paths, &LocalRequest::Approvals)? {
+            Some(told) => told,
+            None => self.on_disk(async |approvals| approval_queue::listed(approvals).await)?,
+        };
+        approval_queue::requests(&told).map_err(|why| CliError::NoAnswer(why).into())
+    }
+
+    fn find(&self, number: u64) -> anyhow::Result<QueuedRequest> {
+        let found = self.requests()?.into_iter().find(|request| request.number == number);
+        found.ok_or_else(|| {
+            let why = format!(
+                "there is no request {number}; `gatelet approvals list` shows those that wait"
+            );
+            CliError::Usage(why).into()
+        })
+    }
+
+    fn decide(&self, number: u64, allow: bool) -> anyhow::Result<QueuedRequest> {
+        let wish = LocalRequest::Decide { number, allow };
+        let told = match running::ask(self.paths, &wish)? {
+            Some(told) => told,
+            None => self.on_disk(async |approvals| {
+                approval_queue::decided(approvals, number, allow, BY_SHELL).await
+            })?,
+        };
+        match told["error"].as_str() {
+            Some(why) => Err(CliError::Refused(why.to_owned()).into()),
+            None => Ok(serde_json::from_value(told["request"].clone())?),
+        }
+    }
+
+    fn on_disk(
+        &self,
+        act: impl AsyncFnOnce(&policy::approval::Approvals) -> Value,
+    ) -> anyhow::Result<Value> {
+        let loaded = config::load(self.paths)?;
+        let state = self.paths.state_directory()?;
+        let approvals =
+            approval_queue::open(&state, loaded.file.as_deref(), &loaded.config.approvals);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(act(&approvals)))
+    }
+}
+
+fn list(queue: &Access<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
+    let mut requests = queue.requests()?;
+    requests.retain(|request| all || request.is_waiting());
+    if output.is_json() {
+        out(&serde_json::to_string_pretty(&requests)?);
+        return Ok(Done::Fine);
+    }
+    if requests.is_empty() {
+        say("nothing waits for approval");
+        return Ok(Done::Fine);
+    }
+    let mut rows = table(&["number", "call", "asked by", "state", "arguments"]);
+    for request in &requests {
+        let subject = &request.subject;
+        rows.add_row(vec![
+            cell(HEADING, &request.number.to_string()),
+            cell(DIM, &path(request)),
+            cell(DIM, &asker(request)),
+            cell(DIM, &state(&request.state)),
+            cell(DIM, &shortened(&subject.arguments)),
+        ]);
+    }
+    out(&rows.to_string());
+    say(&paint(DIM, "`gatelet approvals show NUMBER` shows one; allow and deny decide"));
+    Ok(Done::Fine)
+}
+
+fn show(queue: &Access<'_>, number: u64, output: Output) -> anyhow::Result<Done> {
+    let request = queue.find(number)?;
+    if output.is_json() {
+        out(&serde_json::to_string_pretty(&request)?);
+        return Ok(Done::Fine);
+    }
+    out(&page(&request));
+    Ok(Done::Fine)
+}
+
+/// A request as a person reads it.
+fn page(request: &QueuedRequest) -> String {
+    let subject = &request.subject;
+    let arguments = match serde_json::from_str::<Value>(&subject.arguments) {
+        Ok(arguments) => serde_json::to_string_pretty(&arguments).unwrap_or_default(),
+        Err(_) => subject.arguments.clone(),
+    };
+    let cut = match subject.arguments_cut_from {
+        Some(bytes) => format!("\n(long values are shortened; {bytes} bytes in all)"),
+        None => String::new(),
+    };
+    let arguments: Vec<String> =
+        arguments.lines().map(|line| format!("  {}", foreign(line))).collect();
+    format!(
+        "{} {}: {}\n{}\n\nasked by  {}\nstate     {}\nexpires   {}\n\narguments\n{}{cut}\n\n{}",
+        paint(HEADING, "request"),
+        paint(HEADING, request.number),
+        path(request),
+        foreign(&subject.question),
+        asker(request),
+        state(&request.state),
+        time::rfc3339(request.expires_at),
+        arguments.join("\n"),
+        paint(DIM, ways_out(request)),
+    )
+}
+
+/// What the operator can do about it, now and for good.
+fn ways_out(request: &QueuedRequest) -> String {
+    let number = request.number;
+    let name = format!("{}/{}", request.subject.upstream, request.subject.tool);
+    let grant = shell::word(&name).map_or_else(String::new, |word| {
+        format!("\n`gatelet trust grant {word}` lets every call of this tool through, as it is now")
+    });
+    format!(
+        "`gatelet approvals allow {number}` lets this call through once, `deny {number}` refuses it\n\
+         `gatelet approvals allow {number} --remember` asks no more about calls like it{grant}"
+    )
+}
+
+fn allow(queue: &Access<'_>, number: u64, yes: bool, remember: bool) -> anyhow::Result<Done> {
+    let request = queue.find(number)?;
+    let rule = remember.then(|| rule(&request)).transpose()?;
+    if !yes {
+        say(&page(&request));
+        if let Some(rule) = &rule {
+            say(&format!("\n{}\n{}", paint(HEADING, "the rule"), foreign(rule)));
+        }
+        if !person::agrees("Let it through?") {
+            let why =
+                "nobody agreed at a terminal: nothing was decided. `--yes` decides without asking";
+            return Err(CliError::Refused(why.to_owned()).into());
+        }
+    }
+    if let Some(rule) = rule {
+        let file = write_rule(queue.paths, &rule)?;
+        say(&format!("{} in `{file}`:\n{}", paint(GOOD, "written"), foreign(&rule)));
+    }
+    let request = queue.decide(number, true)?;
+    say(&format!(
+        "{} request {number}: {} goes through once{}",
+        paint(GOOD, "allowed"),
+        path(&request),
+        if request.subject.client.is_empty() { "" } else { ", if the call is made again or waits" },
+    ));
+    Ok(Done::Fine)
+}
+
+/// The rule that a request becomes, as TOML.
+fn rule(request: &QueuedRequest) -> anyhow::Result<String> {
+    let rule = Remembered::from_subject(&request.subject).map_err(|why| {
+        CliError::Refused(format!("request {} cannot be remembered: {why}", request.number))
+    })?;
+    Ok(write_remembered(&rule))
+}
+
+/// Adds a rule to the configuration, unless that would change anything else.
+pub(super) fn write_rule(paths: &Paths, rule: &str) -> anyhow::Result<String> {
+    let file = ConfigFile::open(paths)?;
+    let text = file.text().trim_end().to_owned() + "\n\n" + rule;
+    let source = config::Source { name: file.path().display().to_string(), text: text.clone() };
+    let base = file.path().parent().unwrap_or(std::path::Path::new("/"));
+    config::read(source, base, &config::environment(paths)).map_err(|_| {
+        let why = format!(
+            "the rule cannot be added to `{}` by itself: add it by hand\n{rule}",
+            file.path().display()
+        );
+        CliError::Refused(why)
+    })?;
+    file.write(&text)?;
+    Ok(file.path().display().to_string())
+}
+
+fn path(request: &QueuedRequest) -> String {
+    foreign(&format!("{}/{}", request.subject.upstream, request.subject.tool)).into_owned()
+}
+
+fn asker(request: &QueuedRequest) -> String {
+    let subject = &request.subject;
+    let caller = if subject.caller.is_empty() { "anonymous" } else { &subject.caller };
+    foreign(&format!("{caller} ({})", subject.client)).into_owned()
+}
+
+fn state(state: &RequestState) -> String {
+    match state {
+        RequestState::Waiting => "waiting".to_owned(),
+        RequestState::Allowed { by, .. } => format!("allowed by {}, not used yet", foreign(by)),
+        RequestState::Denied { by, .. } => format!("denied by {}", foreign(by)),
+        RequestState::Used { by, .. } => format!("allowed by {} and used", foreign(by)),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let one_line = foreign(text).replace('\n', " ");
+    match one_line.char_indices().nth(80) {
+        Some((at, _)) => format!("{}…", &one_line[..at]),
+        None => one_line,
+    }
+}

@@ -1,0 +1,194 @@
+//! Calls that wait for somebody outside of the conversation.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Pipe, Served, eventually, shell, text};
+
+/// A gate that asks about conversions of units.
+fn asking(section: &str) -> Home {
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"units.*\"\nreason = \"sums\"\n";
+    Home::with(&format!("[builtin]\ntools = true\n\n{section}\n{rule}"))
+}
+
+const IMPATIENT: &str = "[approvals]\nwait = \"0s\"\n";
+
+fn miles(value: u32) -> Value {
+    let kwargs = json!({"value": value, "from": "mi", "to": "km"});
+    json!({"namespace": "units", "function": "convert", "kwargs": kwargs})
+}
+
+fn waiting(home: &Home) -> Vec<Value> {
+    let listed = shell(home, &["approvals", "list", "--json"]);
+    listed.json().as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn decide(home: &Home, words: &[&str]) {
+    let words: Vec<&str> = ["approvals"].iter().chain(words).copied().collect();
+    let decided = shell(home, &words);
+    assert_eq!(decided.code, 0, "{}", decided.err);
+}
+
+#[test]
+fn a_call_that_waits_goes_through_when_the_shell_allows_it() {
+    let home = asking("");
+    let mut pipe = Pipe::open(&home);
+    let answer = std::thread::scope(|scope| {
+        let allowing = scope.spawn(|| {
+            eventually("the call waits", || !waiting(&home).is_empty());
+            let [request] = &waiting(&home)[..] else { panic!("not one request") };
+            assert_eq!(request["upstream"], "units");
+            assert_eq!(request["client"], "it");
+            let shown = shell(&home, &["approvals", "show", "1", "--format", "text"]);
+            assert!(shown.out.contains("sums") && shown.out.contains("\"mi\""), "{}", shown.out);
+            assert!(shown.out.contains("gatelet trust grant units/convert"), "{}", shown.out);
+            decide(&home, &["allow", "1", "--yes"]);
+        });
+        let answer = pipe.verb("call", &miles(1));
+        allowing.join().unwrap();
+        answer
+    });
+    assert_ne!(answer["isError"], true, "{answer}");
+    assert!(waiting(&home).is_empty());
+}
+
+#[test]
+fn an_agreement_outlives_the_gate_and_lets_one_call_through() {
+    let home = asking(IMPATIENT);
+    let mut pipe = Pipe::open(&home);
+    let refused = pipe.verb("call", &miles(1));
+    assert_eq!(refused["isError"], true);
+    let said = text(&refused);
+    assert!(said.contains("approval request 1") && !said.contains("confirm"), "{said}");
+    // Whatever a model sends, nothing it was given agrees.
+    for guess in ["confirm-1", "confirm-later", "confirm-00000000000000000000000000000000"] {
+        let mut call = miles(1);
+        call["confirm"] = json!(guess);
+        assert_eq!(pipe.verb("call", &call)["isError"], true);
+    }
+    pipe.close();
+    // No gate runs: the state directory is asked.
+    decide(&home, &["allow", "1", "--yes"]);
+    let mut pipe = Pipe::open(&home);
+    assert_eq!(pipe.verb("call", &miles(2))["isError"], true, "other arguments");
+    let answer = pipe.verb("call", &miles(1));
+    assert_ne!(answer["isError"], true, "{answer}");
+    assert_eq!(pipe.verb("call", &miles(1))["isError"], true, "a second time");
+}
+
+#[test]
+fn what_is_denied_stays_denied_and_says_by_whom() {
+    let home = asking(IMPATIENT);
+    let mut pipe = Pipe::open(&home);
+    pipe.verb("call", &miles(1));
+    decide(&home, &["deny", "1"]);
+    let said = text(&pipe.verb("call", &miles(1)));
+    assert!(said.contains("denied by the shell"), "{said}");
+    let late = shell(&home, &["approvals", "allow", "7", "--yes"]);
+    assert_eq!(late.code, 2, "{}", late.err);
+    assert!(late.err.contains("gatelet approvals list"), "{}", late.err);
+    // Nobody at a terminal and no flag: nothing is decided.
+    let unasked = shell(&home, &["approvals", "allow", "1"]);
+    assert_ne!(unasked.code, 0);
+    assert!(unasked.err.contains("--yes"), "{}", unasked.err);
+}
+
+#[test]
+fn a_remembered_shape_becomes_a_rule_that_the_operator_reads() {
+    let home = asking(IMPATIENT);
+    let mut pipe = Pipe::open(&home);
+    pipe.verb("call", &miles(1));
+    let allowed = shell(&home, &["approvals", "allow", "1", "--yes", "--remember"]);
+    assert_eq!(allowed.code, 0, "{}", allowed.err);
+    let rule = "[[approvals.remember]]\ntool = \"units:convert\"\n";
+    assert!(allowed.err.contains(rule), "{}", allowed.err);
+    let config = home.read("gatelet.toml");
+    assert!(config.contains(rule) && config.contains("exactly = { value = 1 }"), "{config}");
+    assert!(config.contains("like = { from = \"*\", to = \"*\" }"), "{config}");
+    // Once for the agreement, and from then on by the rule.
+    eventually("the rule counts", || {
+        (0..2).all(|_| pipe.verb("call", &miles(1))["isError"] != true)
+    });
+    assert_eq!(pipe.verb("call", &miles(2))["isError"], true, "another number is another shape");
+}
+
+#[test]
+fn tokens_are_handed_out_only_where_the_operator_says_so() {
+    let home = asking("[trust]\nconfirm = \"token\"\n");
+    let mut pipe = Pipe::open(&home);
+    let said = text(&pipe.verb("call", &miles(1)));
+    let at = said.find("confirm-").unwrap_or_else(|| panic!("no token in: {said}"));
+    let mut call = miles(1);
+    call["confirm"] = json!(said[at..].split('"').next().unwrap());
+    assert_ne!(pipe.verb("call", &call)["isError"], true);
+    assert_eq!(pipe.verb("call", &call)["isError"], true);
+}
+
+#[test]
+fn the_shell_asks_whoever_sits_there_and_yes_agrees() {
+    let home = asking("");
+    let words = ["call", "units.convert", "value=1", "from=mi", "to=km"];
+    let refused = shell(&home, &words);
+    assert_ne!(refused.code, 0);
+    assert!(refused.err.contains("nobody agreed"), "{}", refused.err);
+    let agreed = shell(&home, &[&words[..], &["--yes"]].concat());
+    assert_eq!(agreed.code, 0, "{}", agreed.err);
+    let served = Served::start(&home);
+    let agreed = shell(&home, &[&words[..], &["--yes"]].concat());
+    assert_eq!(agreed.code, 0, "{}", agreed.err);
+    drop(served);
+}
+
+#[test]
+fn a_webhook_is_told_of_a_request_and_signs_for_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let receiving = std::thread::spawn(move || {
+        // The first attempt is turned away, so there is a second one.
+        let mut heard = Vec::new();
+        for status in ["503 Service Unavailable", "204 No Content"] {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut length) = (Vec::new(), 0);
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if line.trim().is_empty() {
+                    break;
+                }
+                let line = line.trim().to_lowercase();
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.parse().unwrap();
+                }
+                head.push(line);
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            let answer =
+                format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            (&stream).write_all(answer.as_bytes()).unwrap();
+            heard.push((head, String::from_utf8(body).unwrap()));
+        }
+        heard
+    });
+    let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    let hook =
+        format!("[approvals.webhook]\nurl = \"http://{address}/hook\"\nsecret = \"{secret}\"\n");
+    let home = asking(&format!("{IMPATIENT}{hook}"));
+    let mut pipe = Pipe::open(&home);
+    pipe.verb("call", &miles(1));
+    let heard = receiving.join().unwrap();
+    let header = |at: usize, name: &str| {
+        let line = heard[at].0.iter().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.unwrap_or_else(|| panic!("no {name}: {:?}", heard[at].0)).to_owned()
+    };
+    assert_eq!(header(0, "webhook-id"), header(1, "webhook-id"));
+    assert!(header(1, "webhook-signature").starts_with("v1,"));
+    let body: Value = serde_json::from_str(&heard[1].1).unwrap();
+    assert_eq!(body["type"], "approval.requested");
+    assert_eq!(body["data"]["number"], 1);
+    assert_eq!(body["data"]["tool"], "convert");
+}

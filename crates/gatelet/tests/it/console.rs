@@ -1,0 +1,119 @@
+//! The console in a real browser: log in, look at every page, decide.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Served, node, shell, tool};
+
+/// A gate that asks about conversions of units.
+fn asking() -> Home {
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"units.convert\"\nreason = \"conversions are asked about\"\n";
+    Home::with(&format!("[builtin]\ntools = true\n\n{rule}"))
+}
+
+/// Where pictures of the run are kept.
+fn pictures() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("console")
+}
+
+/// A browser that is driven by our script.
+struct Browser {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Browser {
+    fn start(home: &Home, link: &str, pages: &Value) -> Browser {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/console.mjs");
+        let mut command = std::process::Command::new(node());
+        home.settle(&mut command);
+        command.arg(script).arg(tool("browser").parent().unwrap()).arg(link);
+        command.arg(pictures()).arg(pages.to_string());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Browser { child, lines }
+    }
+
+    /// What the script says next.
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("the browser said: {line:?}"))
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn link(home: &Home) -> String {
+    let printed = shell(home, &["console", "--print"]);
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    printed.out.trim().to_owned()
+}
+
+#[test]
+fn a_waiting_call_goes_through_when_it_is_allowed_in_the_browser() {
+    testkit::needs!(Tools);
+    let home = asking();
+    let served = Served::start(&home);
+    let pages = json!([
+        ["/approvals", "approvals-decided"],
+        ["/upstreams", "upstreams"],
+        ["/tools", "tools"],
+        ["/tools?q=convert%20units", "tools-search"],
+        ["/findings", "findings"],
+    ]);
+    let mut browser = Browser::start(&home, &link(&home), &pages);
+    assert_eq!(browser.next()["at"], "ready");
+    let call = json!({"namespace": "units", "function": "convert",
+                      "kwargs": {"value": 26.2, "from": "mi", "to": "km"}});
+    let answer = std::thread::scope(|scope| {
+        let calling = scope.spawn(|| served.call("call", &call));
+        assert_eq!(browser.next()["at"], "allowed");
+        calling.join().unwrap()
+    });
+    assert!(answer.to_string().contains("42.16"), "{answer}");
+    let found = browser.next()["found"].clone();
+    assert_eq!(found["troubles"], json!([]), "{found}");
+    assert_eq!(found["violations"], json!([]), "{found}");
+    assert_eq!(found["pages"].as_array().unwrap().len(), 5, "{found}");
+    let cookie = &found["cookies"][0];
+    assert!(cookie["httpOnly"] == true && cookie["sameSite"] == "Strict", "{found}");
+    let audited = home.read("state/audit.jsonl");
+    for action in ["console.login", "approvals.allow", "console.logout"] {
+        assert!(audited.contains(action), "{audited}");
+    }
+}
+
+#[test]
+fn the_console_is_off_where_the_operator_says_so_and_on_pipes() {
+    let home = Home::with("[console]\nenabled = false\n");
+    let served = Served::start(&home);
+    assert_eq!(served.path("/console").send("GET", &[], "").status, 404);
+    let told = shell(&home, &["console", "--print"]);
+    assert_eq!(told.code, 1, "{}", told.err);
+    assert!(told.err.contains("[console]"), "{}", told.err);
+}
+
+#[test]
+fn without_a_link_or_a_key_there_is_a_login_page_and_nothing_else() {
+    let home = asking();
+    let served = Served::start(&home);
+    let page = served.path("/console").send("GET", &[], "");
+    assert_eq!(page.status, 401);
+    assert!(page.body.contains("gatelet console"), "{}", page.body);
+    assert!(page.head.to_lowercase().contains("content-security-policy"), "{}", page.head);
+    let made = shell(&home, &["key", "create", "ann", "--role", "operator"]);
+    let key = made.out.trim();
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let login = served.path("/console/login");
+    assert_eq!(login.send("POST", &form, &format!("key={key}")).status, 303);
+    assert_eq!(login.send("POST", &form, "key=guess").status, 403);
+}

@@ -1,0 +1,204 @@
+//! Calls that an operator no longer wants to be asked about: one tool, as it
+//! looked then, and arguments of one shape.
+//!
+//! Such a rule stands in the configuration, where an operator wrote it or agreed
+//! to it after reading it; nothing is remembered behind their back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::approval::queue::Subject;
+use crate::pattern::{Named, Pattern, glob};
+
+/// Calls that need no more approval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remembered {
+    /// The one tool that is meant, as `upstream:tool`.
+    pub tool: Pattern,
+    /// How the tool looked; any look when `None`. The first characters do.
+    pub digest: Option<String>,
+    /// Arguments that have to be given with this value.
+    pub exactly: BTreeMap<String, Value>,
+    /// Arguments that have to be given as a text of this form; `*` stands for
+    /// anything, `?` for one character.
+    pub like: BTreeMap<String, String>,
+}
+
+/// Why a request cannot become a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRemembered {
+    #[error("its arguments are too long to be remembered")]
+    TooLong,
+    #[error("an argument is or holds null, which TOML cannot say")]
+    Null,
+    #[error("its tool cannot be named by a rule; `gatelet trust grant` can name it")]
+    Unnameable,
+}
+
+impl Remembered {
+    /// The rule that a request becomes: the same tool as it looks now, with the
+    /// same arguments. Texts may differ, those that look like paths within the same
+    /// directory; everything else has to be the same.
+    pub fn from_subject(subject: &Subject) -> Result<Remembered, NotRemembered> {
+        let Subject { upstream, tool, arguments, arguments_cut_from, digest, .. } = subject;
+        if arguments_cut_from.is_some() {
+            return Err(NotRemembered::TooLong);
+        }
+        if [upstream, tool].iter().any(|name| name.contains(['*', '?'])) {
+            return Err(NotRemembered::Unnameable);
+        }
+        let given: Map<String, Value> =
+            serde_json::from_str(arguments).map_err(|_| NotRemembered::Unnameable)?;
+        let (mut exactly, mut like) = (BTreeMap::new(), BTreeMap::new());
+        for (name, value) in given {
+            if holds_null(&value) {
+                return Err(NotRemembered::Null);
+            }
+            match value {
+                Value::String(text) => match form(&text) {
+                    Some(form) => drop(like.insert(name, form)),
+                    None => drop(exactly.insert(name, Value::String(text))),
+                },
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_) => drop(exactly.insert(name, value)),
+            }
+        }
+        let tool = Pattern::new(&format!("{upstream}:{tool}"));
+        Ok(Remembered { tool, digest: digest.clone(), exactly, like })
+    }
+
+    /// Whether a call is one of those: the tool itself, no argument more and none
+    /// less, each with a value that is meant.
+    pub fn fits(&self, named: Named<'_>, digest: Option<&str>, arguments: &str) -> bool {
+        let looks_the_same = self.digest.as_deref().is_none_or(|seen| {
+            seen.len() >= SHORTEST_DIGEST && digest.is_some_and(|now| now.starts_with(seen))
+        });
+        if !looks_the_same || !self.tool.means(named) {
+            return false;
+        }
+        let Ok(given) = serde_json::from_str::<Map<String, Value>>(arguments) else { return false };
+        let names: BTreeSet<&String> = self.exactly.keys().chain(self.like.keys()).collect();
+        let has_names = given.len() == names.len() && given.keys().all(|name| names.contains(name));
+        let is_exact = |(name, value): (&String, &Value)| given.get(name) == Some(value);
+        let is_like = |(name, form): (&String, &String)| {
+            let text = given.get(name).and_then(Value::as_str);
+            text.is_some_and(|text| has_form(form, text))
+        };
+        has_names && self.exactly.iter().all(is_exact) && self.like.iter().all(is_like)
+    }
+}
+
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(holds_null),
+        Value::Object(members) => members.values().any(holds_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Fewer digits could be met by chance.
+const SHORTEST_DIGEST: usize = 12;
+
+/// The form of a text; `None` for one that cannot be told from a pattern.
+fn form(text: &str) -> Option<String> {
+    match text.rsplit_once('/') {
+        Some((directory, _)) if directory.contains(['*', '?']) || leads_up(directory) => None,
+        Some((directory, _)) if !directory.is_empty() => Some(format!("{directory}/*")),
+        // Right below the root: that is no directory to be free in.
+        Some(_) => None,
+        None => Some(ANYTHING.to_owned()),
+    }
+}
+
+const ANYTHING: &str = "*";
+
+/// Whether a text has a form. What stands for anything does not lead out of the
+/// directory before it.
+fn has_form(form: &str, text: &str) -> bool {
+    let stays = form == ANYTHING || !form.contains(['*', '?']) || !leads_up(text);
+    stays && glob(form, text)
+}
+
+/// Whether a path has a step to the directory above, however that is written.
+fn leads_up(text: &str) -> bool {
+    let plain =
+        text.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
+    plain.contains('\0') || plain.split(['/', '\\']).any(|step| step.trim() == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pattern::Shown;
+
+    fn subject(arguments: &Value) -> Subject {
+        Subject {
+            question: String::new(),
+            caller: String::new(),
+            client: String::new(),
+            upstream: "files".to_owned(),
+            tool: "delete".to_owned(),
+            arguments: arguments.to_string(),
+            arguments_cut_from: None,
+            digest: Some("0123456789abcdef".to_owned()),
+        }
+    }
+
+    const DIGEST: Option<&str> = Some("0123456789abcdef");
+
+    fn named<'a>(upstream: &'a str, name: &'a str) -> Named<'a> {
+        Named { id: "x", upstream, name, shown: Shown::AsNamed }
+    }
+
+    #[test]
+    fn a_remembered_call_may_differ_only_in_texts_and_only_within_a_directory() {
+        let agreed = json!({"path": "/tmp/build/a.o", "force": true, "note": "old"});
+        let rule = Remembered::from_subject(&subject(&agreed)).unwrap();
+        let fits =
+            |arguments: Value| rule.fits(named("files", "delete"), DIGEST, &arguments.to_string());
+        assert!(fits(agreed.clone()));
+        assert!(fits(json!({"note": "x", "force": true, "path": "/tmp/build/b.o"})));
+        for other in [
+            json!({"path": "/tmp/other/a.o", "force": true, "note": ""}),
+            json!({"path": "/tmp/build/../../etc/passwd", "force": true, "note": ""}),
+            json!({"path": "/tmp/build/%2E%2e/x", "force": true, "note": ""}),
+            json!({"path": "/tmp/build/..\\x", "force": true, "note": ""}),
+            json!({"path": ["/tmp/build/a.o"], "force": true, "note": ""}),
+            json!({"path": "/tmp/build/a.o", "force": false, "note": ""}),
+            json!({"path": "/tmp/build/a.o", "force": "true", "note": ""}),
+            json!({"path": "/tmp/build/a.o", "force": true}),
+            json!({"path": "/tmp/build/a.o", "force": true, "note": "", "recursive": true}),
+        ] {
+            assert!(!fits(other.clone()), "{other}");
+        }
+    }
+
+    #[test]
+    fn another_tool_or_the_same_one_changed_is_not_remembered() {
+        let agreed = json!({"path": "/tmp/build/a.o"});
+        let rule = Remembered::from_subject(&subject(&agreed)).unwrap();
+        let text = agreed.to_string();
+        assert!(!rule.fits(named("files", "delete_all"), DIGEST, &text));
+        assert!(!rule.fits(named("other", "delete"), DIGEST, &text));
+        assert!(!rule.fits(named("files", "delete"), Some("fedcba9876543210"), &text));
+        assert!(!rule.fits(named("files", "delete"), None, &text));
+    }
+
+    #[test]
+    fn what_could_be_taken_for_a_pattern_is_remembered_as_it_is() {
+        for text in ["/a*/b", "/etc", "/a/../b/c"] {
+            let rule = Remembered::from_subject(&subject(&json!({"path": text}))).unwrap();
+            assert_eq!(rule.exactly["path"], text);
+            assert!(rule.like.is_empty());
+        }
+        let odd = Subject { tool: "del*".to_owned(), ..subject(&json!({})) };
+        assert_eq!(Remembered::from_subject(&odd), Err(NotRemembered::Unnameable));
+    }
+}

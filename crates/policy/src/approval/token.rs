@@ -1,0 +1,165 @@
+//! The older way, for operators who choose it: a call that needs approval is
+//! answered with a token, and the same call with the token goes through.
+//!
+//! The token is handed to the very model that wants to make the call, so all it
+//! proves is that the call was made twice. Nothing else is gained by it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tool::clock::Clock;
+use tool::{Context, hex};
+
+use crate::approval::elicit::{self, Said};
+use crate::approval::request::{Approval, ApprovalRequest, binding};
+use crate::confirm::{ARGUMENT, LATER, PREFIX};
+use crate::refusal::{Refusal, Refused};
+
+/// How long a token is good for.
+const LIFE: Duration = Duration::from_secs(300);
+
+/// How many tokens wait at once; the oldest go first.
+const MOST: usize = 1024;
+
+/// The stage.
+pub struct TokenApproval {
+    clock: Arc<dyn Clock>,
+    tokens: Mutex<Tokens>,
+}
+
+impl TokenApproval {
+    pub fn new(clock: Arc<dyn Clock>) -> TokenApproval {
+        TokenApproval { clock, tokens: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Approval for TokenApproval {
+    async fn agree(
+        &self,
+        question: &str,
+        request: &ApprovalRequest<'_>,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        let binding = binding(context, &request.key);
+        let now = self.clock.elapsed();
+        let token = request.token.filter(|token| *token != LATER);
+        if let Some(token) = token
+            && self.tokens.lock().redeem(token, &binding, now)
+        {
+            return Ok(());
+        }
+        let refusal = |code, message| Refusal { code, message, retry_after: None };
+        match elicit::ask(context, question, request.arguments).await {
+            Said::Yes => Ok(()),
+            Said::No => {
+                Err(refusal(Refused::Declined, format!("{question}, and the user did not agree")))
+            }
+            Said::Nothing => {
+                let spent = token.is_some();
+                let token = self.tokens.lock().issue(binding, rand::random(), now);
+                Err(refusal(Refused::ApprovalRequired, required(question, request, &token, spent)))
+            }
+        }
+    }
+}
+
+/// What has to be done for a call to go through, with the call in full.
+fn required(question: &str, request: &ApprovalRequest<'_>, token: &str, spent: bool) -> String {
+    let spent = match spent {
+        true => " The token that came with the call was used, is too old, or is for another call.",
+        false => "",
+    };
+    let how = match request.call_text.as_str() {
+        "" => format!("with `{ARGUMENT}: \"{token}\"` beside its other arguments"),
+        written => format!("with the token: `{written}, {ARGUMENT}=\"{token}\")`"),
+    };
+    let minutes = LIFE.as_secs() / 60;
+    format!(
+        "{question}. Nothing was done.{spent} Ask the user; if they agree, make exactly the same call \
+         again {how} (good once, for {minutes} minutes)"
+    )
+}
+
+/// The tokens that were given out.
+#[derive(Debug, Default)]
+struct Tokens(HashMap<String, Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    binding: String,
+    until: Duration,
+}
+
+impl Tokens {
+    /// Gives out a token for one call. `random` must be unpredictable.
+    fn issue(&mut self, binding: String, random: [u8; 16], now: Duration) -> String {
+        self.0.retain(|_, waiting| now < waiting.until);
+        if MOST <= self.0.len()
+            && let Some(oldest) = self
+                .0
+                .iter()
+                .min_by_key(|(_, waiting)| waiting.until)
+                .map(|(token, _)| token.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        let token = format!("{PREFIX}{}", hex::encode(&random));
+        self.0.insert(token.clone(), Waiting { binding, until: now + LIFE });
+        token
+    }
+
+    /// Takes a token back. It is spent, whether it fits or not.
+    fn redeem(&mut self, token: &str, binding: &str, now: Duration) -> bool {
+        let waiting = self.0.remove(token);
+        waiting.is_some_and(|waiting| now < waiting.until && waiting.binding == *binding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tool::Identity;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn caller(name: &str) -> Context {
+        let caller = Identity { subject: name.to_owned(), ..Identity::default() };
+        Context { caller: Arc::new(caller), ..Context::anonymous() }
+    }
+
+    #[test]
+    fn a_token_is_good_once_for_its_caller_and_arguments_for_a_while() {
+        let mut tokens = Tokens::default();
+        let bound = binding(&caller("ann"), "call");
+        let others = [binding(&caller("bob"), "call"), binding(&caller("ann"), "other call")];
+        let token = tokens.issue(bound.clone(), [1; 16], at(0));
+        assert!(tokens.redeem(&token, &bound, at(10)));
+        assert!(!tokens.redeem(&token, &bound, at(10)), "a second time");
+        for other in others {
+            let token = tokens.issue(bound.clone(), [2; 16], at(0));
+            assert!(!tokens.redeem(&token, &other, at(1)));
+            assert!(!tokens.redeem(&token, &bound, at(1)), "spent by the wrong one");
+        }
+        let token = tokens.issue(bound.clone(), [3; 16], at(0));
+        assert!(!tokens.redeem(&token, &bound, at(301)));
+        assert!(!tokens.redeem("confirm-guess", &bound, at(0)));
+    }
+
+    #[test]
+    fn only_so_many_tokens_wait() {
+        let mut tokens = Tokens::default();
+        for n in 0..3000_u32 {
+            let mut random = [0; 16];
+            random[..4].copy_from_slice(&n.to_be_bytes());
+            tokens.issue(String::new(), random, at(u64::from(n) / 100));
+        }
+        assert_eq!(tokens.0.len(), MOST);
+    }
+}
