@@ -12,6 +12,7 @@
 mod connections;
 mod in_flight;
 mod paced;
+mod request_body;
 mod wait;
 
 use std::convert::Infallible;
@@ -41,8 +42,10 @@ use crate::identity::certificate::{CertificateHolder, holder};
 use connections::{Connections, Entry};
 use in_flight::InFlight;
 use paced::Paced;
+use request_body::Reuse;
 
 pub use connections::{CallerStanding, Connection};
+pub use request_body::RequestBody;
 
 /// What a client may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +119,7 @@ pub async fn listen<S, F>(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()>
 where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let limit = bound(limits.connections);
@@ -130,7 +133,7 @@ where
             () = &mut over => break,
         };
         let (inner, shown) = (site.clone(), shown.clone());
-        let site = move |mut request: Request<Incoming>| {
+        let site = move |mut request: Request<RequestBody>| {
             request.extensions_mut().insert(Peer(peer));
             request.extensions_mut().insert(PeerAddress(peer.ip()));
             inner(request)
@@ -168,7 +171,7 @@ where
 /// program runs.
 pub async fn listen_plain<S, F>(listener: TcpListener, site: S) -> io::Result<()>
 where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     listen(listener, None, Limits::default(), site, std::future::pending()).await
@@ -242,7 +245,7 @@ async fn over_tls<S, F>(
     in_flight: InFlight,
     entry: &Entry,
 ) where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let stream = tokio::select! {
@@ -275,18 +278,29 @@ async fn serve<T, S, F>(
     entry: &Entry,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let (id, this) = (ConnectionId::new(), &entry.connection);
-    let service = service_fn(|mut request: Request<Incoming>| {
+    let service = service_fn(|request: Request<Incoming>| {
+        let (mut request, unread) = RequestBody::wrap(request);
         let extensions = request.extensions_mut();
         extensions.insert(id.clone());
         extensions.insert(this.clone());
         if let Some(caller) = &caller {
             extensions.insert(caller.clone());
         }
-        in_flight.track(this.clone(), site(request))
+        let answer = site(request);
+        in_flight.track(this.clone(), async move {
+            let mut response = answer.await;
+            if let Some(unread) = unread
+                && unread.discard().await == Reuse::Impossible
+            {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            response
+        })
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -318,7 +332,7 @@ async fn serve<T, S, F>(
 /// that is asked, and else that there is no room.
 async fn turn_away<S, F>(stream: TcpStream, shown: Option<TlsConfigs>, site: S)
 where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     match shown {
@@ -334,14 +348,14 @@ where
 async fn tell_full<T, S, F>(stream: T, site: S)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
         let site = site.clone();
         async move {
             Ok::<_, Infallible>(match request.uri().path() {
-                HEALTH_PATH => site(request).await,
+                HEALTH_PATH => site(RequestBody::wrap(request).0).await,
                 _ => full(request.into_body()).await,
             })
         }

@@ -28,7 +28,7 @@ async fn run(shown: Option<TlsConfigs>, limits: Limits) -> Running {
     let (stop, stopped) = oneshot::channel::<()>();
     let waiting = Arc::new(Notify::new());
     let told = Arc::clone(&waiting);
-    let site = move |request: Request<Incoming>| {
+    let site = move |request: Request<RequestBody>| {
         let told = Arc::clone(&told);
         async move {
             let caller = request.extensions().get::<CertificateHolder>();
@@ -38,6 +38,10 @@ async fn run(shown: Option<TlsConfigs>, limits: Limits) -> Running {
                     let connection = request.extensions().get::<Connection>().unwrap();
                     connection.learn(CallerStanding::Anonymous);
                     Response::new(Body::whole(name))
+                }
+                "/refused" => {
+                    told.notify_one();
+                    Response::new(Body::whole("refused"))
                 }
                 "/lot" => Response::new(Body::whole(vec![b'x'; LOT])),
                 "/never" => {
@@ -73,6 +77,11 @@ impl Running {
 async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
+    read_answer(stream).await
+}
+
+/// Reads until the answer is whole or the other side ends.
+async fn read_answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         let n_read = stream.read(&mut piece).await.unwrap_or(0);
@@ -141,6 +150,42 @@ async fn while_something_is_under_way_whoever_comes_is_answered() {
     assert!(answer.contains("first") && answer.ends_with("0\r\n\r\n"), "{answer}");
     assert!(answer.contains("\"id\":7,") && answer.contains("closing"), "{answer}");
     assert!(TcpStream::connect(address).await.is_err(), "then nobody listens any more");
+}
+
+/// The head of a request with a body that the site does not read.
+const REFUSED: &str = "POST /refused HTTP/1.1\r\nhost: x\r\n";
+
+#[tokio::test]
+async fn a_connection_outlives_an_answer_that_came_before_its_request_was_read() {
+    let server = run(None, Limits::default()).await;
+    for (length, body) in
+        [("content-length: 5", "hello"), ("transfer-encoding: chunked", "5\r\nhello\r\n0\r\n\r\n")]
+    {
+        let mut stream = server.connect().await;
+        stream.write_all(format!("{REFUSED}{length}\r\n\r\n").as_bytes()).await.unwrap();
+        server.waiting.notified().await;
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.ends_with("refused") && !answer.contains("connection"), "{answer}");
+        assert!(ask(&mut stream, "/").await.ends_with("nobody"), "the next request is answered");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_cannot_be_used_again_is_said_to_close() {
+    let server = run(None, Limits::default()).await;
+    let long = "x".repeat(2 << 20);
+    for (headers, body) in [
+        ("content-length: 5\r\n", "hell"),
+        ("content-length: 2097152\r\n", long.as_str()),
+        ("content-length: 5\r\nexpect: 100-continue\r\n", ""),
+    ] {
+        let mut stream = server.connect().await;
+        stream.write_all(format!("{REFUSED}{headers}\r\n{body}").as_bytes()).await.unwrap();
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{headers}: {answer}");
+        assert!(answer.contains("connection: close"), "{headers}: {answer}");
+    }
 }
 
 #[tokio::test]
