@@ -7,6 +7,7 @@
 //! not masked. [`one_line_excerpt`] shortens upstream error text for display.
 
 mod assignment;
+mod known;
 mod private_key;
 mod unread;
 
@@ -18,6 +19,8 @@ use arc_swap::ArcSwap;
 use regex::{Captures, Regex, RegexSet, bytes};
 use tool::text::{cut, plain};
 use tool::{Failure, Json, Object, Reply, RpcError};
+
+use known::{KnownSecrets, MIN_BYTES};
 
 /// The text that replaces a secret.
 pub const MASK: &str = "[REDACTED-SECRET]";
@@ -62,7 +65,7 @@ pub struct Scrubber {
     /// Matches an assignment up to the start of its value.
     assignment: Regex,
     /// Values that the operator configured as secrets.
-    known: ArcSwap<Vec<Known>>,
+    known: ArcSwap<Option<KnownSecrets>>,
     enabled: AtomicBool,
 }
 
@@ -72,42 +75,16 @@ pub struct Config {
     /// When `false`, nothing is masked.
     pub enabled: bool,
     /// Values that are masked whatever their format, such as the password that a
-    /// configuration gives to an upstream. Values under 8 bytes are ignored.
+    /// configuration gives to an upstream, and also where they are encoded or spelt
+    /// out. Values under 8 bytes are ignored.
     pub known_secrets: Vec<String>,
 }
-
-/// A secret, and how it is written in JSON text.
-#[derive(Debug)]
-struct Known {
-    plain: String,
-    escaped: String,
-    /// Some servers escape `/`, which JSON does not require.
-    slashed: String,
-}
-
-impl Known {
-    fn new(plain: String) -> Known {
-        let quoted = serde_json::Value::from(plain.as_str()).to_string();
-        let escaped = quoted[1..quoted.len() - 1].to_owned();
-        let slashed = escaped.replace('/', "\\/");
-        Known { plain, escaped, slashed }
-    }
-
-    fn is_in(&self, json: &Json) -> bool {
-        json.mentions(&self.escaped)
-            || (self.slashed != self.escaped && json.mentions(&self.slashed))
-    }
-}
-
-/// The minimum length in bytes of a value that is masked wherever it occurs.
-const MIN_SECRET_BYTES: usize = 8;
 
 /// Whether a value with this name is so likely a secret, and so unlikely to
 /// occur in other text, that it can be masked wherever it occurs.
 pub fn looks_like_secret(name: &str, value: &str) -> bool {
-    let is_a_word =
-        value.chars().all(|c| c.is_ascii_lowercase()) && value.len() < 2 * MIN_SECRET_BYTES;
-    MIN_SECRET_BYTES <= value.len()
+    let is_a_word = value.chars().all(|c| c.is_ascii_lowercase()) && value.len() < 2 * MIN_BYTES;
+    MIN_BYTES <= value.len()
         && !is_a_word
         && !value.contains(char::is_whitespace)
         && assignment::names_a_secret(name)
@@ -127,7 +104,7 @@ impl Scrubber {
             private_keys: private_key::Finder::new(),
             forms: FORMS.iter().map(|form| compile(form)).collect(),
             assignment: compile(assignment::HEAD),
-            known: ArcSwap::from_pointee(known(config.known_secrets)),
+            known: ArcSwap::from_pointee(KnownSecrets::new(config.known_secrets)),
             enabled: AtomicBool::new(config.enabled),
         }
     }
@@ -148,10 +125,10 @@ impl Scrubber {
         if !self.is_enabled() {
             return text;
         }
-        for Known { plain, .. } in self.known.load().iter() {
-            if text.contains(plain.as_str()) {
-                text = Cow::Owned(text.replace(plain.as_str(), MASK));
-            }
+        if let Some(known) = &**self.known.load()
+            && let Some(cleaned) = known.masked(&text, MASK)
+        {
+            text = Cow::Owned(cleaned);
         }
         // One pass over the text selects the patterns that have to run.
         for at in self.any.matches(&text) {
@@ -178,7 +155,9 @@ impl Scrubber {
     fn cleaned(&self, json: &Json) -> Option<Json> {
         let suspicious = self.is_enabled()
             && (self.in_bytes.is_match(json.as_bytes())
-                || self.known.load().iter().any(|secret| secret.is_in(json)));
+                || (**self.known.load())
+                    .as_ref()
+                    .is_some_and(|known| known.are_in(json.as_bytes())));
         if !suspicious {
             return None;
         }
@@ -284,14 +263,6 @@ impl Default for Scrubber {
     fn default() -> Scrubber {
         Scrubber::new(Config { enabled: true, known_secrets: Vec::new() })
     }
-}
-
-/// Sorts the secrets by length, longest first, because one may be the prefix of
-/// another.
-fn known(mut secrets: Vec<String>) -> Vec<Known> {
-    secrets.retain(|secret| MIN_SECRET_BYTES <= secret.len());
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.into_iter().map(Known::new).collect()
 }
 
 /// Removes control characters and line breaks, and cuts the text to 256 characters.

@@ -107,6 +107,50 @@ fn a_known_secret_is_found_however_json_writes_it() {
 }
 
 #[test]
+fn a_known_secret_is_found_in_every_form_that_programs_write() {
+    let secret = "op3rator/pass+99";
+    let scrubber = Scrubber::new(Config { enabled: true, known_secrets: vec![secret.into()] });
+    for written in [
+        "op3rator%2Fpass%2B99",
+        "99+ssap/rotar3po",
+        "6f70337261746f722f706173732b3939",
+        "6F70337261746F722F706173732B3939",
+        "o p 3 r a t o r / p a s s + 9 9",
+        "o\np\n3\nr\na\nt\no\nr\n/\np\na\ns\ns\n+\n9\n9",
+        "o-p-3-r-a-t-o-r-/-p-a-s-s-+-9-9",
+        // base64, in either alphabet, with nothing, one and two bytes before it.
+        "b3AzcmF0b3IvcGFzcys5OQ==",
+        "Om9wM3JhdG9yL3Bhc3MrOTk=",
+        "dTpvcDNyYXRvci9wYXNzKzk5",
+        "dTpvcDNyYXRvci9wYXNzKzk5Cg==",
+    ] {
+        let shown = scrubber.scrub(&format!("it is {written} here")).into_owned();
+        assert!(shown.contains(MASK), "{written}: {shown}");
+        assert!(shown.len() < 40, "{written}: {shown}");
+        let json = Json::encode(&json!({"text": format!("it is {written} here")}));
+        assert!(scrubber.scrub_json(&json).as_str().contains(MASK), "{written} in JSON");
+    }
+}
+
+proptest! {
+    #[test]
+    fn base64_hides_no_known_secret(
+        before in prop::collection::vec(any::<u8>(), 0..7),
+        secret in "[!-~]{8,40}",
+        after in prop::collection::vec(any::<u8>(), 0..7),
+    ) {
+        use base64::Engine;
+        use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+        let whole = [&before[..], secret.as_bytes(), &after[..]].concat();
+        let scrubber =
+            Scrubber::new(Config { enabled: true, known_secrets: vec![secret] });
+        for text in [STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
+            prop_assert!(scrubber.scrub(&text).contains(MASK), "{}", text);
+        }
+    }
+}
+
+#[test]
 fn what_is_known_to_be_secret_can_change() {
     let scrubber = Scrubber::default();
     let known = vec!["plain-looking".to_owned()];
