@@ -17,8 +17,10 @@ pub fn sentence(text: &str, limit: usize) -> String {
 /// and short however much they wrote.
 pub fn echo(text: &str) -> String {
     let head: String = text.chars().take(ECHO + 1).collect();
-    let plain = |c: char| if c.is_control() || c == '`' { ' ' } else { c };
-    cut(&head.chars().map(plain).collect::<String>(), ECHO)
+    // What would turn or hide the words around it goes; the rest stays on its line.
+    let head = head.replace(char::is_control, " ");
+    let plain = |c: char| if c == '`' { ' ' } else { c };
+    cut(&tool::text::plain(&head).chars().map(plain).collect::<String>(), ECHO)
 }
 
 /// How much is repeated.

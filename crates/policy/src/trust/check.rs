@@ -191,8 +191,9 @@ impl ListingCheck for TrustCheck {
                 TrustState::Drifted { drift, .. } => {
                     let drift: Vec<String> = drift.iter().map(ToString::to_string).collect();
                     let message = format!(
-                        "changed since it was vouched for: {}; see `gatelet trust show {name}`",
-                        drift.join("; ")
+                        "changed since it was vouched for: {}; see `gatelet trust show {}`",
+                        drift.join("; "),
+                        tool::shell::word(&name).as_deref().unwrap_or("NAME"),
                     );
                     findings.push(Finding::new(Severity::Warning, "drift", name, message));
                 }

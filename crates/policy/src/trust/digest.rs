@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use tool::{Annotations, Json, Tool, hex};
+use tool::{Annotations, Json, Object, Tool, hex};
 
 /// How much a tool is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Seen {
     pub output: Value,
     pub annotations: Value,
     /// What else a client is given to act on or to show: `_meta`, `icons`,
-    /// `execution`. Nothing where it has none of them.
+    /// `execution`, and members that no revision knows. Nothing where it has none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extras: Value,
 }
@@ -89,12 +89,23 @@ impl Seen {
     }
 }
 
-/// The members of a definition that no other part of [`Seen`] holds. An empty
-/// one says nothing, so it is left out.
+/// Whether another part of [`Seen`], or the digest, holds a member of a definition.
+fn is_held(key: &str, raw: &Json) -> bool {
+    match key {
+        "name" | "inputSchema" | "outputSchema" | "annotations" => true,
+        // Where they are no text they are read as absent, and a host gets them all the same.
+        "title" | "description" => raw.text().is_some(),
+        _ => false,
+    }
+}
+
+/// The members of a definition that no other part of [`Seen`] holds, whatever they
+/// are: a host may show a model what no revision knows. An empty one says
+/// nothing, so it is left out.
 fn extras(tool: &Tool) -> Value {
     let mut found = Map::new();
-    for key in ["_meta", "icons", "execution"] {
-        let Some(raw) = tool.raw.member(key) else { continue };
+    let members = Object::parse(&tool.raw).unwrap_or_default();
+    for (key, raw) in members.iter().filter(|(key, raw)| !is_held(key, raw)) {
         let value = raw.value().unwrap_or_else(|_| Value::String(raw.as_str().to_owned()));
         let is_empty = match &value {
             Value::Null => true,
@@ -144,6 +155,10 @@ mod tests {
             r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"_meta":{"gatelet/cash":{"function":"f"}}}"#,
             r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"icons":[{"src":"https://elsewhere.example/i"}]}"#,
             r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"execution":{"taskSupport":"required"}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"instructions":"EVIL"}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"x-vendor":{"usage":["EVIL"]}}"#,
+            r#"{"name":"t","description":["EVIL"],"inputSchema":{"a":1,"b":2}}"#,
+            r#"{"name":"t","title":{"en":"EVIL"},"description":"d","inputSchema":{"a":1,"b":2}}"#,
         ] {
             assert_ne!(Digest::of(&base), Digest::of(&tool(other)), "{other}");
         }

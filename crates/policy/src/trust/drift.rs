@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use catalog::summary::echo;
 use serde_json::{Map, Value};
 
 use crate::trust::digest::Seen;
@@ -56,9 +57,12 @@ pub fn drift(was: &Seen, is: &Seen) -> Vec<Drift> {
 }
 
 fn extras(was: &Value, is: &Value) -> Vec<Drift> {
-    let differs = |member: &&str| was.get(*member) != is.get(*member);
-    let members = ["_meta", "icons", "execution"].into_iter().filter(differs);
-    members.map(|member| Drift::ChangedExtra { member: member.to_owned() }).collect()
+    let keys = |extras: &Value| -> Vec<String> {
+        extras.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default()
+    };
+    let members: BTreeSet<String> = keys(was).into_iter().chain(keys(is)).collect();
+    let changed = members.into_iter().filter(|member| was.get(member) != is.get(member));
+    changed.map(|member| Drift::ChangedExtra { member }).collect()
 }
 
 fn hints(was: &Value, is: &Value) -> Vec<Drift> {
@@ -157,21 +161,26 @@ fn destinations(seen: &Seen) -> BTreeSet<String> {
 
 impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names are the server's, and the sentence around them is ours.
         match self {
             Drift::Wording => write!(f, "the wording changed"),
             Drift::NewParameter { name, required: true } => {
-                write!(f, "new required parameter `{name}`")
+                write!(f, "new required parameter `{}`", echo(name))
             }
-            Drift::NewParameter { name, required: false } => write!(f, "new parameter `{name}`"),
-            Drift::LostParameter { name } => write!(f, "parameter `{name}` is gone"),
+            Drift::NewParameter { name, required: false } => {
+                write!(f, "new parameter `{}`", echo(name))
+            }
+            Drift::LostParameter { name } => write!(f, "parameter `{}` is gone", echo(name)),
             Drift::ChangedSchema { place } if place.is_empty() => {
                 write!(f, "the input schema changed")
             }
-            Drift::ChangedSchema { place } => write!(f, "the schema of `{place}` changed"),
+            Drift::ChangedSchema { place } => write!(f, "the schema of `{}` changed", echo(place)),
             Drift::ChangedOutput => write!(f, "the output schema changed"),
-            Drift::ChangedExtra { member } => write!(f, "its `{member}` changed"),
-            Drift::Hint { name, was, is } => write!(f, "`{name}` was {was} and is {is}"),
-            Drift::Destination(host) => write!(f, "it mentions `{host}` now"),
+            Drift::ChangedExtra { member } => write!(f, "its `{}` changed", echo(member)),
+            Drift::Hint { name, was, is } => {
+                write!(f, "`{}` was {} and is {}", echo(name), echo(was), echo(is))
+            }
+            Drift::Destination(host) => write!(f, "it mentions `{}` now", echo(host)),
         }
     }
 }
