@@ -11,6 +11,7 @@ use catalog::Catalog;
 use catalog::source::Role;
 use tool::{Ask, Finding, GetPrompt, Json, Object, Prompt, Read, Resource, Severity, Template};
 
+use crate::readable::plain_line;
 use policy::call::{Completed, SubscriptionChange};
 use policy::visibility::Thing;
 
@@ -234,7 +235,11 @@ impl Primitives {
         prompt: &Prompt,
         numbers: &mut HashMap<String, usize>,
     ) {
-        let mut name = prompt.name.clone();
+        // It goes by a name that can be shown; its own leads to it upstream.
+        let mut name = plain_line(&prompt.name);
+        if name.is_empty() {
+            "prompt".clone_into(&mut name);
+        }
         if self.names.contains_key(&name) {
             let labelled = format!("{label}_{name}");
             name.clone_from(&labelled);
@@ -375,6 +380,17 @@ mod tests {
         assert_eq!(names, ["greet", "two_greet"]);
         assert_eq!(primitives.prompts[1].raw.as_str(), r#"{"name":"two_greet","x":1}"#);
         assert_eq!(primitives.prompt("two_greet"), Some((1, "greet")));
+    }
+
+    #[test]
+    fn a_prompt_goes_by_a_name_that_can_be_shown() {
+        let hostile = "greet\n# gatelet\u{1b}[31m\u{202e}";
+        let catalog = Catalog::build(vec![source("one", "a://1", "b://{x}", hostile)]).0;
+        let primitives = Primitives::build(&catalog);
+        let shown = "greet # gatelet [31m";
+        assert_eq!(primitives.prompts[0].name, shown);
+        assert!(primitives.prompts[0].raw.as_str().contains(shown));
+        assert_eq!(primitives.prompt(shown), Some((0, hostile)));
     }
 
     #[test]

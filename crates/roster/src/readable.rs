@@ -1,9 +1,12 @@
 //! Definitions without characters that move, hide or colour text.
 //!
-//! Only words for readers change: titles and descriptions, at any depth. Names,
+//! Only words for readers change: titles and descriptions, at any depth, the names of
+//! resources and templates, which are found by their URIs, and whatever stands in
+//! members that no revision knows. Names of tools, prompts and parameters,
 //! defaults and the values of an enumeration are what calls are made of, and stay
-//! byte for byte; whoever shows them has to show them harmlessly. A definition that
-//! says two things under one name says the last of them, to everybody.
+//! byte for byte; whoever shows them has to show them harmlessly. What can be had only by
+//! a URI or an argument that cannot be shown is left out. A definition that says two
+//! things under one name says the last of them, to everybody.
 
 use std::borrow::Cow;
 
@@ -14,6 +17,27 @@ use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template,
 
 /// Members that are words for readers, wherever they stand.
 const WORDS: [&str; 3] = ["title", "description", "$comment"];
+
+/// Members of a definition that are not just words; in any other, every text is for
+/// readers.
+const KNOWN: [&str; 16] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "icons",
+    "execution",
+    "_meta",
+    "uri",
+    "uriTemplate",
+    "mimeType",
+    "size",
+    "arguments",
+    "version",
+    "websiteUrl",
+];
 
 /// Members that are values, whatever is in them.
 const VALUES: [&str; 5] = ["default", "const", "enum", "examples", "example"];
@@ -37,13 +61,13 @@ pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Findin
         }
     }
     for resource in &mut listing.resources {
-        if let Some(Ok(clean)) = definition(&resource.raw).map(Resource::read) {
+        if let Some(Ok(clean)) = named(&resource.raw).map(Resource::read) {
             tell(format!("{label}/{}", clean.name));
             *resource = clean;
         }
     }
     for template in &mut listing.templates {
-        if let Some(Ok(clean)) = definition(&template.raw).map(Template::read) {
+        if let Some(Ok(clean)) = named(&template.raw).map(Template::read) {
             tell(format!("{label}/{}", clean.name));
             *template = clean;
         }
@@ -59,6 +83,34 @@ pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Findin
     if 0 < n_changed {
         tell(label.to_owned());
     }
+    leave_out(label, listing, findings);
+}
+
+/// Leaves out what can be asked for only by words that cannot be shown, and tells.
+fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
+    let mut is_shown = |what: &str, words: &str| {
+        let is_plain = is_plain_line(words);
+        if !is_plain {
+            let message = format!("a {what} with hidden characters in it is left out");
+            let subject = format!("{label}/{}", plain_line(words));
+            findings.push(Finding::new(Severity::Warning, "unreadable-name", subject, message));
+        }
+        is_plain
+    };
+    listing.resources.retain(|resource| is_shown("URI", &resource.uri));
+    listing.templates.retain(|template| is_shown("URI template", &template.uri_template));
+    listing.prompts.retain(|prompt| {
+        prompt.arguments.iter().all(|argument| is_shown("prompt's argument", &argument.name))
+    });
+}
+
+/// Text of one line without characters that move, hide or colour others.
+pub(crate) fn plain_line(text: &str) -> String {
+    plain(&text.replace(char::is_control, " ")).trim().to_owned()
+}
+
+fn is_plain_line(text: &str) -> bool {
+    !text.contains(char::is_control) && matches!(plain(text), Cow::Borrowed(_))
 }
 
 /// A listing as the catalog has it: whoever compares a tool with what the trust
@@ -74,6 +126,16 @@ fn clean(text: &mut String) -> Option<()> {
     let Cow::Owned(clean) = plain(text) else { return None };
     *text = clean;
     Some(())
+}
+
+/// A definition whose name is for readers only, with readable words, if they were not.
+fn named(raw: &Json) -> Option<Json> {
+    let clean = definition(raw);
+    let name = raw.member("name").and_then(|name| name.text());
+    let Some(name) = name.filter(|name| !is_plain_line(name)) else { return clean };
+    let mut members = Object::parse(clean.as_ref().unwrap_or(raw)).ok()?;
+    members.set("name", Json::encode(&plain_line(&name)));
+    Some(members.to_json())
 }
 
 /// A definition with readable words, if they were not.
@@ -92,7 +154,11 @@ fn definition(raw: &Json) -> Option<Json> {
     for (key, member) in members.iter().filter(|(key, _)| !VALUES.contains(key)) {
         // What is too deep to be read is shown by nobody.
         let Ok(mut value) = member.value() else { continue };
-        if words(key, &mut value) {
+        let is_changed = match KNOWN.contains(&key) {
+            true => words(key, &mut value),
+            false => every_text(&mut value),
+        };
+        if is_changed {
             changed.push((key.to_owned(), Json::from(value)));
         }
     }
@@ -103,6 +169,20 @@ fn definition(raw: &Json) -> Option<Json> {
         members.set(&key, value);
     }
     Some(members.to_json())
+}
+
+/// Cleans every text in a value; whether there was anything to do.
+fn every_text(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => clean(text).is_some(),
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |changed, item| every_text(item) | changed)
+        }
+        Value::Object(members) => {
+            members.values_mut().fold(false, |changed, member| every_text(member) | changed)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Cleans the words in a value; whether there was anything to do.
@@ -159,6 +239,48 @@ mod tests {
         assert_eq!(listed.server.instructions.as_deref(), Some("a[2Jb"));
         let told: Vec<&str> = findings.iter().map(|found| found.subject.as_str()).collect();
         assert_eq!(told, ["up/t", &format!("up/{HOSTILE}"), "up"]);
+    }
+
+    #[test]
+    fn what_no_revision_knows_is_for_readers() {
+        let raw = json!({"name": "t", "instructions": HOSTILE, "x": [{"y": HOSTILE}],
+                         "_meta": {"z": HOSTILE}});
+        let mut listed = listing(vec![Tool::read(raw.into()).unwrap()]);
+        make("up", &mut listed, &mut Vec::new());
+        let seen = listed.tools[0].raw.value().unwrap();
+        assert_eq!((&seen["instructions"], &seen["x"][0]["y"]), (&json!("a[2Jb"), &json!("a[2Jb")));
+        assert_eq!(seen["_meta"]["z"], HOSTILE, "programs read it");
+    }
+
+    #[test]
+    fn names_of_resources_are_words_and_what_only_has_an_unreadable_uri_is_left_out() {
+        let resource = |uri: &str, name: &str| {
+            Resource::read(json!({"uri": uri, "name": name}).into()).unwrap()
+        };
+        let template = |uri: &str| Template::read(json!({"uriTemplate": uri}).into()).unwrap();
+        let prompt = |argument: &str| {
+            let raw = json!({"name": "p\n# x", "arguments": [{"name": argument}]});
+            Prompt::read(raw.into()).unwrap()
+        };
+        let mut listed = Listing {
+            resources: vec![
+                resource("a://1", "one\n- **gatelet**\u{1b}[31m\u{202e}"),
+                resource("a://é", "zwei"),
+                resource("a://2\n# Ours", "two"),
+                resource("a://3\u{202e}", "three"),
+            ],
+            templates: vec![template("b://{x}"), template("b://\u{1b}{x}")],
+            prompts: vec![prompt("fine"), prompt("odd\nname")],
+            ..listing(vec![])
+        };
+        let mut findings = Vec::new();
+        make("up", &mut listed, &mut findings);
+        let names: Vec<&str> = listed.resources.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["one - **gatelet** [31m", "zwei"]);
+        assert!(listed.resources[0].raw.as_str().contains(r#""name":"one - **gatelet** [31m""#));
+        assert_eq!((listed.templates.len(), listed.prompts.len()), (1, 1));
+        let n_left_out = findings.iter().filter(|found| found.code == "unreadable-name").count();
+        assert_eq!(n_left_out, 4, "{findings:?}");
     }
 
     #[test]
