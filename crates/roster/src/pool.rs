@@ -138,20 +138,19 @@ impl UpstreamPool {
 
     /// Events from now on: changed listings and the upstreams' notifications.
     pub fn events(&self) -> BoxStream<'static, Event> {
-        self.events_from(|_| true)
+        self.events_from(|_, _| true)
     }
 
-    /// The same, without what comes from upstreams for which `sees` says no, by
-    /// their labels.
+    /// The same, without what `sees` says no to: an event of the upstream with this label.
     pub fn events_from(
         &self,
-        sees: impl Fn(&str) -> bool + Send + Sync + 'static,
+        sees: impl Fn(&str, &Event) -> bool + Send + Sync + 'static,
     ) -> BoxStream<'static, Event> {
         let receiver = self.state.events.subscribe();
         let events = futures::stream::unfold((receiver, sees), |(mut receiver, sees)| async {
             match receiver.recv().await {
                 Ok(UpstreamEvent { from, event }) => {
-                    let is_seen = from.is_none_or(|label| sees(&label));
+                    let is_seen = from.is_none_or(|label| sees(&label, &event));
                     let seen: Vec<Event> = is_seen.then_some(event).into_iter().collect();
                     Some((seen, (receiver, sees)))
                 }

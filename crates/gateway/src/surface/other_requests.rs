@@ -91,17 +91,24 @@ pub(crate) struct OtherRequests {
 
 impl OtherRequests {
     /// What a caller is told without asking: nothing of upstreams that they do
-    /// not see.
+    /// not see, and nothing of a resource that they may not subscribe to any more.
     pub(crate) fn events(&self, caller: &Arc<Identity>) -> BoxStream<'static, Event> {
         let (pipeline, caller) = (Arc::clone(&self.pipeline), Arc::clone(caller));
         // Who listens keeps nothing running.
         let pool = Arc::downgrade(&self.pool);
-        self.pool.events_from(move |label| {
+        self.pool.events_from(move |label, event| {
             let visible = pipeline.live.visible_to(&caller);
-            visible.shows_all()
-                || pool
-                    .upgrade()
-                    .is_some_and(|pool| visible.shows_upstream(&pool.snapshot().catalog, label))
+            match event {
+                Event::Updated { uri, .. } => pool.upgrade().is_some_and(|pool| {
+                    may_subscribe(&pipeline, &pool.snapshot(), label, uri, &caller)
+                }),
+                Event::Changed(_) | Event::Note(_) | Event::Gone { .. } => {
+                    visible.shows_all()
+                        || pool.upgrade().is_some_and(|pool| {
+                            visible.shows_upstream(&pool.snapshot().catalog, label)
+                        })
+                }
+            }
         })
     }
 
@@ -256,7 +263,7 @@ impl OtherRequests {
     fn route(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Option<Route> {
         let visible = self.pipeline.live.visible_to(&context.caller);
         let viewer = Viewer {
-            shows: &|thing| visible.shows(thing),
+            shows: &|thing| visible.shows_directly(thing),
             hides_resources: visible.hides_resources(),
         };
         snapshot.primitives().route(&snapshot.catalog, ask, &viewer)
@@ -383,6 +390,29 @@ fn unrouted(ask: &Ask) -> RpcError {
             RpcError::new(-32601, format!("no method `{method}`"))
         }
     }
+}
+
+/// Whether a caller could subscribe to a resource now, by the rules of the moment:
+/// a subscription lasts for as long as they let it begin.
+fn may_subscribe(
+    pipeline: &Dispatcher,
+    snapshot: &Snapshot,
+    label: &str,
+    uri: &str,
+    caller: &Arc<Identity>,
+) -> bool {
+    let in_force = pipeline.live.now();
+    if pipeline.live.visible_to(caller).shows_all() && in_force.stages.checks.is_empty() {
+        return true;
+    }
+    let is_from = |source: &catalog::Source| source.label == label;
+    let Some(source) = snapshot.catalog.sources().iter().position(is_from) else { return false };
+    let target = snapshot.subscription(source, uri, SubscriptionChange::Begin);
+    let (arguments, rest) = (None, Object::new());
+    let request = Request { target, arguments, rest, wanted: None, mode: Mode::Pass };
+    let Ok(call) = policy::validate::check(&snapshot.catalog, request) else { return false };
+    let context = Context { caller: Arc::clone(caller), ..Context::anonymous() };
+    in_force.admit(&snapshot.catalog, &call, &context).is_ok()
 }
 
 #[cfg(test)]

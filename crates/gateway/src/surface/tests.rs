@@ -55,6 +55,10 @@ impl VisibilityRules for Counting {
         true
     }
 
+    fn hides_skills(&self, _: &Identity) -> bool {
+        false
+    }
+
     fn view_key(&self, caller: &Identity) -> String {
         caller.subject.clone()
     }

@@ -26,6 +26,10 @@ pub trait VisibilityRules: Any + Send + Sync {
     /// that nobody listed must not be asked for either.
     fn hides_resources(&self, caller: &Identity) -> bool;
 
+    /// Whether skills are hidden from a caller one by one, so that their files must
+    /// not be read past the skills either.
+    fn hides_skills(&self, caller: &Identity) -> bool;
+
     /// What tells apart callers who see different things: two with the same
     /// key see the same.
     fn view_key(&self, caller: &Identity) -> String;
@@ -42,6 +46,10 @@ impl VisibilityRules for Config {
 
     fn hides_resources(&self, caller: &Identity) -> bool {
         Config::hides_resources(self, caller)
+    }
+
+    fn hides_skills(&self, caller: &Identity) -> bool {
+        Config::hides_skills(self, caller)
     }
 
     fn view_key(&self, caller: &Identity) -> String {
@@ -150,6 +158,22 @@ impl<'a> Visible<'a> {
         self.filter.shows(self.caller, thing)
     }
 
+    /// Whether something exists for who asks for it directly. A file of a skill is read as
+    /// the skill's where some skills are hidden: its address as a resource knows nothing
+    /// of them.
+    pub fn shows_directly(&self, thing: &Thing<'_>) -> bool {
+        let is_skill_file = match thing {
+            Thing::Resource { uri, .. } => {
+                uri.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("skill"))
+            }
+            Thing::Namespace(_)
+            | Thing::Function { .. }
+            | Thing::Skill { .. }
+            | Thing::Prompt { .. } => false,
+        };
+        self.shows(thing) && !(is_skill_file && self.filter.rules.hides_skills(self.caller))
+    }
+
     /// Whether a function does.
     pub fn shows_function(&self, catalog: &Catalog, slot: Slot) -> bool {
         self.filter.shows_function(self.caller, catalog, slot)
@@ -211,11 +235,11 @@ impl<'a> Visible<'a> {
             ItemRef::Tool(slot) => self.shows_function(catalog, slot),
             ItemRef::Resource { source: own, at } => {
                 let (upstream, uri) = (&source(own).label, &source(own).listing.resources[at].uri);
-                self.shows(&Thing::Resource { upstream, uri })
+                self.shows_directly(&Thing::Resource { upstream, uri })
             }
             ItemRef::Template { source: own, at } => {
                 let uri = &source(own).listing.templates[at].uri_template;
-                self.shows(&Thing::Resource { upstream: &source(own).label, uri })
+                self.shows_directly(&Thing::Resource { upstream: &source(own).label, uri })
             }
             ItemRef::Prompt { source: own, at } => {
                 let (upstream, name) = (&source(own).label, &source(own).listing.prompts[at].name);

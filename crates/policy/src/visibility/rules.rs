@@ -180,6 +180,14 @@ impl Config {
         rules.any(|rule| rule.hide.iter().chain(&rule.show).any(picks))
     }
 
+    /// Whether skills are hidden from a caller one by one, so that their files must
+    /// not be read past the skills either.
+    pub fn hides_skills(&self, caller: &Identity) -> bool {
+        let picks = |what: &What| matches!(what, What::Skill(_));
+        let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
+        rules.any(|rule| rule.hide.iter().any(picks))
+    }
+
     /// Which rules concern a caller: two with the same answer see the same.
     pub fn view_key(&self, caller: &Identity) -> String {
         let rules = self.rules.iter().enumerate().filter(|(_, rule)| rule.concerns(caller));

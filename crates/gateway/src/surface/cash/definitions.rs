@@ -91,7 +91,7 @@ pub(super) fn listing(
     capabilities: Value,
     visible: &Visible<'_>,
 ) -> Listing {
-    let shows = &|thing: &Thing<'_>| visible.shows(thing);
+    let shows = &|thing: &Thing<'_>| visible.shows_directly(thing);
     let seen = snapshot.primitives().visible(&snapshot.catalog, shows);
     let server = Server {
         instructions: Some(instructions(Surface::Cash, &snapshot.catalog, visible)),

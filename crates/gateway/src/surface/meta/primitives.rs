@@ -136,7 +136,7 @@ impl Meta<'_> {
     /// The source of a URI, for a caller who sees it.
     fn source_of(&self, uri: &str) -> Option<usize> {
         let viewer = Viewer {
-            shows: &|thing| self.visible.shows(thing),
+            shows: &|thing| self.visible.shows_directly(thing),
             hides_resources: self.visible.hides_resources(),
         };
         self.snapshot.primitives().visible_resource(&self.snapshot.catalog, uri, &viewer)

@@ -1,15 +1,21 @@
 use std::sync::Arc;
 
+use futures::StreamExt;
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Client, Context, Identity, Listing, Object, Provider, Reply, Resource};
+use tool::{
+    Ask, Client, Context, Event, Identity, Listing, Note, Object, Provider, Reply, Resource,
+};
 
 use crate::choice::Surface;
 use crate::fixture::{Hung, Opened, Scripts, open, orders, settle};
+use crate::gateway::Controls;
 use crate::record::Ending;
 use policy::Stages;
+use policy::pattern::Pattern;
 use policy::rules;
 use policy::rules::{Action, Rule, Rules};
+use policy::visibility;
 use roster::{Start, SupervisedUpstream, Upstream};
 
 mod methods;
@@ -165,4 +171,43 @@ async fn news_of_a_client_reach_what_is_up_and_start_nothing() {
     let pool = opened.gateway.roster().default_pool();
     let calls: Vec<u64> = pool.snapshot().upstreams().iter().map(calls).collect();
     assert_eq!(calls, [0, 0], "it is no call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_a_resource_end_with_the_right_to_it() {
+    let news = |uri: &str| Event::Updated {
+        uri: uri.to_owned(),
+        note: Note { method: "notifications/resources/updated".to_owned(), params: Object::new() },
+    };
+    let deny = Rule { namespace: Some(Pattern::new("up")), ..Rule::any(Action::Deny) };
+    let config = rules::Config { default: Action::Allow, rules: vec![deny] };
+    let hide = visibility::Rule {
+        hide: vec!["resource:up://x".parse().unwrap()],
+        ..visibility::Rule::default()
+    };
+    let hide = visibility::Config { rules: vec![hide], ..visibility::Config::default() };
+    for forbids in ["rule", "visibility"] {
+        let (upstream, provider) = worker("up", "t1", "done".to_owned());
+        let opened = open(vec![upstream], |_| {}).await;
+        let mut events = opened.surface.events();
+        provider.tell(news("up://x"));
+        assert_eq!(events.next().await, Some(news("up://x")));
+        match forbids {
+            "rule" => {
+                let checks = vec![Arc::new(Rules::new(config.clone())) as _];
+                opened.gateway.control(Controls {
+                    stages: Stages { checks, ..Stages::default() },
+                    gate: artifacts::gate::Config::default(),
+                    meta: crate::surface::meta::Config::default(),
+                    listed: crate::surface::listed::Config::default(),
+                    inspection: roster::inspect::Config::default(),
+                });
+            }
+            _ => opened.gateway.set_visibility(hide.clone()),
+        }
+        provider.tell(news("up://x"));
+        provider.relist(provider.listing().as_ref().clone());
+        let next = events.next().await;
+        assert!(!matches!(next, Some(Event::Updated { .. })), "{forbids}: {next:?}");
+    }
 }

@@ -140,10 +140,13 @@ async fn hidden_skills_are_neither_listed_nor_got_nor_read() {
     for surface in SURFACES {
         let listed = ask(&opened, surface, "skills/list", json!({})).await.unwrap();
         assert_eq!(listed["skills"], json!([]), "{surface:?}");
-        for uri in [OWN, THEIRS] {
+        // As the skill's file, and past the skill, by the upstream's own address.
+        let past = ["skill://acme/refunds/SKILL.md", "SKILL://acme/x/../refunds/form.md"];
+        for uri in [OWN, THEIRS].into_iter().chain(past) {
             let uri = json!({"uri": uri});
             assert_eq!(ask(&opened, surface, "skills/get", uri.clone()).await, Err(-32602));
-            assert!(ask(&opened, surface, "resources/read", uri).await.is_err());
+            assert!(ask(&opened, surface, "resources/read", uri.clone()).await.is_err());
+            assert!(ask(&opened, surface, "resources/subscribe", uri).await.is_err());
         }
     }
     let read = school.asked().iter().any(|ask| matches!(ask, Ask::Read(_)));
