@@ -3,7 +3,7 @@
 mod conversion;
 
 use artifacts::view::{self, Budget, ViewError};
-use native::{Fault, Text, tool};
+use native::{Context, Fault, Text, tool};
 use offload::Stop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,8 @@ enum Style {
 /// Most of jq works: paths, `select`, `map`, `group_by`, `reduce`, functions. Not `@csv`, `@tsv`,
 /// `IN`, `INDEX`, `tostream`, `input` and `$ENV`.
 #[tool(read_only, idempotent, category = "json", tags = ["jq", "filter", "select", "transform"])]
-fn query(
+async fn query(
+    context: &Context,
     /// The JSON: a value, or text that holds one.
     json: Value,
     /// A jq filter such as `.items[] | select(.price > 10) | .name`.
@@ -41,14 +42,19 @@ fn query(
         | Value::Object(_) => json.to_string(),
     };
     let limits = Budget { chars: OUTPUT, jq_steps: STEPS, ..Budget::default() };
-    match view::jq(input.as_bytes(), "application/json", &filter, &limits, &Stop::never()) {
+    let run =
+        move |stop: &Stop| view::jq(input.as_bytes(), "application/json", &filter, &limits, stop);
+    let outputs = offload::evaluate(context.caller.key(), run).await;
+    match outputs.unwrap_or(Err(ViewError::Stopped)) {
         Ok(outputs) if outputs.results_shown == 0 => Ok(Text(String::new())),
         Ok(outputs) if outputs.at_least.is_none() => Ok(Text(outputs.text + "\n")),
         Ok(_) => {
             let message = format!("the filter has more than {OUTPUT} characters of output");
             Err(Fault::new("JqError", message))
         }
-        Err(error @ ViewError::StepLimit) => Err(Fault::new("JqTooMuch", error.to_string())),
+        Err(error @ (ViewError::StepLimit | ViewError::Stopped)) => {
+            Err(Fault::new("JqTooMuch", error.to_string()))
+        }
         Err(error) => Err(Fault::new("JqError", error.to_string())),
     }
 }

@@ -6,14 +6,20 @@
 //! deadline; and each is told to [`Stop`] when its deadline passes or nobody
 //! waits for its answer any more.
 //!
+//! Programs and patterns that a caller wrote have turns of their own, by
+//! [`evaluate`], shared fairly between callers: whoever sends a hundred that take
+//! long makes nobody wait for the rest of what the gate does.
+//!
 //! Work that takes less than a few milliseconds stays where it is: [`is_long`]
 //! says by its size which is which.
 
+use std::hash::Hash;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use fair::{Limits, Urgency};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
@@ -24,12 +30,27 @@ const LONG: usize = 128 << 10;
 /// How long a computation may take, without the time it waits for its turn.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
+/// How long a program or pattern of a caller may run, without the time it waits for
+/// its turn: who wrote it may have gone away and said nothing.
+pub const EVALUATION: Duration = Duration::from_secs(10);
+
+/// How many evaluations of one caller may wait for their turn.
+const WAITING: usize = 64;
+
+/// The turns of evaluations. One caller never has all of them.
+static EVALUATIONS: LazyLock<fair::Semaphore> = LazyLock::new(|| {
+    let permits = processors().max(2);
+    fair::Semaphore::new(Limits { permits, reserve: permits / 2, waiting: WAITING })
+});
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// How many computations run at once. The processors are those of the machine,
 /// so this is one for the process.
-static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    Arc::new(Semaphore::new(processors.max(2)))
-});
+static TURNS: LazyLock<Arc<Semaphore>> =
+    LazyLock::new(|| Arc::new(Semaphore::new(processors().max(2))));
 
 /// Tells a computation that nobody wants its outcome any more.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +71,7 @@ impl Stop {
     }
 }
 
-/// A computation took longer than it may.
+/// A computation took longer than it may, or too many of its caller wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it takes longer than {} seconds", DEADLINE.as_secs())]
 pub struct TooSlow;
@@ -78,6 +99,26 @@ pub async fn run_within<T: Send + 'static>(
     let Ok(turn) = Arc::clone(&*TURNS).acquire_owned().await else {
         unreachable!("nobody closes the semaphore");
     };
+    hold(turn, deadline, work).await
+}
+
+/// Runs a program or pattern that a caller wrote on another thread, when it is that
+/// caller's turn. Who has too many waiting is told that it takes too long.
+pub async fn evaluate<T: Send + 'static>(
+    caller: impl Hash,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
+) -> Result<T, TooSlow> {
+    let key = EVALUATIONS.key(caller, ());
+    let turn = EVALUATIONS.acquire(key, Urgency::Ordinary).await.map_err(|_| TooSlow)?;
+    hold(turn, EVALUATION, work).await
+}
+
+/// Runs `work` on another thread, holding a turn until it ends.
+async fn hold<T: Send + 'static>(
+    turn: impl Send + 'static,
+    deadline: Duration,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
+) -> Result<T, TooSlow> {
     let waiting = Waiting(Stop::default());
     let stop = waiting.0.clone();
     // The turn ends with the work, however long ago its caller went away.

@@ -44,6 +44,25 @@ async fn work_past_its_deadline_is_told_to_stop_and_its_turn_comes_back() {
 }
 
 #[tokio::test]
+async fn programs_of_one_caller_leave_turns_to_others_and_to_everything_else() {
+    let greedy: Vec<_> = (0..20).map(|_| tokio::spawn(evaluate("greedy", until_stopped))).collect();
+    tokio::task::yield_now().await;
+    assert_eq!(evaluate("modest", |_| 1).await, Ok(1));
+    assert_eq!(run(|_| 2).await, Ok(2));
+    greedy.iter().for_each(tokio::task::JoinHandle::abort);
+    assert_eq!(evaluate("greedy", |_| 3).await, Ok(3), "its turns came back");
+}
+
+#[tokio::test]
+async fn more_programs_of_a_caller_than_may_wait_are_refused() {
+    let greedy: Vec<_> =
+        (0..2 * WAITING).map(|_| tokio::spawn(evaluate("hoarder", until_stopped))).collect();
+    tokio::task::yield_now().await;
+    assert_eq!(evaluate("hoarder", |_| 1).await, Err(TooSlow));
+    greedy.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
 async fn a_panic_is_the_callers() {
     let broken = tokio::spawn(run(|_| panic!("broken"))).await;
     assert!(broken.unwrap_err().is_panic());

@@ -88,14 +88,15 @@ pub(crate) async fn view(
         Err(why) => return Reply::error_text(&format!("**Error:** {why}")),
     };
     let Some(handle) = arguments.member_as::<String>("handle") else {
-        return listed(&store.list(&owner).await, selector, limits).await;
+        return listed(&store.list(&owner).await, selector, limits, context).await;
     };
     let (own, at) = envelope::split_handle(&handle);
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
     let viewed = match store.get(&owner, own).await {
         Some(artifact) => {
             let cut = move |stop: &Stop| piece(&artifact, at, &selector, &limits, stop);
-            offload::run(cut).await.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
+            let cut = offload::evaluate(context.caller.key(), cut).await;
+            cut.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
         }
         None => None,
     };
@@ -242,14 +243,20 @@ const PAGE: u32 = 99;
 const NAMED: usize = 20;
 
 /// What is kept, or the part of that list that is asked for.
-async fn listed(headers: &[ArtifactMeta], selector: Option<Selector>, limits: Budget) -> Reply {
+async fn listed(
+    headers: &[ArtifactMeta],
+    selector: Option<Selector>,
+    limits: Budget,
+    context: &Context,
+) -> Reply {
     let Some(selector) = selector.filter(|_| !headers.is_empty()) else {
         return Reply::text(&kept(headers, limits.chars));
     };
     let text = headers.iter().map(line).collect::<Vec<_>>().join("\n");
     let cut =
         move |stop: &Stop| selecting::view(text.as_bytes(), "text/plain", &selector, &limits, stop);
-    answered(offload::run(cut).await.unwrap_or(Err(selecting::ViewError::Stopped)))
+    let cut = offload::evaluate(context.caller.key(), cut).await;
+    answered(cut.unwrap_or(Err(selecting::ViewError::Stopped)))
 }
 
 fn line(meta: &ArtifactMeta) -> String {
