@@ -3,12 +3,14 @@
 //! A human who reads a question behind a gatelet sees one program asking for all
 //! of them. So the question says which server asks, without the characters that
 //! could make it look like something else, and nothing can be opened that is
-//! not a page of the web.
+//! not a page of the web: over `https:`, or over `http:` on this machine. A server
+//! can ask for what the protocol lets servers ask for, and for nothing else.
 
 use tool::{Json, Object, Reply, RpcError};
 use url::Url;
 
 use super::options::Attribution;
+use crate::http_client;
 use crate::revision::{code, method};
 
 /// The member of `_meta` that names the server that asks.
@@ -29,8 +31,15 @@ pub(super) fn prepare(
     attribution: Attribution,
 ) -> Result<Json, RpcError> {
     let params = params.unwrap_or_else(Json::empty_object);
-    if !is_about_people(asked) {
-        return Ok(params);
+    if !is_a_servers(asked) {
+        // Who is not behind a gate judges for itself.
+        return match attribution {
+            Attribution::AsAsked => Ok(params),
+            Attribution::Labelled => {
+                let message = "a server can ask for elicitation, sampling and roots only";
+                Err(RpcError::new(code::METHOD_NOT_FOUND, message))
+            }
+        };
     }
     let invalid = |reason: &str| RpcError::new(code::INVALID_PARAMS, reason);
     let Ok(mut object) = Object::parse(&params) else {
@@ -40,7 +49,8 @@ pub(super) fn prepare(
     // reads the last, so every one counts.
     let is_safe = object.iter().all(|(name, value)| name != "url" || can_be_opened(value));
     if asked == method::ELICITATION && !is_safe {
-        return Err(invalid("only http and https addresses can be opened"));
+        let reason = "only https addresses can be opened, and http ones on this machine";
+        return Err(invalid(reason));
     }
     if attribution == Attribution::AsAsked {
         return Ok(params);
@@ -72,13 +82,50 @@ pub(super) fn prepare(
 pub(super) fn prepare_reply(reply: Reply, label: &str, attribution: Attribution) -> Reply {
     let prepared = match &reply {
         Reply::Result(result) => prepare_wanted(result, label, attribution),
-        Reply::Error(_) => Ok(None),
+        Reply::Error(error) => return Reply::Error(prepare_error(error, label, attribution)),
     };
     match prepared {
         Ok(None) => reply,
         Ok(Some(result)) => Reply::Result(result),
         Err(error) => Reply::Error(error),
     }
+}
+
+/// An error whose pages that the client is to open first, if it names any, say who
+/// asks. Where one of them must not be opened, no client is told of any.
+fn prepare_error(error: &RpcError, label: &str, attribution: Attribution) -> RpcError {
+    let prepared = prepare_pages(&error.raw, label, attribution);
+    match prepared {
+        Ok(None) => error.clone(),
+        Ok(Some(raw)) => RpcError::read(raw),
+        Err(refused) => RpcError::new(error.code, refused.message),
+    }
+}
+
+/// The same of the error as it stands on the wire; `None` when it asks nothing.
+fn prepare_pages(
+    error: &Json,
+    label: &str,
+    attribution: Attribution,
+) -> Result<Option<Json>, RpcError> {
+    // The name may be escaped.
+    if !error.mentions(PAGES) && !error.mentions("\\u") {
+        return Ok(None);
+    }
+    let Ok(mut members) = Object::parse(error) else { return Ok(None) };
+    let data = members.remove("data").and_then(|data| Object::parse(&data).ok());
+    let Some(mut data) = data else { return Ok(None) };
+    let Some(pages) = data.remove(PAGES) else { return Ok(None) };
+    let invalid = || RpcError::new(code::INVALID_PARAMS, "it asks in no known form");
+    let pages = pages.read::<Vec<Json>>().map_err(|_| invalid())?;
+    let prepare = |page| prepare(method::ELICITATION, Some(page), label, attribution);
+    let pages = pages.into_iter().map(prepare).collect::<Result<Vec<Json>, RpcError>>()?;
+    if attribution == Attribution::AsAsked {
+        return Ok(None);
+    }
+    data.push(PAGES, Json::encode(&pages));
+    members.push("data", data.to_json());
+    Ok(Some(members.to_json()))
 }
 
 /// The same of a result; `None` when it asks nothing.
@@ -100,7 +147,7 @@ fn prepare_wanted(
         let mut request =
             Object::parse(request).map_err(|_| invalid("it asks in no known form"))?;
         let asked = request.get("method").and_then(Json::text).unwrap_or_default();
-        if !is_about_people(&asked) {
+        if !is_a_servers(&asked) {
             return Err(invalid("it asks for what no server may ask for"));
         }
         let params = prepare(&asked, request.get("params").cloned(), label, attribution)?;
@@ -193,13 +240,21 @@ fn plain_name(name: &str) -> String {
 /// What a server wants to know before it answers.
 const WANTED: &str = "inputRequests";
 
-fn is_about_people(asked: &str) -> bool {
+/// The pages that a client has to open before a server does what it was asked for.
+const PAGES: &str = "elicitations";
+
+/// Whether a server may ask a client for this.
+fn is_a_servers(asked: &str) -> bool {
     matches!(asked, method::ELICITATION | method::SAMPLING | method::ROOTS_LIST)
 }
 
 fn can_be_opened(url: &Json) -> bool {
     let url = url.text().and_then(|text| Url::parse(&text).ok());
-    url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    url.is_some_and(|url| match url.scheme() {
+        "https" => url.has_host(),
+        "http" => http_client::is_loopback(&url),
+        _ => false,
+    })
 }
 
 /// Text without what moves, hides or colours other text, within bounds.
@@ -291,6 +346,9 @@ mod tests {
             "data:text/html,x",
             "smb://h/s",
             "vbscript:x",
+            "http://example.org/login",
+            "http://127.0.0.1.example.org/",
+            "http://localhost@example.org/",
             "//example.org",
             "",
         ] {
@@ -301,6 +359,37 @@ mod tests {
         let twice = Some(Json::parse(twice).unwrap());
         assert!(prepare(method::ELICITATION, twice, "wiki", Attribution::AsAsked).is_err());
         assert!(prepared(method::ELICITATION, &json!({"url": 1})).is_err());
+    }
+
+    #[test]
+    fn a_server_asks_for_nothing_but_what_servers_may_ask_for() {
+        for asked in ["tools/call", "tasks/list", "tasks/result", "x/y", "initialize", ""] {
+            let error = prepared(asked, &json!({"name": "shell"})).unwrap_err();
+            assert_eq!(error.code, code::METHOD_NOT_FOUND, "{asked}");
+        }
+    }
+
+    #[test]
+    fn pages_that_an_error_asks_to_open_say_who_asks() {
+        let error = |url: &str| {
+            let data = json!({"elicitations": [{"mode": "url", "message": "Log in", "url": url,
+                                                "elicitationId": "1"}], "more": 1});
+            let error = json!({"code": -32042, "message": "first", "data": data});
+            let reply = Reply::Error(RpcError::read(error.into()));
+            match prepare_reply(reply, "wiki", Attribution::Labelled) {
+                Reply::Error(error) => error.raw.value().unwrap(),
+                Reply::Result(result) => panic!("{result}"),
+            }
+        };
+        let told = error("https://example.org/");
+        assert_eq!(told["data"]["elicitations"][0]["message"], "wiki asks: Log in");
+        assert_eq!(told["data"]["elicitations"][0]["elicitationId"], "1");
+        assert_eq!((&told["code"], &told["data"]["more"]), (&json!(-32042), &json!(1)));
+        for url in ["javascript:alert(1)", "http://example.org/"] {
+            let told = error(url);
+            assert!(!told.to_string().contains(url), "{told}");
+            assert_eq!(told["code"], -32042);
+        }
     }
 
     #[test]
