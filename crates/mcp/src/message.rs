@@ -74,6 +74,9 @@ pub struct Invalid {
     pub id: Option<Json>,
     /// Whether it claimed to be a request or a notification.
     pub method: Option<String>,
+    /// Whether it is an array of too many messages: any number of answers may be in
+    /// it, and nobody knows whose. Noise that begins with `[` is none.
+    pub is_batch: bool,
 }
 
 /// What is wrong with bytes that are no message.
@@ -85,7 +88,7 @@ pub enum Fault {
 
 impl Invalid {
     fn plain(fault: Fault, reason: String) -> Invalid {
-        Invalid { fault, reason, id: None, method: None }
+        Invalid { fault, reason, id: None, method: None, is_batch: false }
     }
 
     /// What to answer to whoever sent it.

@@ -19,7 +19,7 @@ pub(super) fn members(text: &[u8]) -> Result<Vec<&str>, Invalid> {
     let read = Fill(&mut found).deserialize(&mut reader).and_then(|()| reader.end());
     if found.too_many {
         let reason = format!("a batch of more than {MEMBERS} messages; send fewer at a time");
-        return Err(Invalid::plain(Fault::NoMessage, reason));
+        return Err(Invalid { is_batch: true, ..Invalid::plain(Fault::NoMessage, reason) });
     }
     read.map_err(|error| Invalid::plain(Fault::NoJson, error.to_string()))?;
     if found.texts.is_empty() {

@@ -67,12 +67,18 @@ impl<'a> Envelope<'a> {
             (Some(Method::Odd), id) => {
                 let reason = "`method` is no string".to_owned();
                 let id = id.map(share);
-                Err(Invalid { fault: Fault::NoMessage, reason, id, method: Some(String::new()) })
+                Err(Invalid {
+                    fault: Fault::NoMessage,
+                    reason,
+                    id,
+                    method: Some(String::new()),
+                    is_batch: false,
+                })
             }
             (None, Some(id)) => answer(self.result.map(share), self.error.map(share), share(id)),
             (None, None) => {
                 let reason = "neither `method` nor `id`".to_owned();
-                Err(Invalid { fault: Fault::NoMessage, reason, id: None, method: None })
+                Err(Invalid::plain(Fault::NoMessage, reason))
             }
         }
     }
@@ -87,7 +93,7 @@ impl<'a> Envelope<'a> {
             Method::Name(name) => name.clone(),
             Method::Odd => String::new(),
         });
-        Invalid { fault, reason, id: self.id.map(share), method }
+        Invalid { fault, reason, id: self.id.map(share), method, is_batch: false }
     }
 }
 
@@ -98,7 +104,13 @@ fn answer(result: Option<Json>, error: Option<Json>, id: Json) -> Result<Message
         (Some(result), None) => Reply::Result(result),
         (None, None) => {
             let reason = "an answer with neither `result` nor `error`".to_owned();
-            return Err(Invalid { fault: Fault::NoMessage, reason, id: Some(id), method: None });
+            return Err(Invalid {
+                fault: Fault::NoMessage,
+                reason,
+                id: Some(id),
+                method: None,
+                is_batch: false,
+            });
         }
     };
     Ok(Message::Response(Response { id, reply }))

@@ -244,6 +244,14 @@ impl Table {
         }
     }
 
+    /// Fails everything, because an answer came that may be anybody's.
+    pub(crate) fn complete_all(&mut self, failure: &Failure) {
+        for (_, pending) in self.open.drain() {
+            // Whoever stopped waiting needs no answer.
+            pending.answer.send(Err(failure.clone())).ok();
+        }
+    }
+
     /// Fails everything; what is behind `written` in the outbox never left.
     pub(crate) fn fail_all(&mut self, reason: &str, written: u64) {
         for (_, pending) in self.open.drain() {

@@ -207,6 +207,10 @@ impl Http {
                 }
                 Err(invalid) => {
                     crate::peer::Incoming::invalid(&*self.relay, &invalid, text);
+                    // It came where the answer is to come.
+                    if invalid.is_batch && request_id.is_some() {
+                        return Err(Failure::Unusable { reason: invalid.reason });
+                    }
                 }
             }
         }
