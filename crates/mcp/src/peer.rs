@@ -256,6 +256,15 @@ impl State {
         self.queued += (self.outbox.len() - start) as u64;
     }
 
+    /// Puts a long line into the outbox, without copying it where nothing else waits.
+    fn put_line(&mut self, line: Vec<u8>) {
+        self.queued += line.len() as u64;
+        match self.outbox.is_empty() {
+            true => self.outbox = line,
+            false => self.outbox.extend_from_slice(&line),
+        }
+    }
+
     fn close(&mut self, reason: &str) {
         if self.closed.is_none() {
             self.closed = Some(reason.to_owned());

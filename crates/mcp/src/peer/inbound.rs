@@ -2,16 +2,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as Task, Poll, Waker};
+use std::task::{Context as Task, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use parking_lot::MutexGuard;
 use tokio::io::AsyncRead;
 use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError, Sent};
 
 use super::lines::{Line, Lines, id_at_the_ends};
-use super::{Incoming, Peer, RequestId};
+use super::{Incoming, Peer, RequestId, State};
 use crate::aside::{LONG, aside};
 use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
 use crate::revision::{code, method};
@@ -55,6 +56,8 @@ pub(super) struct Asked {
     place: Option<Place>,
     /// `None` once it is cancelled.
     answer: Option<BoxFuture<'static, Reply>>,
+    /// A long answer that is being written.
+    writing: Option<BoxFuture<'static, Vec<u8>>>,
     /// Tells that it is.
     waker: Option<Waker>,
 }
@@ -62,31 +65,63 @@ pub(super) struct Asked {
 /// A question was refused, and has its answer.
 struct Refused;
 
-/// How a question ended; without a reply where it was cancelled.
+/// How a question ended.
 pub(super) struct Answered {
     id: Json,
     place: Option<Place>,
-    reply: Option<Reply>,
+    answer: Answer,
+}
+
+/// What goes back.
+enum Answer {
+    /// Nothing: the question was cancelled.
+    None,
+    Reply(Reply),
+    /// A long one, as the line that is sent.
+    Line(Vec<u8>),
 }
 
 impl Future for Asked {
     type Output = Answered;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Answered> {
-        let reply = match &mut self.answer {
-            Some(answer) => match answer.as_mut().poll(task) {
-                Poll::Ready(reply) => Some(reply),
-                Poll::Pending => {
-                    // It waits in one place, so the first waker stays the right one.
-                    self.waker.get_or_insert_with(|| task.waker().clone());
-                    return Poll::Pending;
-                }
-            },
-            None => None,
+        let Poll::Ready(answer) = self.poll_answer(task) else {
+            // It waits in one place, so the first waker stays the right one.
+            self.waker.get_or_insert_with(|| task.waker().clone());
+            return Poll::Pending;
         };
         let id = std::mem::replace(&mut self.id, Json::null());
-        Poll::Ready(Answered { id, place: self.place, reply })
+        Poll::Ready(Answered { id, place: self.place, answer })
     }
+}
+
+impl Asked {
+    fn poll_answer(&mut self, task: &mut Task<'_>) -> Poll<Answer> {
+        let Some(answer) = &mut self.answer else { return Poll::Ready(Answer::None) };
+        if let Some(writing) = &mut self.writing {
+            return writing.as_mut().poll(task).map(Answer::Line);
+        }
+        let reply = ready!(answer.as_mut().poll(task));
+        let n_bytes = message::payload(&reply).as_str().len();
+        // Those of a batch leave together, and have one bound together.
+        if n_bytes < LONG || self.place.is_some() {
+            return Poll::Ready(Answer::Reply(reply));
+        }
+        let id = self.id.clone();
+        let writing = Box::pin(aside(n_bytes, move || line(&id, &reply)));
+        self.writing.insert(writing).as_mut().poll(task).map(Answer::Line)
+    }
+}
+
+/// A long answer as the line that is sent.
+fn line(id: &Json, reply: &Reply) -> Vec<u8> {
+    let room = message::payload(reply).as_str().len() + id.as_str().len() + 64;
+    let mut text = String::with_capacity(room);
+    message::write_response(&mut text, id.as_str(), reply);
+    let mut line = text.into_bytes();
+    message::unbreak(&mut line, 0);
+    line.push(b'\n');
+    line
 }
 
 impl InboundRequests {
@@ -179,7 +214,7 @@ impl InboundRequests {
         let id = request.id.clone();
         self.open.insert(id.clone());
         let answer = Some(Arc::clone(&self.incoming).request(request));
-        self.answers.push(Asked { id, place, answer, waker: None });
+        self.answers.push(Asked { id, place, answer, writing: None, waker: None });
         Ok(())
     }
 
@@ -198,15 +233,16 @@ impl InboundRequests {
     }
 
     pub(super) fn answer(&mut self, answered: Answered) {
-        let Answered { id, place, reply } = answered;
+        let Answered { id, place, answer } = answered;
         self.open.remove(&id);
-        match place {
-            Some(place) => self.gather(place, id, reply),
-            None => {
-                if let Some(reply) = reply {
-                    self.write(|out| message::write_response(out, id.as_str(), &reply));
-                }
+        match (place, answer) {
+            (Some(place), Answer::Reply(reply)) => self.gather(place, id, Some(reply)),
+            (Some(place), Answer::None | Answer::Line(_)) => self.gather(place, id, None),
+            (None, Answer::Reply(reply)) => {
+                self.write(|out| message::write_response(out, id.as_str(), &reply));
             }
+            (None, Answer::Line(line)) => self.write_line(line),
+            (None, Answer::None) => {}
         }
     }
 
@@ -233,21 +269,37 @@ impl InboundRequests {
         let error = RpcError::unanswered(code::SERVER, message, Sent::Perhaps);
         let open = std::mem::take(&mut self.answers);
         for asked in open {
-            let reply = asked.answer.is_some().then(|| Reply::Error(error.clone()));
-            self.answer(Answered { id: asked.id, place: asked.place, reply });
+            let answer = match asked.answer {
+                Some(_) => Answer::Reply(Reply::Error(error.clone())),
+                None => Answer::None,
+            };
+            self.answer(Answered { id: asked.id, place: asked.place, answer });
         }
     }
 
     /// Answers are written past the queue limit and past the last call. Who asks
     /// and asks and never reads is left.
     fn write(&self, write: impl FnOnce(&mut String)) {
-        let mut state = self.peer.lock();
-        if self.peer.0.limits.answers < state.outbox.len() {
-            let waiting = state.outbox.len();
-            return state
-                .close(&format!("it does not read: {waiting} bytes of answers are waiting"));
+        if let Some(mut state) = self.room() {
+            state.put(write);
         }
-        state.put(write);
+    }
+
+    /// Writes a line that is complete already.
+    fn write_line(&self, line: Vec<u8>) {
+        if let Some(mut state) = self.room() {
+            state.put_line(line);
+        }
+    }
+
+    fn room(&self) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.peer.lock();
+        let waiting = state.outbox.len();
+        if waiting <= self.peer.0.limits.answers {
+            return Some(state);
+        }
+        state.close(&format!("it does not read: {waiting} bytes of answers are waiting"));
+        None
     }
 
     fn notification(&mut self, notification: Notification) {
@@ -296,8 +348,14 @@ impl InboundRequests {
         }
     }
 
-    /// Fails the question that a damaged answer belongs to, if there is one.
+    /// Fails the question that a damaged answer belongs to, if there is one. An
+    /// array that is refused may hold the answers to all of them.
     fn fail(&self, invalid: &Invalid) -> bool {
+        if invalid.is_batch {
+            let failure = Failure::Unusable { reason: invalid.reason.clone() };
+            self.peer.lock().pending.complete_all(&failure);
+            return false;
+        }
         let (None, Some(id)) = (&invalid.method, &invalid.id) else { return false };
         let Some(request_id) = RequestId::parse(id) else { return false };
         let failure = Failure::Unusable { reason: invalid.reason.clone() };
@@ -306,11 +364,19 @@ impl InboundRequests {
 
     fn too_long(&self, reason: String, head: &Bytes, tail: &Bytes) {
         let asks = memchr::memmem::find(head, br#""method""#).is_some();
+        let id = id_at_the_ends(head, tail);
+        let mut state = self.peer.lock();
+        if id.is_none() && !asks && state.pending.len() == 1 {
+            // Only one question is open, so this is its answer.
+            state.pending.complete_all(&Failure::Unusable { reason: reason.clone() });
+        }
+        drop(state);
         let invalid = Invalid {
             fault: Fault::NoMessage,
             reason,
-            id: id_at_the_ends(head, tail),
+            id,
             method: asks.then(String::new),
+            is_batch: false,
         };
         self.invalid(invalid, head);
     }

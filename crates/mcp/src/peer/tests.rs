@@ -22,6 +22,9 @@ impl Incoming for Notebook {
             if request.method == "later" {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
+            if request.method == "huge" {
+                return Reply::Result(Json::encode(&vec!["x\n".repeat(1 << 20); 2]));
+            }
             if request.method == "big" {
                 return Reply::Result(Json::encode(&"x".repeat(2000)));
             }
@@ -101,6 +104,32 @@ async fn a_damaged_answer_fails_its_question_at_once() {
     let question = scene.ask("a");
     scene.hear().await;
     scene.say(r#"{"jsonrpc":"2.0","id":1,"result":{"#).await;
+    assert!(matches!(question.await.unwrap(), Err(Failure::Unusable { .. })));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_fails_everybody_whose_answer_may_be_in_it() {
+    let many = format!(r#"[{}{{"jsonrpc":"2.0","id":1,"result":1}}]"#, "1,".repeat(2000));
+    let mut scene = Scene::new(Limits::default());
+    let (first, second) = (scene.ask("a"), scene.ask("b"));
+    scene.hear().await;
+    scene.hear().await;
+    scene.say("[INFO] a line of a log").await;
+    assert!(!first.is_finished() && !second.is_finished());
+    scene.say(&many).await;
+    for question in [first, second] {
+        let failed = question.await.unwrap();
+        assert!(matches!(failed, Err(Failure::Unusable { .. })), "{failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_over_the_limit_with_its_id_inside_fails_the_only_question() {
+    let mut scene = Scene::new(Limits { line: 4096, ..Limits::default() });
+    let question = scene.ask("a");
+    scene.hear().await;
+    let long = "x".repeat(5000);
+    scene.say(&format!(r#"{{"result":"{long}","id":1,"jsonrpc":"2.0"}}"#)).await;
     assert!(matches!(question.await.unwrap(), Err(Failure::Unusable { .. })));
 }
 
@@ -243,6 +272,24 @@ async fn a_reader_that_does_not_read_fills_the_queue_and_then_is_told_nothing() 
     let long = Json::encode(&"x".repeat(300_000));
     let said = (0..10).map(|_| scene.peer.notify("n", Some(&long)));
     assert!(said.into_iter().any(|said| matches!(said, Err(Failure::Unavailable { .. }))));
+}
+
+#[tokio::test]
+async fn a_long_answer_leaves_whole_and_can_be_cancelled() {
+    let mut scene = Scene::new(Limits::default());
+    scene.say(r#"{"jsonrpc":"2.0","id":1,"method":"huge"}"#).await;
+    scene.say(r#"{"jsonrpc":"2.0","id":2,"method":"echo","params":[2]}"#).await;
+    // The short one need not wait until the long one is written.
+    let lines = [scene.hear().await, scene.hear().await];
+    let long = lines.iter().find(|line| line.contains("\"id\":1,")).unwrap();
+    let told: serde_json::Value = serde_json::from_str(long).unwrap();
+    assert_eq!(told["result"][1], "x\n".repeat(1 << 20));
+    assert!(lines.contains(&r#"{"jsonrpc":"2.0","id":2,"result":[2]}"#.to_owned()));
+    scene.say(r#"{"jsonrpc":"2.0","id":3,"method":"huge"}"#).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
+    scene.say(cancel).await;
+    scene.say(r#"{"jsonrpc":"2.0","id":4,"method":"echo"}"#).await;
+    assert!(scene.hear().await.contains("\"id\":4,"), "the one that was cancelled is not sent");
 }
 
 #[tokio::test]

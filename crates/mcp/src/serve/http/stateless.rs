@@ -4,11 +4,12 @@
 //! drives the call, and closing the connection cancels it.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
+use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -17,7 +18,8 @@ use tool::{Json, Reply, RpcError};
 use super::answers::AnswerMemory;
 use super::post::Wants;
 use super::{Body, Endpoint, body, caller, event, headers};
-use crate::message::Request as Question;
+use crate::aside::{LONG, aside};
+use crate::message::{self, Request as Question};
 use crate::revision::code;
 use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
@@ -67,7 +69,12 @@ impl Endpoint {
         match exchange.step().await {
             Step::Answer(reply) => {
                 let reply = body::bounded(reply, self.0.options.answer);
-                answer(id, &reply, wants, &self.0.options.memory)
+                let n_bytes = message::payload(&reply).as_str().len();
+                if n_bytes < LONG {
+                    return answer(id, &reply, wants, &self.0.options.memory);
+                }
+                let (id, memory) = (id.clone(), self.0.options.memory.clone());
+                Box::pin(aside(n_bytes, move || answer(&id, &reply, wants, &memory))).await
             }
             Step::Message(message) => self.events(id, Source::Exchange(exchange), Some(message)),
         }
@@ -90,6 +97,8 @@ enum Source {
     Exchange(Exchange),
     /// Until the client or we have enough.
     Subscription(SubscriptionStream, Pin<Box<WaitForCancellationFutureOwned>>),
+    /// A long answer that is being written.
+    Writing(BoxFuture<'static, Bytes>),
 }
 
 /// The events of one response. Dropping them cancels the request.
@@ -108,6 +117,11 @@ impl Events {
     fn poll_source(&mut self, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let step = match &mut self.source {
             None => return Poll::Ready(None),
+            Some(Source::Writing(answer)) => {
+                let answer = ready!(answer.as_mut().poll(task));
+                self.source = None;
+                return Poll::Ready(Some(answer));
+            }
             Some(Source::Exchange(exchange)) => exchange.poll_step(task),
             Some(Source::Subscription(listening, stopping)) => {
                 if stopping.as_mut().poll(task).is_ready() {
@@ -122,16 +136,18 @@ impl Events {
                 })
             }
         };
-        step.map(|step| {
-            Some(match step {
-                Step::Message(message) => event::encode(None, message.text()),
-                Step::Answer(reply) => {
-                    self.source = None;
-                    let reply = body::bounded(reply, self.limit);
-                    event::encode_answer(None, &self.id, &reply, &self.memory)
-                }
-            })
-        })
+        match ready!(step) {
+            Step::Message(message) => Poll::Ready(Some(event::encode(None, message.text()))),
+            Step::Answer(reply) => {
+                let reply = body::bounded(reply, self.limit);
+                let n_bytes = message::payload(&reply).as_str().len();
+                let (id, memory) = (self.id.clone(), self.memory.clone());
+                let write = move || event::encode_answer(None, &id, &reply, &memory);
+                self.source = Some(Source::Writing(Box::pin(aside(n_bytes, write))));
+                // It has never been looked at, so nothing would wake us.
+                self.poll_source(task)
+            }
+        }
     }
 }
 
