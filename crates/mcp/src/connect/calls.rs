@@ -2,8 +2,11 @@
 //! known to [`OpenRequests`](crate::peer::pending::OpenRequests).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
 use tool::{Client, ClientHandle, Context, Json, QuickMap};
 
 use crate::peer::RequestId;
@@ -59,7 +62,15 @@ const QUESTIONS: usize = 64;
 
 /// Every call under way.
 #[derive(Default)]
-pub(super) struct CallsInFlight(Mutex<QuickMap<RequestId, CallInFlight>>);
+pub(super) struct CallsInFlight {
+    calls: Mutex<QuickMap<RequestId, CallInFlight>>,
+    /// Whether calls of one client at a time are under way.
+    is_exclusive: AtomicBool,
+    /// Held by the one call that waits for others to end; whoever comes later waits behind it.
+    next: tokio::sync::Mutex<()>,
+    /// Told when a call ends.
+    ended: Notify,
+}
 
 /// A place among the calls, given up when dropped.
 pub(super) struct CallGuard<'a> {
@@ -68,6 +79,51 @@ pub(super) struct CallGuard<'a> {
 }
 
 impl CallsInFlight {
+    /// From now on lets calls of one client at a time pass. For a server that asks
+    /// on a pipe, where nothing says which call a question is part of: else any client
+    /// could make the questions of others fail by calling at the same time.
+    pub(super) fn make_exclusive(&self) {
+        self.is_exclusive.store(true, Ordering::Relaxed);
+    }
+
+    /// A place for a call, when it is its client's turn; `None` when that takes too long.
+    pub(super) async fn enter_in_turn(
+        &self,
+        request_id: RequestId,
+        context: &Context,
+        token: Option<Json>,
+        limit: Duration,
+    ) -> Option<CallGuard<'_>> {
+        // Who is asked something may have to call to know the answer.
+        if !self.is_exclusive.load(Ordering::Relaxed) || self.is_asked(&context.session) {
+            return Some(self.enter(request_id, context, token));
+        }
+        let turn = async {
+            let _next = self.next.lock().await;
+            loop {
+                let ended = self.ended.notified();
+                if self.are_all_of(&context.session) {
+                    return self.enter(request_id, context, token);
+                }
+                ended.await;
+            }
+        };
+        tokio::time::timeout(limit, Box::pin(turn)).await.ok()
+    }
+
+    /// Whether no call of another client is under way.
+    fn are_all_of(&self, session: &str) -> bool {
+        self.lock().values().all(|call| !session.is_empty() && *call.session == *session)
+    }
+
+    /// Whether a question is open that is part of a call of this client.
+    fn is_asked(&self, session: &str) -> bool {
+        let is_asked = |call: &CallInFlight| {
+            !session.is_empty() && *call.session == *session && !call.questions.is_empty()
+        };
+        self.lock().values().any(is_asked)
+    }
+
     pub(super) fn enter(
         &self,
         request_id: RequestId,
@@ -164,13 +220,14 @@ impl CallsInFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, QuickMap<RequestId, CallInFlight>> {
-        self.0.lock()
+        self.calls.lock()
     }
 }
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         self.calls.lock().remove(&self.request_id);
+        self.calls.ended.notify_waiters();
     }
 }
 
@@ -223,6 +280,36 @@ mod tests {
         assert!(matches!(calls.only(About::Roots, |_| false), CallOwner::Call(_)));
         let _stranger = calls.enter(RequestId(2), &context("b"), None);
         assert!(matches!(calls.only(About::Roots, |_| true), CallOwner::Ambiguous));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exclusive_pipe_carries_calls_of_one_client_at_a_time() {
+        let calls = CallsInFlight::default();
+        let limit = Duration::from_secs(60);
+        let enter = |n, session| {
+            let context = context(session);
+            let calls = &calls;
+            async move { calls.enter_in_turn(RequestId(n), &context, None, limit).await }
+        };
+        let ann = enter(1, "ann").await.unwrap();
+        let bob = enter(2, "bob").await.unwrap();
+        assert!(matches!(calls.only(About::Anything, |_| true), CallOwner::Ambiguous));
+        calls.make_exclusive();
+        drop(bob);
+        let mut late = Box::pin(enter(3, "bob"));
+        assert!(futures::poll!(&mut late).is_pending(), "ann's call is under way");
+        assert!(matches!(calls.only(About::Anything, |_| true), CallOwner::Call(_)));
+        let mut behind = Box::pin(enter(4, "ann"));
+        assert!(futures::poll!(&mut behind).is_pending(), "bob is next");
+        calls.note_question(RequestId(1), &Json::encode(&"q"));
+        let nested = enter(5, "ann").await.unwrap();
+        drop((ann, nested));
+        let bob = late.await.unwrap();
+        assert!(futures::poll!(&mut behind).is_pending());
+        drop(bob);
+        behind.await.unwrap();
+        let _stays = enter(6, "").await.unwrap();
+        assert!(enter(7, "").await.is_none(), "two without a session are two clients");
     }
 
     #[test]

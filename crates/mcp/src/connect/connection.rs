@@ -127,8 +127,13 @@ impl Connection {
         let request_id = self.transport.next_request_id();
         let mode = self.mode(|| headers::for_ask(&ask, &self.listing.load()));
         let (ask, token) = params::prepare(ask, &context.client, request_id, self.session.revision);
-        let _place = self.relay.calls.enter(request_id, context, token);
         let (payload, timeouts) = (Payload::Forwarded(ask), self.timeouts_for(context.timeout));
+        let turn = self.relay.calls.enter_in_turn(request_id, context, token, timeouts.whole);
+        let Some(_place) = turn.await else {
+            let reason = "it asks its callers questions, so it serves them one at a time, and calls \
+                          of others took too long";
+            return Err(Failure::Unavailable { reason: reason.to_owned() });
+        };
         let answer = self.transport.request(Question { request_id, payload, timeouts, mode }).await;
         match answer {
             Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,

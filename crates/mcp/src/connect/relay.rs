@@ -289,6 +289,9 @@ impl Relay {
             }
             CallOwner::Nobody => (self.home.clone(), None),
             CallOwner::Ambiguous => {
+                if self.wire == Wire::Pipe {
+                    self.calls.make_exclusive();
+                }
                 let message = "several clients are calling, and nothing says which one is asked";
                 let error = RpcError::new(code::SERVER, message);
                 return std::future::ready(Reply::Error(error)).boxed();
