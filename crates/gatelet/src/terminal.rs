@@ -60,6 +60,18 @@ pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A name from outside, which stays on its line: what looks like a line of ours
+/// must be one.
+pub(crate) fn foreign_line(text: &str) -> Cow<'_, str> {
+    match text.contains(['\n', '\t']) {
+        true => {
+            let spelt = text.replace('\n', "\\n").replace('\t', "\\t");
+            Cow::Owned(foreign(&spelt).into_owned())
+        }
+        false => foreign(text),
+    }
+}
+
 /// Whether a terminal would obey a character, or show nothing for it.
 fn is_unprintable(character: char) -> bool {
     match character {
@@ -323,6 +335,7 @@ mod tests {
             let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
             prop_assert!(!foreign(&text).contains(obeyed));
             prop_assert!(!foreign(&text).contains(is_unprintable));
+            prop_assert!(!foreign_line(&text).contains(|c: char| c == '\n' || is_unprintable(c)));
             // Painted or not, what is written holds colours and nothing else.
             for written in [markdown_within(&text, 20), paint(GOOD, &text), text.clone()] {
                 let mut rest = &*colours_only(&written);

@@ -75,7 +75,8 @@ impl Question {
     /// What is said where nobody agreed.
     pub(super) fn refused(&self, function: &str) -> CliError {
         let question = foreign(&self.text);
-        let tool = function.replacen('.', "/", 1);
+        let tool = tool::shell::word(&function.replacen('.', "/", 1));
+        let tool = tool.as_deref().unwrap_or("NAME");
         CliError::Refused(format!(
             "{question}, and nobody agreed: nothing was done. Run it again with `--yes`, or let it \
              run without being asked from now on: `gatelet trust grant {tool}`"

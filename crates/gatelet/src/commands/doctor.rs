@@ -17,7 +17,9 @@ use crate::config;
 use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
-use crate::terminal::{self, BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
+use crate::terminal::{
+    self, BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, foreign_line, out, paint, say,
+};
 use upstreams::Examined;
 
 /// Look for everything that can be wrong, and say who can mend it how
@@ -154,7 +156,7 @@ fn lines(finding: &Finding) -> String {
         Severity::Warning => (WARNING, "warning"),
         Severity::Note => (DIM, "note"),
     };
-    let subject = foreign(&finding.subject).into_owned();
+    let subject = foreign_line(&finding.subject).into_owned();
     let mut text = format!(
         "{} {}: {} {}",
         paint(style, word),

@@ -6,7 +6,7 @@ use super::output::Output;
 use crate::config::{self, Learning};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
+use crate::terminal::{DIM, GOOD, HEADING, foreign_line, out, paint, say};
 use crate::usage_file::UsageFile;
 
 /// See and erase what searches learnt from use
@@ -68,8 +68,9 @@ fn show(habits: &UsageHistory, file: &UsageFile, learning: Learning) {
         return;
     }
     for (word, choices) in habits.iter() {
-        out(&paint(HEADING, word));
+        out(&paint(HEADING, foreign_line(word)));
         for (tool, choice) in choices {
+            let tool = foreign_line(tool);
             out(&format!("  {tool} {}", paint(DIM, format!("{:.1} times", choice.times))));
         }
     }

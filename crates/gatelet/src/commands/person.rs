@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 
 use packages::recipe::Input;
 
-use crate::terminal::{DIM, WARNING, foreign, paint, say};
+use crate::terminal::{DIM, WARNING, foreign, foreign_line, paint, say};
 
 /// Whether somebody can be asked.
 pub(crate) fn is_there() -> bool {
@@ -32,7 +32,7 @@ pub(crate) fn answer(input: &Input) -> Option<String> {
         [] => String::new(),
         choices => format!(" (one of {})", foreign(&choices.join(", "))),
     };
-    say(&format!("{}{choices}: {}", paint(WARNING, foreign(&input.name)), paint(DIM, about)));
+    say(&format!("{}{choices}: {}", paint(WARNING, foreign_line(&input.name)), paint(DIM, about)));
     let mut line = String::new();
     let _hidden = input.is_secret.then(Hidden::begin).flatten();
     std::io::stdin().lock().read_line(&mut line).ok()?;

@@ -134,7 +134,9 @@ fn chart(direct: &[Cost], gate: &Cost, uncounted: &[(String, String)]) -> String
     }
     row(&total, HEADING);
     row(gate, GOOD);
-    let missing = uncounted.iter().map(|(label, why)| format!("not counted: {label} ({why})"));
+    let missing = uncounted
+        .iter()
+        .map(|(label, why)| format!("not counted: {label} ({})", terminal::foreign_line(why)));
     let missing = missing.map(|line| paint(WARNING, line));
     let lines: Vec<String> = missing.chain(saving(&total, gate, uncounted.len())).collect();
     format!("{table}\n{}", lines.join("\n"))

@@ -11,7 +11,7 @@ use crate::config;
 use crate::exit::{CliError, Done};
 use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
-use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
+use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, foreign, foreign_line, out, paint, say};
 use crate::time::unix_millis as now;
 use crate::wire::bound_ledger::BoundLedger;
 use crate::wire::identity::Identities;
@@ -82,7 +82,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
                 }
             })?;
             for name in names {
-                say(&format!("{} `{name}`", paint(GOOD, "forgot")));
+                say(&format!("{} `{}`", paint(GOOD, "forgot"), foreign_line(&name)));
             }
         }
         Action::Reset { tool: None } => {}
@@ -139,7 +139,7 @@ fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
             TrustLevel::Trusted => GOOD,
         };
         let state = paint(style, format!("{:<9}", entry.state.to_string()));
-        out(&format!("{state} {name} {}", paint(DIM, entry.digest.short())));
+        out(&format!("{state} {} {}", foreign_line(name), paint(DIM, entry.digest.short())));
     }
     if known.iter().next().is_none() {
         say(&paint(DIM, "nothing yet: tools are noted when they are first seen or granted"));
@@ -181,22 +181,23 @@ fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
                 paint(WARNING, format!("changed since it was {was}"))
             }
         };
-        out(&format!("{} {standing}", paint(HEADING, &name)));
+        out(&format!("{} {standing}", paint(HEADING, foreign_line(&name))));
         out(&format!("  digest {digest}"));
         let Some(entry) = known.get(&name).filter(|entry| entry.digest != digest) else { continue };
         let now = policy::trust::Seen::of(&tool);
         for change in drift(&entry.seen, &now) {
-            out(&format!("  {} {change}", paint(WARNING, "~")));
+            out(&format!("  {} {}", paint(WARNING, "~"), foreign_line(&change.to_string())));
         }
         if entry.seen.description != now.description {
-            entry
-                .seen
-                .description
-                .lines()
-                .for_each(|line| out(&format!("  {} {line}", paint(BAD, "-"))));
-            now.description.lines().for_each(|line| out(&format!("  {} {line}", paint(GOOD, "+"))));
+            let show = |mark: String, text: &str| {
+                foreign(text).lines().for_each(|line| out(&format!("  {mark} {line}")));
+            };
+            show(paint(BAD, "-"), &entry.seen.description);
+            show(paint(GOOD, "+"), &now.description);
         }
-        out(&paint(DIM, format!("  accept it with `gatelet trust grant {name}`")));
+        let word = tool::shell::word(&name);
+        let word = word.as_deref().unwrap_or("NAME");
+        out(&paint(DIM, format!("  accept it with `gatelet trust grant {word}`")));
     }
     Ok(())
 }
@@ -213,6 +214,7 @@ fn grant(
     })?;
     for (name, tool) in tools {
         let digest = Digest::of(&tool);
+        let name = foreign_line(&name);
         say(&format!("{} `{name}` as it is now ({})", paint(GOOD, state), digest.short()));
     }
     Ok(())
@@ -250,7 +252,7 @@ fn revoke(
     names.sort();
     names.dedup();
     for name in names {
-        say(&format!("{} `{name}`", paint(GOOD, "revoked")));
+        say(&format!("{} `{}`", paint(GOOD, "revoked"), foreign_line(&name)));
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
             out(&format!("{label} {hash}"));
         }
         for finding in &findings {
-            out(&terminal::foreign(&finding.to_string()));
+            out(&terminal::foreign_line(&finding.to_string()));
         }
         say(&format!("{registered} tools, {} findings", findings.len()));
     }

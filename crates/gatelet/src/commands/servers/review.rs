@@ -12,7 +12,9 @@ use crate::config::Upstream;
 use crate::exit::CliError;
 use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
-use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, foreign, paint, say, thousands};
+use crate::terminal::{
+    BAD, DIM, GOOD, HEADING, WARNING, foreign, foreign_line, paint, say, thousands,
+};
 use crate::time::unix_millis as now;
 use crate::wire::bound_ledger::BoundLedger;
 use crate::wire::identity::Identities;
@@ -60,8 +62,8 @@ pub(super) fn probe_error(label: &str, failure: &Failure) -> CliError {
 /// Prints a server and all its tools.
 pub(super) fn show(label: &str, probed: &Probed) {
     let Listing { server, tools, resources, templates, prompts, findings, .. } = &*probed.listing;
-    let named = foreign(&format!("{} {}", server.name, server.version)).trim().to_owned();
-    let protocol = foreign(&server.protocol).into_owned();
+    let named = foreign_line(&format!("{} {}", server.name, server.version)).trim().to_owned();
+    let protocol = foreign_line(&server.protocol).into_owned();
     let seconds = probed.took.as_secs_f64();
     say(&format!(
         "{} is {named}, MCP {protocol}, ready after {seconds:.1} s",
@@ -79,11 +81,11 @@ pub(super) fn show(label: &str, probed: &Probed) {
         let about = tool.description.as_deref().unwrap_or_default();
         let about = foreign(about.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
         let about: String = about.chars().take(90).collect();
-        let name = foreign(&tool.name);
+        let name = foreign_line(&tool.name);
         say(&format!("  {name} {} {}", paint(style, hint), paint(DIM, about)));
     }
     for finding in findings {
-        say(&format!("  {}", paint(WARNING, foreign(&finding.to_string()))));
+        say(&format!("  {}", paint(WARNING, foreign_line(&finding.to_string()))));
     }
 }
 
@@ -210,17 +212,19 @@ impl Changes {
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(
-            self.added.iter().map(|name| format!("{} {} is new", paint(GOOD, "+"), foreign(name))),
+            self.added
+                .iter()
+                .map(|name| format!("{} {} is new", paint(GOOD, "+"), foreign_line(name))),
         );
         lines.extend(
             self.removed
                 .iter()
-                .map(|name| format!("{} {} was removed", paint(BAD, "-"), foreign(name))),
+                .map(|name| format!("{} {} was removed", paint(BAD, "-"), foreign_line(name))),
         );
         for (name, drift) in &self.changed {
             let what: Vec<String> = drift.iter().map(ToString::to_string).collect();
-            let what = foreign(&what.join("; ")).into_owned();
-            lines.push(format!("{} {}: {what}", paint(WARNING, "~"), foreign(name)));
+            let what = foreign_line(&what.join("; ")).into_owned();
+            lines.push(format!("{} {}: {what}", paint(WARNING, "~"), foreign_line(name)));
         }
         lines
     }
