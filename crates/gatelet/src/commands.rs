@@ -53,6 +53,7 @@ pub(crate) mod man;
 
 use crate::exit::Done;
 use crate::paths::Paths;
+use crate::trusted_directories;
 
 /// Every command. To add one, add its file, a variant and an arm of [`run`].
 #[derive(Debug, clap::Subcommand)]
@@ -114,6 +115,59 @@ pub(crate) enum Command {
     Man(man::Args),
 }
 
+impl Command {
+    /// Whether it acts on the configuration, and so must not take up one that
+    /// merely lies in the working directory. `config` judges for itself.
+    fn reads_configuration(&self) -> bool {
+        match self {
+            Command::Serve(_)
+            | Command::Connect(_)
+            | Command::Up(_)
+            | Command::Down(_)
+            | Command::Help(_)
+            | Command::Call(_)
+            | Command::Skill(_)
+            | Command::Upstreams(_)
+            | Command::Status(_)
+            | Command::Logs(_)
+            | Command::Restart(_)
+            | Command::Tokens(_)
+            | Command::Stats(_)
+            | Command::Habits(_)
+            | Command::Install(_)
+            | Command::Add(_)
+            | Command::Remove(_)
+            | Command::Enable(_)
+            | Command::Disable(_)
+            | Command::Update(_)
+            | Command::Secret(_)
+            | Command::Doctor(_)
+            | Command::Login(_)
+            | Command::Logout(_)
+            | Command::Trust(_)
+            | Command::Spec(_)
+            | Command::Tools(_)
+            | Command::Mount(_)
+            | Command::Unmount(_)
+            | Command::Mounts(_) => true,
+            Command::Selection(_)
+            | Command::Uninstall(_)
+            | Command::Import(_)
+            | Command::Search(_)
+            | Command::Key(_)
+            | Command::Content(_)
+            | Command::Eval(_)
+            | Command::Undo(_)
+            | Command::Init(_)
+            | Command::Config(_)
+            | Command::Conform(_)
+            | Command::Manifest(_)
+            | Command::Completions(_)
+            | Command::Man(_) => false,
+        }
+    }
+}
+
 /// Runs a command. `line` describes the whole command line, for completions
 /// and the manual.
 pub(crate) fn run(
@@ -121,6 +175,9 @@ pub(crate) fn run(
     paths: &Paths,
     line: fn() -> clap::Command,
 ) -> anyhow::Result<Done> {
+    if command.reads_configuration() {
+        trusted_directories::check(paths)?;
+    }
     match command {
         Command::Serve(args) => serve::run(&args, paths),
         Command::Connect(args) => connect::run(&args, paths),

@@ -21,6 +21,7 @@ mod secret;
 mod secrets;
 mod terminal;
 mod time;
+mod trusted_directories;
 mod usage_file;
 
 use std::process::ExitCode;

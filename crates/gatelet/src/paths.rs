@@ -11,9 +11,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 pub(crate) struct Paths {
     /// The configuration: gatelet's own TOML, or the `mcpServers` JSON of another client as it is
     ///
-    /// Without it gatelet reads `gatelet.toml` in the working directory or in
-    /// the user's configuration directory, and runs its built-in tools when
-    /// there is neither.
+    /// Without it gatelet reads `gatelet.toml` in the working directory, if that is
+    /// trusted (`gatelet config trust`), or in the user's configuration directory,
+    /// and runs its built-in tools when there is neither.
     #[arg(long, short, global = true, value_name = "FILE", env = "GATELET_CONFIG",
           value_parser = path())]
     pub(crate) config: Option<PathBuf>,
@@ -45,10 +45,23 @@ impl Paths {
         Ok(state.context("no home directory: name a state directory with --state")?.join("gatelet"))
     }
 
+    /// The configuration in the working directory, where it would be read though
+    /// nobody named it.
+    pub(crate) fn unnamed_file(&self) -> Option<PathBuf> {
+        let nearest = candidates().into_iter().next();
+        nearest.filter(|path| self.config.is_none() && path.is_file())
+    }
+
     /// The file of the configuration, where there is one.
     pub(crate) fn config_file(&self) -> Option<PathBuf> {
         self.config.clone().or_else(|| candidates().into_iter().find(|path| path.is_file()))
     }
+}
+
+/// The user's home directory.
+#[expect(clippy::disallowed_methods, reason = "where the user's directories are")]
+pub(crate) fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// What this user's environment says about where programs keep their files.
@@ -107,5 +120,5 @@ pub(crate) fn user_directory(variable: &str, usual: &str) -> Option<PathBuf> {
         let path = std::env::var_os(name).filter(|path| !path.is_empty());
         path.map(PathBuf::from)
     };
-    named(variable).or_else(|| Some(named("HOME")?.join(usual)))
+    named(variable).or_else(|| Some(home()?.join(usual)))
 }

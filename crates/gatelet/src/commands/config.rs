@@ -6,7 +6,8 @@ use tool::Finding;
 use crate::config::{self, Loaded, Reach};
 use crate::exit::{CliError, Done};
 use crate::paths::{self, Paths};
-use crate::terminal::{DIM, GOOD, foreign, out, paint, say};
+use crate::terminal::{DIM, GOOD, foreign, foreign_line, out, paint, say};
+use crate::trusted_directories;
 use crate::wire::{StartPolicy, Wiring};
 
 /// Check the configuration or print its schema
@@ -24,6 +25,8 @@ enum What {
     Schema,
     /// Print where the configuration is and where it is looked for
     Path,
+    /// Trust the `gatelet.toml` of this directory, which may start programs, from now on
+    Trust,
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
@@ -34,10 +37,12 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             Ok(Done::Fine)
         }
         What::Path => path(paths),
+        What::Trust => trust(paths),
     }
 }
 
 fn check(paths: &Paths) -> anyhow::Result<Done> {
+    trusted_directories::check(paths)?;
     let loaded = config::load(paths)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
@@ -82,6 +87,13 @@ fn counted(n: usize, word: &str) -> String {
         (_, "address") => format!("{n} addresses"),
         (_, _) => format!("{n} {word}s"),
     }
+}
+
+fn trust(paths: &Paths) -> anyhow::Result<Done> {
+    let directory = trusted_directories::trust(paths)?;
+    let shown = directory.display().to_string();
+    say(&format!("{} {}", paint(GOOD, "trusted"), foreign_line(&shown)));
+    Ok(Done::Fine)
 }
 
 fn path(paths: &Paths) -> anyhow::Result<Done> {

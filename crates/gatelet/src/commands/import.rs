@@ -9,6 +9,7 @@ use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::{Place, Secrets};
 use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
+use crate::trusted_directories;
 
 /// Turn the server lists of other clients into a gatelet configuration
 ///
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         None => out(&text),
         Some(file) => {
             super::init::create(file, &text, args.force)?;
+            trusted_directories::wrote(paths, file)?;
             say(&format!("{} {n_found} upstreams in {}", paint(GOOD, "wrote"), file.display()));
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, paint, say};
+use crate::trusted_directories;
 
 /// Write a commented configuration to start from
 #[derive(Debug, clap::Args)]
@@ -20,6 +21,7 @@ pub(super) const START: &str = include_str!("init/gatelet.toml");
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = paths.config.clone().unwrap_or_else(|| PathBuf::from("gatelet.toml"));
     create(&file, START, args.force)?;
+    trusted_directories::wrote(paths, &file)?;
     say(&format!("{} {}", paint(GOOD, "wrote"), file.display()));
     say(&paint(
         DIM,

@@ -36,6 +36,7 @@ mod service;
 mod shell;
 mod site;
 mod skills;
+mod strange_directory;
 mod taxonomy;
 mod tls;
 mod tokens;
