@@ -68,16 +68,9 @@ const READ: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// What every program writes to.
-const WRITE: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/proc/self",
-];
+/// What every program writes to. Not the terminal: who writes to it can type there, too.
+const WRITE: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/proc/self"];
 
 pub fn support() -> Support {
     let versions =
@@ -230,15 +223,25 @@ fn other_families() -> Result<SeccompRule, Unenforceable> {
     SeccompRule::new(conditions).map_err(refused)
 }
 
+/// Fits the opening of a local socket. A pair of them leads nowhere else, and is another call.
+fn local_socket() -> Result<SeccompRule, Unenforceable> {
+    let family = u64::from(libc::AF_UNIX.unsigned_abs());
+    let is_local = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family);
+    SeccompRule::new(vec![is_local.map_err(refused)?]).map_err(refused)
+}
+
 fn filter(policy: &Policy) -> Result<(), Unenforceable> {
     let socket = match policy.network {
         // No family at all: a local socket may lead to a daemon that has the network.
-        Network::None => Some((libc::SYS_socket, Vec::new())),
-        Network::Loopback => Some((libc::SYS_socket, vec![other_families()?])),
-        Network::All => None,
+        Network::None => Vec::new(),
+        Network::Loopback => vec![other_families()?],
+        // A local socket leads to a program that nothing confines, such as a container
+        // engine or gatelet itself, and Landlock does not ask about it.
+        Network::All => vec![local_socket()?],
     };
-    let never = NEVER.iter().map(|number| (*number, Vec::new()));
-    let rules = never.chain(socket);
+    // Without a condition none of its kind may be opened.
+    let rules = NEVER.iter().map(|number| (*number, Vec::new()));
+    let rules = rules.chain([(libc::SYS_socket, socket)]);
     #[cfg(target_arch = "x86_64")]
     let rules = rules.flat_map(|(number, rules)| [(number, rules.clone()), (number | X32, rules)]);
     let rules: BTreeMap<i64, Vec<SeccompRule>> = rules.collect();

@@ -126,6 +126,7 @@ fn the_network_is_open_when_the_sandbox_says_so() {
         (&json!("ok"), &json!("PermissionError")),
         "{told}"
     );
+    assert_eq!(told["local socket"], "PermissionError", "it leads to what nothing confines");
 }
 
 /// Whether a user may make namespaces here, by what the kernel says of it.
