@@ -3,7 +3,7 @@
 //! Reading one writes nothing. A file in it that would land outside of its
 //! directory, a link, or more than a bundle may hold is refused as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -44,6 +44,8 @@ pub enum BadBundle {
     Outside(String),
     #[error("`{0}` is a link")]
     Link(String),
+    #[error("`{0}` is in it twice")]
+    Twice(String),
     #[error("it holds more than {MOST_FILES} files or {} MB", LARGEST >> 20)]
     TooLarge,
     #[error("its `manifest.json` cannot be used: {0}")]
@@ -117,6 +119,8 @@ impl Bundle {
             return Err(BadBundle::TooLarge);
         }
         let (mut files, mut room) = (Vec::new(), LARGEST);
+        // What is looked at must be what is written.
+        let mut paths = BTreeSet::new();
         for at in 0..archive.len() {
             let mut packed = archive.by_index(at).map_err(|error| unreadable(&error))?;
             let name = packed.name().map_err(|error| unreadable(&error))?.into_owned();
@@ -127,6 +131,9 @@ impl Bundle {
                 continue;
             }
             let path = inside(&name).ok_or_else(|| BadBundle::Outside(name.clone()))?;
+            if !paths.insert(path.clone()) {
+                return Err(BadBundle::Twice(name));
+            }
             let is_executable = packed.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
             let mut bytes = Vec::new();
             // What a header says about the size may be a lie.
@@ -315,6 +322,10 @@ mod tests {
             let bytes = archive(&[("manifest.json", &manifest()), (name, "x")]);
             assert!(matches!(Bundle::read(&bytes, None), Err(BadBundle::Outside(_))), "{name:?}");
         }
+        // The library writes no name twice, but `./x` is `x`.
+        let bytes =
+            archive(&[("manifest.json", &manifest()), ("x", "looked at"), ("./x", "written")]);
+        assert!(matches!(Bundle::read(&bytes, None), Err(BadBundle::Twice(_))));
         let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
         writer.add_symlink("x", "/etc/passwd", SimpleFileOptions::default()).unwrap();
         let bytes = writer.finish().unwrap().into_inner();

@@ -16,7 +16,7 @@ pub(super) fn directory(state: &Path, label: &str, bytes: &[u8]) -> PathBuf {
     state.join("bundles").join(format!(
         "{}-{}",
         catalog::name::canonical(label),
-        &digest(bytes)[..12]
+        &digest(bytes)[..32]
     ))
 }
 
