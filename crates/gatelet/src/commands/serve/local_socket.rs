@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use console::Console;
 use gateway::{Gateway, Surface};
@@ -29,6 +30,9 @@ impl Drop for LocalSocket {
         let _ = std::fs::remove_file(&self.path);
     }
 }
+
+/// How long to wait when a connection could not be accepted.
+const UNTIL_NEXT: Duration = Duration::from_millis(500);
 
 /// What the socket gives access to.
 struct LocalServer {
@@ -87,9 +91,10 @@ async fn serve(listener: UnixListener, server: Arc<LocalServer>) {
                     sessions.spawn(async move { server.answer(stream).await });
                 }
                 Ok(_) => tracing::warn!("somebody else came to the socket and was sent away"),
+                // Descriptors may be short for a moment; whoever can help comes this way.
                 Err(error) => {
-                    tracing::warn!(%error, "the local socket is closed");
-                    return;
+                    tracing::warn!(%error, "a command could not be let in");
+                    tokio::time::sleep(UNTIL_NEXT).await;
                 }
             },
             Some(_) = sessions.join_next() => {}
