@@ -144,6 +144,7 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
     scopes.extend(args.scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned));
     Ok(LoginRequest {
         url: url.clone(),
+        issuer: oauth.issuer,
         client_id: oauth.client_id,
         client_secret: oauth.client_secret,
         client_metadata_url: oauth.client_metadata_url,

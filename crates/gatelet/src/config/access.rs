@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Oauth")]
 pub(crate) struct RawOauth {
+    /// The only issuer whose tokens are used; whichever the server named at the login when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) issuer: Option<String>,
     /// A client that was registered by hand; another is registered when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_id: Option<String>,
@@ -55,6 +58,7 @@ pub(crate) struct Access {
 
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Oauth {
+    pub(crate) issuer: Option<String>,
     pub(crate) client_id: Option<String>,
     pub(crate) client_secret: Option<String>,
     pub(crate) client_metadata_url: Option<String>,

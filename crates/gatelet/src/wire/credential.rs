@@ -36,6 +36,7 @@ pub(super) fn for_upstream(
     let todo = login(label, subject);
     let keep = VaultEntry { vault: vault.clone(), name: entry(label, subject) };
     let keeper = OAuthCredential::new(&todo, url, Arc::new(keep), now, rand::random);
+    let keeper = keeper.of_issuer(upstream.access.oauth.issuer.clone());
     Some(Arc::new(keeper.with_certificates(certificates.clone())))
 }
 

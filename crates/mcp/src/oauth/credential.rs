@@ -23,6 +23,8 @@ pub struct OAuthCredential {
     server: String,
     /// Why what is kept is not used, where it is not.
     unused: Mutex<Option<String>>,
+    /// The only issuer whose grants are used, where the operator names it.
+    issuer: Option<String>,
     /// The issuer whose tokens the server does not take any more.
     former_issuer: Mutex<Option<String>>,
     store: Arc<dyn GrantStore>,
@@ -76,6 +78,7 @@ impl OAuthCredential {
             todo: todo.to_owned(),
             server: server.to_owned(),
             unused: Mutex::default(),
+            issuer: None,
             former_issuer: Mutex::default(),
             store,
             now,
@@ -90,6 +93,11 @@ impl OAuthCredential {
     /// With certificates of the operator's own.
     pub fn with_certificates(self, certificates: Certificates) -> OAuthCredential {
         OAuthCredential { certificates, ..self }
+    }
+
+    /// For grants of one issuer only.
+    pub fn of_issuer(self, issuer: Option<String>) -> OAuthCredential {
+        OAuthCredential { issuer, ..self }
     }
 
     /// The token to use now, renewed when that is needed and possible.
@@ -153,6 +161,7 @@ impl OAuthCredential {
         match self.store.load() {
             Ok(Some(grant)) => {
                 let stranger = grant.stranger_to(&self.server);
+                let stranger = stranger.or_else(|| self.otherwise_issued(&grant));
                 let stranger = stranger.or_else(|| self.formerly_issued(&grant));
                 match stranger {
                     None => self.state().take(grant),
@@ -168,6 +177,12 @@ impl OAuthCredential {
             }
             Err(reason) => Err(unauthorized(reason)),
         }
+    }
+
+    /// Why a grant of another issuer than the operator names is not used.
+    fn otherwise_issued(&self, grant: &Grant) -> Option<String> {
+        let issuer = self.issuer.as_deref().filter(|issuer| !grant.is_issued_by(issuer))?;
+        Some(format!("its token is not of the issuer `{issuer}`, which the configuration names"))
     }
 
     /// Why a grant is not used whose issuer the server has left, if it has.

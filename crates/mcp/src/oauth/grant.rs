@@ -57,11 +57,14 @@ impl Grant {
         is_other.then(|| format!("its token is for another resource than `{server}`"))
     }
 
+    /// Whether it comes from this issuer, for certain.
+    pub(super) fn is_issued_by(&self, issuer: &str) -> bool {
+        self.issuer.as_deref().is_some_and(|own| is_same(own, issuer))
+    }
+
     /// Whether it comes from none of these issuers, as far as is known.
     pub(super) fn is_issued_by_none_of(&self, issuers: &[String]) -> bool {
-        let same = |own: &str| {
-            issuers.iter().any(|issuer| issuer.trim_end_matches('/') == own.trim_end_matches('/'))
-        };
+        let same = |own: &str| issuers.iter().any(|issuer| is_same(own, issuer));
         !issuers.is_empty() && self.issuer.as_deref().is_some_and(|own| !same(own))
     }
 
@@ -134,6 +137,11 @@ impl fmt::Debug for Grant {
             .field("resource", &self.resource)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether two issuers are the same, which one may write with a slash at its end.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 #[cfg(test)]

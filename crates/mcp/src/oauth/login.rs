@@ -16,6 +16,7 @@ use rmcp::transport::auth::{
 use serde_json::Value;
 use url::Url;
 
+use super::grant::is_same;
 use super::reach::Reach;
 use super::web::{self, Web};
 use super::{Grant, Method, covers, server_of};
@@ -32,6 +33,8 @@ pub struct LoginRequest {
     pub client_secret: Option<String>,
     /// An address that describes this client, for servers that take that.
     pub client_metadata_url: Option<String>,
+    /// The only issuer to log in at; whichever the server names when `None`.
+    pub issuer: Option<String>,
     /// What the server asks for when empty.
     pub scopes: Vec<String>,
     /// What was allowed before, which is asked for again: a login for more
@@ -65,6 +68,9 @@ pub enum LoginError {
     /// What it wants opened is not a page of the web.
     #[error("the server wants `{0}` opened to log in, which is no page of the web")]
     Unsafe(String),
+    /// It leads to somebody else than the operator expects.
+    #[error("the server leads to the issuer `{found}`, and the configuration names `{expected}`")]
+    Unexpected { found: String, expected: String },
     /// Nobody knows us there, and we cannot introduce ourselves.
     #[error("{0}; register gatelet there by hand and give `client_id` in the configuration")]
     Unregistered(String),
@@ -85,6 +91,7 @@ impl Login {
         };
         let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
         let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
+        is_expected(wanted, metadata.issuer.as_deref())?;
         manager.set_metadata(metadata.clone());
         let scopes = scopes(&manager, wanted).await;
         let (client_id, client_secret) =
@@ -149,6 +156,17 @@ impl Login {
             method: method(&self.metadata, self.client_secret.as_deref()),
             client_secret: self.client_secret.clone(),
         })
+    }
+}
+
+/// Whether this is the issuer that the operator names, if any is named.
+fn is_expected(wanted: &LoginRequest, found: Option<&str>) -> Result<(), LoginError> {
+    match (&wanted.issuer, found.unwrap_or_default()) {
+        (Some(expected), found) if !is_same(expected, found) => {
+            let (found, expected) = (found.chars().take(200).collect(), expected.clone());
+            Err(LoginError::Unexpected { found, expected })
+        }
+        (Some(_) | None, _) => Ok(()),
     }
 }
 

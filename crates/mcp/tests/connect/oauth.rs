@@ -250,6 +250,33 @@ async fn a_grant_is_neither_shown_nor_renewed_once_the_server_names_another_issu
 }
 
 #[tokio::test]
+async fn a_grant_of_another_issuer_than_the_operator_names_is_never_shown() {
+    let stage = Stage::new().await;
+    let grant = stage.log_in().await;
+    let keeper = |issuer: &str| {
+        let keep = Arc::clone(&stage.bench) as Arc<dyn GrantStore>;
+        let todo = "run `gatelet login wiki`";
+        let keeper =
+            OAuthCredential::new(todo, &stage.server.url(), keep, now(&stage.bench), || 1.0);
+        Arc::new(keeper.of_issuer(Some(issuer.to_owned())))
+    };
+    let named = enter(&stage.server, keeper(&format!("{}/", stage.server.origin)) as _).await;
+    assert_eq!(call(&named.unwrap()).await.unwrap(), grant.access_token);
+    let other = keeper("https://other.example");
+    assert_eq!(other.present().await, Ok(None), "nothing is shown");
+    let told = enter(&stage.server, other as _).await.err().unwrap().to_string();
+    assert!(told.contains("is not of the issuer `https://other.example`"), "{told}");
+    let wanted = LoginRequest {
+        url: stage.server.url(),
+        issuer: Some("https://other.example".to_owned()),
+        ..LoginRequest::default()
+    };
+    let begun = Login::begin(&wanted, "http://127.0.0.1:9/callback").await;
+    let told = begun.err().unwrap().to_string();
+    assert!(told.contains("the configuration names `https://other.example`"), "{told}");
+}
+
+#[tokio::test]
 async fn a_login_is_not_led_to_other_ports_of_this_machine() {
     let (stage, other) = (Stage::new().await, Server::start().await.unwrap());
     let elsewhere = other.url().replace("/mcp", "");
