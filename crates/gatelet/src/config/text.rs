@@ -1,6 +1,6 @@
 //! Values that are written as text: durations, and text with holes in it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +22,25 @@ pub(crate) trait Environment {
     fn command(&self, _line: &str) -> Result<String, String> {
         Err("commands are only run for gatelet's own configuration file".to_owned())
     }
+
+    /// Notes what was filled in from a file, a keyring or a command.
+    fn note_secret(&self, _value: &str) {}
+
+    /// All that was noted.
+    fn noted_secrets(&self) -> NamedSecrets {
+        NamedSecrets::default()
+    }
+}
+
+/// What a configuration takes from files, keyrings and commands. Whatever it is used
+/// for, nobody writes it that way who does not mean to keep it secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct NamedSecrets(pub(crate) BTreeSet<String>);
+
+impl std::fmt::Debug for NamedSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NamedSecrets({})", self.0.len())
+    }
 }
 
 /// The environment of this process, with the secrets of a state directory, and
@@ -31,11 +50,12 @@ pub(crate) struct Machine {
     /// What was asked for in this reading of a file; a password manager may ask
     /// its user every time.
     known: Mutex<HashMap<String, Result<String, String>>>,
+    secrets: Mutex<NamedSecrets>,
 }
 
 impl Machine {
     pub(crate) fn new(state: Option<PathBuf>) -> Machine {
-        Machine { state, known: Mutex::default() }
+        Machine { state, known: Mutex::default(), secrets: Mutex::default() }
     }
 
     fn once(
@@ -66,6 +86,14 @@ impl Environment for Machine {
 
     fn command(&self, line: &str) -> Result<String, String> {
         self.once(format!("cmd:{line}"), || run_line(line))
+    }
+
+    fn note_secret(&self, value: &str) {
+        self.secrets.lock().0.insert(value.to_owned());
+    }
+
+    fn noted_secrets(&self) -> NamedSecrets {
+        self.secrets.lock().clone()
     }
 }
 
@@ -142,6 +170,18 @@ pub(crate) fn fill(
 }
 
 fn value(
+    hole: &str,
+    base: &Path,
+    environment: &dyn Environment,
+) -> Result<String, PlaceholderError> {
+    let value = found(hole, base, environment)?;
+    if !hole.starts_with("env:") {
+        environment.note_secret(&value);
+    }
+    Ok(value)
+}
+
+fn found(
     hole: &str,
     base: &Path,
     environment: &dyn Environment,

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use policy::admission::{Check, ListingCheck};
 use policy::approval::queued::Page;
@@ -186,8 +188,24 @@ fn secrets(config: &Config) -> Vec<String> {
         let password = password(database)?;
         redact::looks_like_secret("password", password).then(|| password.to_owned())
     });
+    // What the operator keeps elsewhere is secret, whatever it is called here.
+    let kept = config.named_secrets.0.iter();
+    let kept = kept.filter(|value| redact::looks_like_secret("secret", value)).cloned();
+    // Who shows a name and a password shows them in base64.
+    let logins = mounted.clone().chain(given.clone()).chain(callers.clone());
+    let logins = logins.filter_map(|(_, value)| basic_password(value));
     let named = mounted.chain(given).chain(callers).filter_map(secret);
-    named.chain(clients).chain(passwords).collect()
+    named.chain(clients).chain(passwords).chain(logins).chain(kept).collect()
+}
+
+/// The password in `Basic …`.
+fn basic_password(header: &str) -> Option<String> {
+    let (scheme, login) = header.split_once(' ')?;
+    let login =
+        STANDARD.decode(login.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    let login = String::from_utf8(login).ok()?;
+    let (_, password) = login.split_once(':')?;
+    redact::looks_like_secret("password", password).then(|| password.to_owned())
 }
 
 /// The password in the address of a database, which may hold any character:
@@ -222,6 +240,32 @@ mod tests {
         let told = "/home/somebody correct-horse-1 everybody abc-DEF-123";
         let masked = "/home/somebody [REDACTED-SECRET] everybody [REDACTED-SECRET]";
         assert_eq!(scrubber(&config).scrub(told), masked);
+    }
+
+    #[test]
+    fn what_the_operator_keeps_elsewhere_is_masked_whatever_it_is_for() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("dsn"), "host=db-Q7zzz;pw=1\n").unwrap();
+        let text = r#"
+            [[upstream]]
+            label = "db"
+            command = "db"
+            args = ["--conn", "${cmd:printf kept-by-PASS-77}"]
+            env = { DSN = "${file:dsn}", MODE = "${file:dsn}" }
+
+            [[upstream]]
+            label = "web"
+            url = "http://127.0.0.1:1/mcp?auth=${cmd:printf in-the-URL-88}"
+            headers = { Authorization = "Basic YW5uOnBhc3MtVzByZC05OQ==" }
+        "#;
+        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let machine = config::Machine::new(None);
+        let (config, _) = config::read(source, home.path(), &machine).unwrap();
+        for secret in ["kept-by-PASS-77", "host=db-Q7zzz;pw=1", "in-the-URL-88", "pass-W0rd-99"] {
+            let masked = scrubber(&config).scrub(&format!("it is {secret} here")).into_owned();
+            assert_eq!(masked, "it is [REDACTED-SECRET] here");
+        }
+        assert!(!format!("{:?}", config.named_secrets).contains("kept"));
     }
 
     #[test]
