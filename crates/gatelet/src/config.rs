@@ -61,8 +61,8 @@ pub(crate) use records::Records;
 pub(crate) use serve::{Serve, Tls, address};
 pub(crate) use site::{Ownership, Rules};
 pub(crate) use surface::SurfaceName;
-pub(crate) use text::{Environment, Machine, Process};
-pub(crate) use upstream::{Entry, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
+pub(crate) use text::{Environment, Machine, NamedSecrets, Process};
+pub(crate) use upstream::{Entry, Kind, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
 
 use crate::paths::Paths;
 use problem::{Problem, Weight};
@@ -138,6 +138,8 @@ pub(crate) struct Config {
     pub(crate) approvals: Approvals,
     pub(crate) visibility: policy::visibility::Config,
     pub(crate) mounts: Vec<Mount>,
+    /// What it takes from files, keyrings and commands.
+    pub(crate) named_secrets: NamedSecrets,
 }
 
 impl Config {
@@ -191,6 +193,7 @@ impl Config {
             trust: _,
             visibility: _,
             mounts: _,
+            named_secrets: _,
         } = self;
         let changed = [
             ("[serve]", *serve != other.serve),
@@ -301,7 +304,8 @@ fn read_for(
         let found = own(&raw);
         (raw, found)
     };
-    let config = parse(raw, found, here, environment, &mut problems);
+    let mut config = parse(raw, found, here, environment, &mut problems);
+    config.named_secrets = environment.noted_secrets();
     if problems.has_errors() { Err(problems) } else { Ok((config, problems)) }
 }
 
@@ -437,6 +441,7 @@ fn parse(
         trust: trust::parse(raw.trust, &labels, problems),
         visibility: visibility::parse(&raw.visibility, problems),
         mounts: mount::parse(raw.mount, base, environment, problems),
+        named_secrets: NamedSecrets::default(),
         gate: gate::parse(&raw.gate, problems),
         serve,
         skills: skills::parse(raw.skills, base, environment),

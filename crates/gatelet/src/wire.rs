@@ -59,7 +59,7 @@ use crate::usage_file;
 use connector::{Remote, Site};
 use identity::Identities;
 use listing_store::ListingDirectory;
-use nested::{CashConnector, OpenSession};
+use nested::{CashConnector, Nesting, OpenSession};
 use observers::Observers;
 use own_manifest::{Contents, OwnManifest};
 
@@ -378,8 +378,13 @@ impl Wiring {
         own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }
 
-    fn nesting<S: OpenSession + 'static>(&self, sessions: S) -> Arc<dyn roster::Connector> {
-        Arc::new(CashConnector { sessions, gatelet_id: Arc::clone(&self.gatelet_id) })
+    fn nesting<S: OpenSession + 'static>(
+        &self,
+        sessions: S,
+        upstream: &Upstream,
+    ) -> Arc<dyn roster::Connector> {
+        let (nesting, gatelet_id) = (nesting(upstream), Arc::clone(&self.gatelet_id));
+        Arc::new(CashConnector { sessions, nesting, gatelet_id })
     }
 
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {
@@ -398,6 +403,11 @@ impl Wiring {
         let remote = Remote::new(upstream, Arc::clone(&self.listings), shown, &self.shutdown);
         let fingerprint = pinned(remote.fingerprint(), config, &upstream.label);
         let fingerprint = self.restarted(fingerprint, &upstream.label);
+        // Whoever says what it is wants it listed again.
+        let fingerprint = match nesting(upstream) {
+            Nesting::IfDeclared => fingerprint,
+            said @ (Nesting::Expected | Nesting::Never) => format!("{fingerprint} {said:?}"),
+        };
         let mut known = None;
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
             Reach::Content { database, prefix, rules } => {
@@ -409,9 +419,11 @@ impl Wiring {
                 let access = &upstream.access;
                 if access.per_caller || !access.callers.is_empty() {
                     let listings = Arc::clone(&self.listings);
-                    self.nesting(callers::PerCallerSessions::new(remote, upstream, listings, vault))
+                    let sessions =
+                        callers::PerCallerSessions::new(remote, upstream, listings, vault);
+                    self.nesting(sessions, upstream)
                 } else {
-                    self.nesting(remote)
+                    self.nesting(remote, upstream)
                 }
             }
         };
@@ -456,9 +468,18 @@ impl Wiring {
         }
         roster::Upstream {
             fingerprint: pinned(remote.fingerprint(), config, &upstream.label),
-            connector: self.nesting(remote),
+            connector: self.nesting(remote, &upstream),
             ..self.upstream(config, &upstream)
         }
+    }
+}
+
+/// When an upstream is taken for a CaSH server.
+fn nesting(upstream: &Upstream) -> Nesting {
+    match upstream.kind {
+        Some(config::Kind::Cash) => Nesting::Expected,
+        Some(config::Kind::Mcp) => Nesting::Never,
+        Some(config::Kind::Content) | None => Nesting::IfDeclared,
     }
 }
 

@@ -5,7 +5,8 @@
 //! is listed here as functions, in its namespaces below our label. Calls go to
 //! its `call` and their results come back untouched, help for a function is
 //! asked of its `help`, and a skill of its `skill`. Every other server passes
-//! as it is.
+//! as it is, also one that merely has three tools of these names: it is a CaSH server by
+//! the operator's word, or because it declares itself to be one.
 
 mod functions;
 mod skills;
@@ -30,9 +31,40 @@ use tool::{
 /// Opens sessions, and looks whether it is a CaSH server that answers.
 pub struct CashConnector<S> {
     pub sessions: S,
+    pub nesting: Nesting,
     /// What tells this gatelet from every other.
     pub gatelet_id: Arc<str>,
 }
+
+/// When a server with the three tools is taken for a CaSH server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nesting {
+    /// If it declares itself: as a gatelet, or by the resource that tells who a CaSH
+    /// server is.
+    #[default]
+    IfDeclared,
+    /// The operator says that it is one.
+    Expected,
+    /// The operator says that it is none.
+    Never,
+}
+
+impl Nesting {
+    fn admits(self, listing: &Listing) -> bool {
+        let is_declared = || {
+            loop_guard::is_declared(&listing.server)
+                || listing.resources.iter().any(|one| one.uri == IDENTITY)
+        };
+        match self {
+            Nesting::IfDeclared => is_declared(),
+            Nesting::Expected => true,
+            Nesting::Never => false,
+        }
+    }
+}
+
+/// The resource by which a CaSH server tells who it is.
+const IDENTITY: &str = "cash://server";
 
 /// Opens sessions with a server that may be a CaSH server.
 #[async_trait]
@@ -59,7 +91,8 @@ impl<S: OpenSession> Connector for CashConnector<S> {
         if let Some(reason) = loop_guard::refusal(&upstream.listing().server, &self.gatelet_id) {
             return Err(Failure::Unavailable { reason });
         }
-        if !is_cash(&upstream.listing()) {
+        let listing = upstream.listing();
+        if !is_cash(&listing) || !self.nesting.admits(&listing) {
             return Ok(upstream);
         }
         let shared = Shared { upstream, first, listing: RwLock::default() };
@@ -104,7 +137,7 @@ impl Shared {
         let told = self.discover(&server).await.unwrap_or(server.capabilities);
         server.capabilities = capabilities(&told);
         // Who this gatelet is is ours to say.
-        let resources = own.resources.iter().filter(|one| one.uri != "cash://server");
+        let resources = own.resources.iter().filter(|one| one.uri != IDENTITY);
         let listing = Listing {
             server,
             tools: found.iter().filter_map(functions::Function::tool).collect(),

@@ -111,7 +111,7 @@ impl OpenSession for Guarded {
 }
 
 fn nesting<S>(sessions: S) -> CashConnector<S> {
-    CashConnector { sessions, gatelet_id: "".into() }
+    CashConnector { sessions, nesting: Nesting::Expected, gatelet_id: "".into() }
 }
 
 #[tokio::test]
@@ -211,4 +211,24 @@ fn a_server_with_other_tools_passes_as_it_is() {
     assert!(!is_cash(&listing(&["call", "help", "skill", "more"])));
     assert!(!is_cash(&listing(&["call", "help", "skill"])), "`call` takes no function");
     assert!(is_cash(&Cash::default().listing()));
+}
+
+#[test]
+fn three_tools_alone_make_no_cash_server_unless_the_operator_says_so() {
+    let bare = Cash::default().listing();
+    let identity = json!({"uri": "cash://server", "name": "cash-server-manifest"});
+    let with_identity = Listing {
+        resources: vec![tool::Resource::read(identity.into()).unwrap()],
+        ..Listing::clone(&bare)
+    };
+    let mut capabilities = json!({});
+    loop_guard::declare(&mut capabilities, "g1", std::iter::empty());
+    let gatelet = Listing {
+        server: Server::new("gatelet", "1", capabilities.into()),
+        ..Listing::clone(&bare)
+    };
+    let admits = |nesting: Nesting| [&*bare, &with_identity, &gatelet].map(|it| nesting.admits(it));
+    assert_eq!(admits(Nesting::IfDeclared), [false, true, true]);
+    assert_eq!(admits(Nesting::Expected), [true, true, true]);
+    assert_eq!(admits(Nesting::Never), [false, false, false]);
 }

@@ -67,6 +67,11 @@ pub fn refusal(server: &Server, own: &str) -> Option<String> {
     })
 }
 
+/// Whether a server declares itself to be a gatelet.
+pub fn is_declared(server: &Server) -> bool {
+    !reached(server).is_empty()
+}
+
 /// What another gatelet declares now; `None` for other servers, and when it does
 /// not answer.
 pub(crate) async fn refresh(provider: &Arc<dyn Provider>) -> Option<Server> {

@@ -32,6 +32,8 @@ pub(crate) struct Upstream {
     pub(crate) call_timeout: Duration,
     pub(crate) revision: Option<Revision>,
     pub(crate) prompts_as_skills: bool,
+    /// What it is, where the operator says so.
+    pub(crate) kind: Option<Kind>,
     pub(crate) access: Access,
     /// Nobody has looked at its tools yet.
     pub(crate) quarantine: bool,
@@ -65,6 +67,8 @@ impl Upstream {
             call_timeout: CALL_TIMEOUT,
             revision: None,
             prompts_as_skills: false,
+            // It was found by the manifest of a CaSH server.
+            kind: Some(Kind::Cash),
             access: Access::default(),
             quarantine: false,
             sandbox: None,
@@ -161,6 +165,7 @@ impl Parser<'_> {
             call_timeout: call_timeout.unwrap_or(CALL_TIMEOUT),
             revision,
             prompts_as_skills: raw.prompts_as_skills,
+            kind: raw.kind,
             access,
             quarantine: raw.quarantine,
             sandbox,
@@ -202,6 +207,7 @@ impl Parser<'_> {
             client_metadata_url: oauth.client_metadata_url,
             scopes: oauth.scopes,
             redirect_port: oauth.redirect_port,
+            issuer: oauth.issuer.clone(),
         };
         let mut callers = BTreeMap::new();
         for (name, own) in &raw.callers {

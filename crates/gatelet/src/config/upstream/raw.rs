@@ -62,7 +62,9 @@ pub(crate) struct Raw {
     /// Its private key in PEM, relative to this file; in the file of `cert` when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<PathBuf>,
-    /// `content` for the tools of a CMS site, read straight from its database.
+    /// `content` for the tools of a CMS site, read straight from its database. `cash` for a CaSH
+    /// server, whose functions are listed instead of its three tools, and `mcp` for one that is none;
+    /// found out when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<Kind>,
     /// The site's database, for `kind = "content"`: `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
@@ -117,12 +119,16 @@ pub(crate) struct Raw {
     pub(crate) content: Option<Rules>,
 }
 
-/// An upstream that is neither a program nor an address.
+/// What an upstream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
-    /// The content tools of a CMS site.
+    /// The content tools of a CMS site, neither a program nor an address.
     Content,
+    /// A CaSH server.
+    Cash,
+    /// A server whose tools are listed as they are.
+    Mcp,
 }
 
 /// How to talk to a `url`.
