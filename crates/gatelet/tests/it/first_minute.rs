@@ -45,7 +45,8 @@ fn a_jq_filter_that_never_ends_is_ended() {
     let arguments = json!({"namespace": "json", "function": "query", "kwargs": endless});
     let result = pipe.verb("call", &arguments);
     assert_eq!(result["isError"], true);
-    assert!(text(&result).contains("too many steps"), "{result}");
+    let told = text(&result);
+    assert!(told.contains("too many steps") || told.contains("took too long"), "{result}");
     let large = json!({"json": 1, "filter": "[range(1e9)]"});
     let arguments = json!({"namespace": "json", "function": "query", "kwargs": large});
     assert_eq!(pipe.verb("call", &arguments)["isError"], true);
