@@ -131,6 +131,8 @@ impl Command {
             | Command::Status(_)
             | Command::Logs(_)
             | Command::Restart(_)
+            | Command::Approvals(_)
+            | Command::Console(_)
             | Command::Tokens(_)
             | Command::Stats(_)
             | Command::Habits(_)

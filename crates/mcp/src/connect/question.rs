@@ -65,6 +65,10 @@ pub(super) fn prepare(
         let message = format!("{label} asks: {}{warning}", plain(&message.unwrap_or_default()));
         object.push("message", Json::encode(&message));
     }
+    if asked == method::SAMPLING {
+        // To the client all upstreams are one server, whose context it would give to this one.
+        object.remove("includeContext");
+    }
     let tags = object.remove("_meta").and_then(|tags| Object::parse(&tags).ok());
     let mut tags = tags.unwrap_or_default();
     tags.remove(UPSTREAM);
@@ -285,9 +289,11 @@ mod tests {
         let asked = asked.unwrap();
         assert_eq!(asked["message"], "wiki asks: Your name?[2J");
         assert_eq!(asked["_meta"][UPSTREAM], "wiki");
-        let forged = json!({"_meta": {UPSTREAM: "bank", "other": 1}, "messages": []});
+        let forged = json!({"_meta": {UPSTREAM: "bank", "other": 1}, "messages": [],
+                            "includeContext": "thisServer"});
         let asked = prepared(method::SAMPLING, &forged).unwrap();
         assert_eq!(asked["_meta"], json!({UPSTREAM: "wiki", "other": 1}));
+        assert_eq!(asked.get("includeContext"), None, "this server is all of them");
         let asked = prepared(method::ROOTS_LIST, &json!({})).unwrap();
         assert_eq!(asked["_meta"][UPSTREAM], "wiki");
     }
