@@ -4,7 +4,8 @@
 //! not becomes an [`Artifact`] that has an owner: nobody else can read it or
 //! learn that it is there. It lives in a [`Store`] for a while and within
 //! bounds; [`Memory`] is the one in this process. An [`envelope`] is what a
-//! model reads in its place, and a [`view`] shows one bounded piece of it.
+//! model reads in its place, and a [`view`] shows one bounded piece of it. A
+//! [`pick`] says beforehand which part of an answer is wanted.
 //!
 //! This crate does not know who calls what, nor when: answers come in as
 //! [`tool::Reply`], and time as a [`tool::clock::Clock`].
@@ -21,6 +22,7 @@ mod overview;
 pub mod part;
 pub mod reading;
 
+pub mod pick;
 pub mod view;
 
 pub use artifact::{Artifact, ArtifactMeta, Owner, Parts, Raw};

@@ -112,6 +112,9 @@ impl Store for Memory {
             {}
             while self.config.total_bytes < kept.bytes + bytes && kept.evict(None) {}
             kept.supersede(&artifact.owner, &artifact.key);
+            kept.drop_where(|entry| {
+                entry.artifact.handle == artifact.handle && entry.artifact.owner == artifact.owner
+            });
             kept.bytes += bytes;
             kept.entries.push_back(Entry { artifact: Arc::new(artifact), since, attached: true });
         });

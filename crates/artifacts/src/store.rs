@@ -28,7 +28,8 @@ pub struct TooLarge {
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Stores an artifact and returns where, or fails if it is too large. An
-    /// earlier artifact of the same call is no longer found by that call.
+    /// earlier artifact of the same call is no longer found by that call, and one
+    /// with the same handle is replaced.
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge>;
 
     /// Returns the artifact with this handle, if the owner [may open](Owner::opens) it.
@@ -42,6 +43,11 @@ pub trait Store: Send + Sync {
 
     /// Lists an owner's artifacts, the latest first, without reading their content.
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta>;
+
+    /// Whether what is stored is still there after a restart.
+    fn survives_restart(&self) -> bool {
+        false
+    }
 }
 
 /// The limits of a store.

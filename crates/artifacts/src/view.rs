@@ -22,7 +22,7 @@ use offload::Stop;
 use serde_json::json;
 
 pub use error::{USAGE, ViewError};
-pub use jq::{Outputs, jq};
+pub use jq::{Outputs, check_filter, jq};
 pub use piece::{Body, Budget, View};
 pub use select::Selector;
 pub use span::Span;

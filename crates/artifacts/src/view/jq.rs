@@ -68,11 +68,17 @@ pub fn jq(
     budget: &Budget,
     stop: &Stop,
 ) -> Result<Outputs, ViewError> {
-    // Filters recurse, so they run on their own thread with a known stack size.
+    on_own_stack(|| run(bytes, media_type, filter, budget, stop))
+}
+
+/// Filters recurse, in their text too, so they are read and run on a thread of
+/// their own with a known stack size.
+fn on_own_stack<T: Send>(
+    work: impl FnOnce() -> Result<T, ViewError> + Send,
+) -> Result<T, ViewError> {
     std::thread::scope(|scope| {
-        let run = || run(bytes, media_type, filter, budget, stop);
         let thread = std::thread::Builder::new().stack_size(fuel::STACK);
-        let handle = thread.spawn_scoped(scope, run);
+        let handle = thread.spawn_scoped(scope, work);
         let failed = |what: &str| ViewError::Jq(what.to_owned());
         let handle = handle.map_err(|_| failed("no thread could be started for it"))?;
         handle.join().map_err(|_| failed("the interpreter panicked"))?
@@ -138,12 +144,22 @@ fn shortened(message: &str) -> String {
 /// The name of the definition that holds the model's filter.
 const MAIN: &str = "gatelet_main";
 
-fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
+/// Whether the syntax of a filter is right, without compiling it.
+pub fn check_filter(text: &str) -> Result<(), ViewError> {
+    on_own_stack(|| parse(text).map(|_| ()))
+}
+
+fn parse(text: &str) -> Result<Term<&str>, ViewError> {
     let invalid = |why: &str| ViewError::InvalidFilter(why.to_owned());
     if 4_000 < text.len() {
         return Err(invalid("it is longer than 4000 bytes"));
     }
-    let term = read(text).map_err(|why| invalid(&why))?;
+    read(text).map_err(|why| invalid(&why))
+}
+
+fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
+    let invalid = |why: &str| ViewError::InvalidFilter(why.to_owned());
+    let term = parse(text)?;
     let funs: Vec<_> = fuel::funs().collect();
     let natives: Vec<&str> = funs.iter().map(|(name, _, _)| *name).collect();
     let shorten = |def: Def<&'static str>| -> Def<&'t str> { def };

@@ -1,0 +1,122 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn structured(value: &Value) -> Json {
+    json!({"content": [{"type": "text", "text": "see the data"}], "structuredContent": value})
+        .into()
+}
+
+fn text(text: &str) -> Json {
+    json!({"content": [{"type": "text", "text": text}]}).into()
+}
+
+#[track_caller]
+fn check(result: &Json, pick: Value, expected: &str) {
+    let pick = Pick::read(&pick.into()).unwrap();
+    let picked = pick.run(result, 10_000, &Stop::never());
+    assert_eq!(
+        picked.map_err(|error| error.to_string()).map(|picked| picked.text).unwrap(),
+        expected
+    );
+}
+
+fn orders() -> Value {
+    json!({"total": 3, "items": [
+        {"id": 1, "name": "a", "owner": {"login": "x"}},
+        {"id": 2, "name": "b", "owner": null},
+        {"id": 3, "name": "c"},
+    ]})
+}
+
+#[test]
+fn a_program_runs_over_structured_content_then_json_text_then_text() {
+    check(&structured(&orders()), json!(".total"), "3");
+    check(&text(&orders().to_string()), json!(".items | length"), "3");
+    check(&text("one\ntwo"), json!("split(\"\\n\") | length"), "2");
+    let blocks = json!({"content": [
+        {"type": "text", "text": "{\"id\":1}"}, {"type": "text", "text": "{\"id\":2}"},
+    ]});
+    check(&blocks.into(), json!("map(.id)"), "[1,2]");
+}
+
+#[test]
+fn a_single_text_comes_as_it_is() {
+    check(&structured(&json!({"content": "one\n\"two\""})), json!(".content"), "one\n\"two\"");
+    check(&structured(&orders()), json!(".items[].name"), "\"a\"\n\"b\"\n\"c\"");
+}
+
+#[test]
+fn what_models_write_by_themselves_is_understood() {
+    let orders = structured(&orders());
+    let expected =
+        r#"[{"id":1,"owner.login":"x"},{"id":2,"owner.login":null},{"id":3,"owner.login":null}]"#;
+    check(&orders, json!(["id", "owner.login"]), expected);
+    check(&orders, json!({"fields": ["id"], "limit": 2}), r#"[{"id":1},{"id":2}]"#);
+    check(&orders, json!({"count": true}), "3");
+    check(&structured(&json!([1, 2])), json!({"count": true}), "2");
+    check(&structured(&json!({"a": 1, "b": 2})), json!(["b"]), r#"{"b":2}"#);
+}
+
+#[test]
+fn odd_field_names_are_names_and_never_programs() {
+    let odd = json!({"a\"b": 1, "\\(1+1)": 2, "x y": 3});
+    check(&structured(&odd), json!(["a\"b"]), r#"{"a\"b":1}"#);
+    check(&structured(&odd), json!(["\\(1+1)"]), r#"{"\\(1+1)":2}"#);
+    check(&structured(&odd), json!(["x y"]), r#"{"x y":3}"#);
+}
+
+#[test]
+fn what_is_no_pick_is_refused_with_what_it_must_be() {
+    for wrong in [
+        json!(""),
+        json!(7),
+        json!({}),
+        json!({"fields": "a"}),
+        json!([]),
+        json!([1]),
+        json!({"where": "x"}),
+        json!({"count": 1}),
+        json!({"limit": -1}),
+        json!(".items["),
+    ] {
+        assert!(Pick::read(&wrong.clone().into()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_program_that_fails_says_why_and_what_the_data_is() {
+    let pick = Pick::read(&json!(".items | keys | .x").into()).unwrap();
+    let error = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap_err();
+    assert!(error.shape().unwrap().describe().contains("keys total, items"), "{error:?}");
+    let pick = Pick::read(&json!("nosuchfunction").into()).unwrap();
+    let error = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap_err();
+    assert!(error.to_string().contains("nosuchfunction"), "{error}");
+}
+
+#[test]
+fn names_that_are_not_there_are_told_by_the_shape() {
+    let pick = Pick::read(&json!(".Items").into()).unwrap();
+    let picked = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap();
+    assert!(picked.nothing_but_null.unwrap().describe().contains("items"));
+}
+
+#[test]
+fn what_is_over_the_limit_or_endless_ends() {
+    let run = |program: &str, stop: &Stop| {
+        let pick = Pick::read(&json!(program).into()).unwrap();
+        pick.run(&structured(&orders()), 20, stop).unwrap_err()
+    };
+    assert!(matches!(run(".", &Stop::never()), PickError::TooLong { limit: 20, .. }));
+    // The other bounds are those of views, which are tested there.
+    let stopped = Stop::never();
+    stopped.set();
+    assert!(matches!(run("def f: f; f", &stopped), PickError::Program { .. }));
+}
+
+#[test]
+fn an_image_has_nothing_to_pick_from() {
+    let image = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
+    let pick = Pick::read(&json!(".").into()).unwrap();
+    assert_eq!(pick.run(&image.into(), 100, &Stop::never()), Err(PickError::NoData));
+}
