@@ -7,6 +7,9 @@
 //! namespace for a loopback of its own, limits for memory and files. What the
 //! kernel cannot enforce is refused, not ignored.
 //!
+//! A process of our own that only computes for a stranger gives up everything
+//! but its memory and its open descriptors ([`isolate`]).
+//!
 //! This crate knows nothing of servers, MCP or configurations.
 
 pub mod launch;
@@ -22,6 +25,8 @@ mod own_network;
 mod port_relay;
 
 #[cfg(target_os = "linux")]
+mod isolation;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 use linux as system;
@@ -30,7 +35,11 @@ mod elsewhere;
 #[cfg(not(target_os = "linux"))]
 use elsewhere as system;
 
+#[cfg(target_os = "linux")]
+pub use isolation::isolate;
 pub use policy::{Network, Policy, Unenforceable};
+#[cfg(not(target_os = "linux"))]
+pub use system::isolate;
 pub use system::{confine, support};
 
 /// What the kernel has.

@@ -1,0 +1,125 @@
+//! The world of a script: the language, `tools`, `inputs`, `console`, nothing
+//! else.
+
+use std::rc::Rc;
+
+use rquickjs::context::intrinsic;
+use rquickjs::function::Rest;
+use rquickjs::{Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value};
+
+use super::{Open, Shared, value};
+use crate::protocol::{Call, Start};
+
+/// A context with the language alone. Weak references would show when memory is
+/// collected, and performance counters are a clock.
+pub(super) fn context(runtime: &Runtime) -> rquickjs::Result<Context> {
+    Context::builder()
+        .with::<intrinsic::Date>()
+        .with::<intrinsic::Eval>()
+        .with::<intrinsic::RegExpCompiler>()
+        .with::<intrinsic::RegExp>()
+        .with::<intrinsic::Json>()
+        .with::<intrinsic::Proxy>()
+        .with::<intrinsic::MapSet>()
+        .with::<intrinsic::TypedArrays>()
+        .with::<intrinsic::Promise>()
+        .build(runtime)
+}
+
+/// Makes `tools` of a function that calls, takes clock and chance away, and gives
+/// the function back that makes a script of its code.
+const PRELUDE: &str = r#"(function (call) {
+  "use strict";
+  const { Proxy, Reflect, Object, Error } = globalThis;
+  const RealDate = Date;
+  const noClock = () => {
+    throw new Error("scripts have no clock: pass the time in `inputs`, or call a function for it");
+  };
+  const NoClockDate = new Proxy(RealDate, {
+    construct(target, args, made) {
+      if (args.length === 0) noClock();
+      return Reflect.construct(target, args, made === NoClockDate ? target : made);
+    },
+    apply: noClock,
+    get: (target, key) => (key === "now" ? noClock : Reflect.get(target, key)),
+  });
+  RealDate.prototype.constructor = NoClockDate;
+  globalThis.Date = NoClockDate;
+  Math.random = () => {
+    throw new Error("scripts have no randomness: pass what is needed in `inputs`");
+  };
+  const at = (path) =>
+    new Proxy(function () {}, {
+      get: (_, key) =>
+        typeof key !== "string" || key === "then" ? undefined : at([...path, key]),
+      apply: (_, self, args) => call(path, args[0], args.length),
+      set: () => false,
+      defineProperty: () => false,
+      deleteProperty: () => false,
+      getPrototypeOf: () => null,
+    });
+  const AsyncFunction = (async () => {}).constructor;
+  return [at([]), (code) => new AsyncFunction("inputs", "tools", code)];
+})"#;
+
+/// Starts the script.
+pub(super) fn begin<'js>(
+    ctx: &Ctx<'js>,
+    start: &Start,
+    shared: &Rc<Shared>,
+) -> rquickjs::Result<Promise<'js>> {
+    let (logged, called) = (Rc::clone(shared), Rc::clone(shared));
+    let log = Function::new(ctx.clone(), move |ctx: Ctx<'js>, parts: Rest<Value<'js>>| {
+        let parts: Vec<String> = parts.0.iter().map(|part| value::shown(&ctx, part)).collect();
+        logged.log.borrow_mut().push(parts.join(" "));
+    })?;
+    let console = Object::new(ctx.clone())?;
+    for name in ["log", "info", "warn", "error", "debug"] {
+        console.set(name, log.clone())?;
+    }
+    ctx.globals().set("console", console)?;
+    let call = move |ctx: Ctx<'js>, path: Vec<String>, argument: Value<'js>, given: usize| {
+        make_call(&ctx, &called, path, argument, given)
+    };
+    let call = Function::new(ctx.clone(), call)?;
+    let prelude: Function<'js> = ctx.eval(PRELUDE)?;
+    let (tools, make): (Value<'js>, Function<'js>) = {
+        let made: rquickjs::Array<'js> = prelude.call((call,))?;
+        (made.get(0)?, made.get(1)?)
+    };
+    let main: Function<'js> = make.call((start.code.as_str(),))?;
+    let inputs = ctx.json_parse(start.inputs.get())?;
+    main.call((inputs, tools))
+}
+
+/// A call of the script: a promise, and a note of what is to be asked.
+fn make_call<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Shared,
+    path: Vec<String>,
+    argument: Value<'js>,
+    given: usize,
+) -> rquickjs::Result<Promise<'js>> {
+    let shown = format!("tools.{}", path.join("."));
+    if 1 < given {
+        let message = format!("{shown} takes one object with its arguments, not {given} values");
+        return Err(value::type_error(ctx, &message));
+    }
+    let arguments = match argument.is_undefined() || argument.is_null() {
+        true => "{}".to_owned(),
+        // The only argument of a search is what is looked for.
+        false => value::json_of(ctx, argument)?.ok_or_else(|| {
+            value::type_error(ctx, &format!("{shown} takes an object with its arguments"))
+        })?,
+    };
+    let arguments = serde_json::value::RawValue::from_string(arguments)
+        .map_err(|_| value::type_error(ctx, &format!("{shown}: the arguments are not JSON")))?;
+    let (promise, resolve, reject) = ctx.promise()?;
+    let number = shared.n_calls.get();
+    shared.n_calls.set(number + 1);
+    let open =
+        Open { resolve: Persistent::save(ctx, resolve), reject: Persistent::save(ctx, reject) };
+    shared.open.borrow_mut().insert(number, open);
+    shared.made.borrow_mut().push(Call { number, path, arguments });
+    Ok(promise)
+}
