@@ -25,6 +25,7 @@ pub mod index;
 
 pub mod reply;
 pub mod tokens;
+pub mod typescript;
 pub mod usage;
 
 pub mod card;
