@@ -9,6 +9,7 @@ mod catalogs;
 mod documents;
 mod identities;
 mod results;
+mod scripts;
 mod wire;
 
 use testkit::fuzz::Dictionary;
@@ -21,8 +22,14 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: &[&[Target]] =
-    &[wire::TARGETS, results::TARGETS, catalogs::TARGETS, documents::TARGETS, identities::TARGETS];
+pub const TARGETS: &[&[Target]] = &[
+    wire::TARGETS,
+    results::TARGETS,
+    scripts::TARGETS,
+    catalogs::TARGETS,
+    documents::TARGETS,
+    identities::TARGETS,
+];
 
 /// Gives made-up inputs to the target of this name.
 ///

@@ -19,6 +19,7 @@ macro_rules! targets {
 targets! {
     json json_scan message serve
     redact view skill skill_listing
+    script pick journal
     schema tool name tokens
     tool_document manifest
     token certificate

@@ -18,7 +18,9 @@ mod listing;
 mod manifest;
 mod mount;
 mod records;
+mod result_shape;
 mod sandbox;
+mod scripts;
 mod search;
 mod serve;
 mod site;
@@ -49,6 +51,7 @@ use web::tls::ClientCertificates;
 pub(crate) use self::approvals::{Approvals, Confirm, Webhook, write_remembered};
 pub(crate) use self::artifacts::{Artifacts, Location};
 pub(crate) use self::sandbox::{Raw as RawSandbox, Sandbox};
+pub(crate) use self::scripts::Scripts;
 pub(crate) use self::skills::Skills;
 pub(crate) use auth::{Auth, KeySource};
 pub(crate) use controls::Controls;
@@ -81,6 +84,8 @@ pub(crate) struct Raw {
     #[serde(default)]
     serve: serve::Raw,
     #[serde(default)]
+    scripts: scripts::Raw,
+    #[serde(default)]
     skills: skills::Raw,
     #[serde(default)]
     builtin: builtin::Raw,
@@ -108,6 +113,9 @@ pub(crate) struct Raw {
     trust: trust::Raw,
     #[serde(default)]
     visibility: visibility::Raw,
+    /// Which part of a tool's results goes out where a caller does not say.
+    #[serde(default)]
+    shape: Vec<result_shape::Raw>,
     /// Servers that are found through their manifests.
     #[serde(default)]
     mount: Vec<mount::Raw>,
@@ -118,7 +126,10 @@ pub(crate) struct Raw {
 pub(crate) struct Config {
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) gate: Gate,
+    /// Which part of an answer goes out where the caller does not say.
+    pub(crate) shapes: gateway::dispatch::Shapes,
     pub(crate) serve: Serve,
+    pub(crate) scripts: Scripts,
     pub(crate) skills: Skills,
     /// Whether the tools that come with gatelet are offered.
     pub(crate) builtin: bool,
@@ -183,9 +194,11 @@ impl Config {
             meaning,
             approvals,
             console,
+            scripts,
             // Taken up by `Wiring::reload`.
             upstreams: _,
             gate: _,
+            shapes: _,
             skills: _,
             builtin: _,
             controls: _,
@@ -208,6 +221,7 @@ impl Config {
                 approvals.life != other.approvals.life
                     || approvals.webhook != other.approvals.webhook
             }),
+            ("[scripts]", *scripts != other.scripts),
         ];
         changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }
@@ -443,7 +457,9 @@ fn parse(
         mounts: mount::parse(raw.mount, base, environment, problems),
         named_secrets: NamedSecrets::default(),
         gate: gate::parse(&raw.gate, problems),
+        shapes: result_shape::parse(raw.shape, problems),
         serve,
+        scripts: scripts::parse(&raw.scripts, base),
         skills: skills::parse(raw.skills, base, environment),
         builtin: builtin::parse(&raw.builtin, &labels, problems),
         auth,

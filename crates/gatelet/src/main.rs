@@ -55,6 +55,10 @@ fn main() -> ExitCode {
             }
         };
     }
+    // Scripts of callers run in processes that can do nothing else.
+    if let Some(done) = script::worker::take(std::env::args_os().skip(1)) {
+        return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let cli = cli::Cli::read(&std::env::args_os().collect::<Vec<_>>());
     cli.color.write_global();
     let serves = matches!(cli.command, commands::Command::Serve(_) | commands::Command::Connect(_));

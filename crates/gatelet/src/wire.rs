@@ -14,6 +14,7 @@ mod observers;
 mod own_manifest;
 mod probe;
 mod sandboxed;
+mod scripting;
 mod shutdown;
 pub(crate) mod skills;
 mod stages;
@@ -188,8 +189,10 @@ impl Wiring {
         };
         parts.answers = AnswerParts {
             gate: gate(config),
+            shapes: config.shapes.clone(),
             artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
             raw: config.artifacts.raw,
+            scripting: scripting::scripting(&config.scripts),
         };
         parts.observers.records = self.observers.sink();
         if config.learning == Learning::On {
@@ -216,11 +219,12 @@ impl Wiring {
     /// What the configuration names and nothing is called by, as far as is known
     /// without starting anything.
     pub(crate) fn unmatched(&self, gateway: &Gateway) -> Vec<Finding> {
-        let Config { controls, trust, visibility, .. } = self.current.lock().config.clone();
+        let Config { controls, shapes, trust, visibility, .. } = self.current.lock().config.clone();
         gateway.unmatched(&Written {
             rules: &controls.rules,
             rates: &controls.rates,
             cache: &controls.cache,
+            shapes: &shapes,
             retry: &controls.calls.retry,
             trust: &trust,
             visibility: &visibility,
@@ -278,6 +282,7 @@ impl Wiring {
         gateway.control(Controls {
             stages: self.controls.next(config, &self.state, &self.identities),
             gate: gate(config),
+            shapes: config.shapes.clone(),
             meta: config.controls.meta.clone(),
             listed: config.listed.clone(),
             inspection: config.controls.inspection.clone(),

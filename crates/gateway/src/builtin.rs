@@ -33,6 +33,18 @@ pub(crate) fn is_view(call: &ValidCall) -> bool {
     call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == "view"
 }
 
+/// Whether a call runs a script.
+pub(crate) fn is_run(call: &ValidCall) -> bool {
+    call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == "run"
+}
+
+/// Whether scripts can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scripts {
+    Off,
+    On,
+}
+
 /// How many functions a search names unless more are asked for.
 pub(crate) const DEFAULT_RESULTS: usize = 5;
 pub(crate) const MAX_RESULTS: usize = 50;
@@ -52,8 +64,9 @@ impl BuiltinTools {
         policies: Arc<LiveStages>,
         skills: Arc<SkillIndex>,
         search: Arc<Search>,
+        scripts: Scripts,
     ) -> BuiltinTools {
-        BuiltinTools { listing: Arc::new(listing()), artifacts, policies, skills, search }
+        BuiltinTools { listing: Arc::new(listing(scripts)), artifacts, policies, skills, search }
     }
 }
 
@@ -204,7 +217,7 @@ fn unread(listing: &Listing) -> Option<String> {
         .then(|| format!("its {} cannot be read and are as last seen", words.join(", ")))
 }
 
-fn listing() -> Listing {
+fn listing(scripts: Scripts) -> Listing {
     let read_only = json!({"readOnlyHint": true});
     let tools = [
         json!({
@@ -246,7 +259,33 @@ fn listing() -> Listing {
         }),
     ];
     let read = |raw: serde_json::Value| Tool::read(raw.into()).expect("our own tools have names");
-    Listing { tools: tools.into_iter().map(read).collect(), ..Listing::default() }
+    let run = (scripts == Scripts::On).then(run_definition);
+    Listing { tools: tools.into_iter().chain(run).map(read).collect(), ..Listing::default() }
+}
+
+/// The function that runs scripts.
+fn run_definition() -> serde_json::Value {
+    json!({
+        "name": "run",
+        "description": "Run JavaScript that calls functions, so that only what it returns comes back. \
+            `code` is the body of an async function: `await tools.<namespace>.<function>({…})` gives \
+            parsed data and throws on errors, `Promise.all` runs calls side by side, `console.log` \
+            goes into the reply, `return` ends it.\n\nNo files, network, clock or randomness. \
+            `help(namespace, function, kwargs={\"format\": \"ts\"})` has types.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "description": "JavaScript, with `inputs` and `tools`."},
+                "inputs": {"type": "object", "description": "The value of `inputs`."},
+                "resume": {"type": "string", "description": "The handle of a script that stopped."},
+                "fresh": {
+                    "type": "boolean",
+                    "description": "Start again although the same script was begun before.",
+                },
+            },
+            "additionalProperties": false,
+        },
+    })
 }
 
 #[cfg(test)]

@@ -8,10 +8,14 @@ mod keeping;
 mod measured;
 mod origin;
 mod outcome;
+mod picking;
 mod pipeline;
+mod scripting;
 mod viewing;
 
 pub(crate) use origin::{MAX_REPEATED_ARGUMENTS, Origin, no_call_text, repeated_arguments};
 pub(crate) use outcome::RenderReply;
 pub use outcome::{CallError, Outcome};
+pub use picking::Shapes;
 pub(crate) use pipeline::Dispatcher;
+pub use scripting::Scripting;

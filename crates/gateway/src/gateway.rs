@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tool::{Finding, ProviderSource};
 
-use crate::builtin::BuiltinTools;
+use crate::builtin::{BuiltinTools, Scripts};
 use crate::choice::Surface;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Scripting, Shapes};
 use crate::learning::{Learning, LearningSink, NoLearning, UsageStore};
 use crate::record::{Recorder, Sink};
 use crate::search::Search;
@@ -79,9 +79,13 @@ pub struct PolicyParts {
 pub struct AnswerParts {
     /// The size limit.
     pub gate: gate::Config,
+    /// Which part of an answer goes out where the caller does not say.
+    pub shapes: Shapes,
     pub artifacts: Arc<dyn artifacts::Store>,
     /// Whether an unscrubbed copy of a kept answer is kept, too.
     pub raw: artifacts::Raw,
+    /// What runs scripts; `None` where they are off.
+    pub scripting: Option<Arc<Scripting>>,
 }
 
 /// Who is told about calls.
@@ -121,8 +125,10 @@ impl Parts {
             },
             answers: AnswerParts {
                 gate: gate::Config::default(),
+                shapes: Shapes::default(),
                 artifacts: Arc::new(artifacts),
                 raw: artifacts::Raw::Dropped,
+                scripting: None,
             },
             observers: ObserverParts {
                 records: Arc::new(crate::record::NoSink),
@@ -137,6 +143,8 @@ impl Parts {
 pub struct Controls {
     pub stages: Stages,
     pub gate: gate::Config,
+    /// Which part of an answer goes out where the caller does not say.
+    pub shapes: Shapes,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
     /// Which functions are listed whole beside gatelet's own tools.
@@ -193,6 +201,7 @@ impl Gateway {
             Arc::clone(&live),
             Arc::clone(&skills),
             Arc::clone(&search),
+            if answers.scripting.is_some() { Scripts::On } else { Scripts::Off },
         );
         let catalog_events =
             Arc::new(CatalogEvents { recorder: Arc::clone(&recorder), surface: server.surface });
@@ -207,8 +216,10 @@ impl Gateway {
             scrubber,
             live,
             gate: ArcSwap::from_pointee(answers.gate),
+            shapes: ArcSwap::from_pointee(answers.shapes),
             artifacts: answers.artifacts,
             raw: answers.raw,
+            scripting: answers.scripting,
             recorder,
         };
         let surfaces = SurfaceFactory {
@@ -269,11 +280,12 @@ impl Gateway {
     /// Replaces the rules and limits of calls. Calls under way end as they
     /// began.
     pub fn control(&self, controls: Controls) {
-        let Controls { stages, gate, meta, listed, inspection } = controls;
+        let Controls { stages, gate, shapes, meta, listed, inspection } = controls;
         let pipeline = &self.surfaces.pipeline;
         pipeline.scrubber.copy_settings_from(&stages.scrubber);
         pipeline.live.replace(stages);
         pipeline.gate.store(Arc::new(gate));
+        pipeline.shapes.store(Arc::new(shapes));
         self.surfaces.meta.store(Arc::new(meta));
         let relists = *self.surfaces.listed.config() != listed;
         self.surfaces.listed.replace(listed);

@@ -37,6 +37,8 @@ pub struct Record {
     pub ending: Ending,
     /// What it was called with. Of these, only the keys are for the record.
     pub arguments: Option<Json>,
+    /// The script that made the call, by its id.
+    pub script: Option<Arc<str>>,
     /// How often the upstream was asked.
     pub attempts: u32,
     pub took: Duration,
@@ -382,6 +384,7 @@ impl Recorder {
             meta_tool: "",
             ending: Ending::Cancelled,
             arguments: None,
+            script: None,
             attempts: 0,
             took: Duration::ZERO,
             stages: Vec::with_capacity(STAGES),

@@ -5,6 +5,7 @@
 //! a server that was never listed could have is not judged, nor are addresses of
 //! resources, which a server need not list to have them.
 
+use crate::dispatch::Shapes;
 use catalog::source::Role;
 use catalog::{Catalog, Source, State, name, nearest};
 use policy::pattern::{Named, Pattern};
@@ -20,6 +21,7 @@ pub struct Written<'a> {
     pub rules: &'a rules::Config,
     pub rates: &'a quota::Config,
     pub cache: &'a cache::Config,
+    pub shapes: &'a Shapes,
     pub retry: &'a retry::Config,
     pub trust: &'a trust::Config,
     pub visibility: &'a visibility::Config,
@@ -93,6 +95,9 @@ impl<'a> Written<'a> {
         }
         for (at, pattern) in self.cache.allow.iter().flatten().enumerate() {
             places.push(tool(format!("controls.cache.allow[{at}]"), pattern, true));
+        }
+        for (at, (pattern, _)) in self.shapes.0.iter().enumerate() {
+            places.push(tool(format!("shape[{at}]"), pattern, true));
         }
         for (at, pattern) in self.retry.repeatable.iter().enumerate() {
             places.push(tool(format!("controls.retry.repeatable[{at}]"), pattern, true));

@@ -7,6 +7,7 @@ use catalog::{Slot, name};
 use tool::{Json, Object};
 
 use crate::pattern::{Named, Shown};
+use artifacts::pick::Pick;
 
 /// The method that asks a CaSH server for the help of a function, with the
 /// arguments of `help`.
@@ -25,6 +26,12 @@ pub struct Request {
     pub rest: Object,
     /// How many characters the caller asks for, if they ask.
     pub wanted: Option<usize>,
+    /// How many characters the answer may have where it is one of several.
+    pub share: Option<usize>,
+    /// Which part of the answer the caller asks for, if not for all of it.
+    pub pick: Option<Pick>,
+    /// The script that makes the call, by its id.
+    pub script: Option<Arc<str>>,
     pub mode: Mode,
 }
 
@@ -149,6 +156,9 @@ impl SubscriptionChange {
 pub enum Mode {
     /// Arguments in any spelling are brought to the schema's and checked.
     Run,
+    /// As a script calls a function: arguments as in `Run`, and the answer is for
+    /// the script, whole.
+    Inner,
     /// Arguments are checked as they are.
     Strict,
     /// As strict, but nothing is asked of anybody.
@@ -250,6 +260,9 @@ impl Request {
             arguments: Some(arguments),
             rest: Object::new(),
             wanted: None,
+            share: None,
+            pick: None,
+            script: None,
             mode: Mode::Run,
         }
     }

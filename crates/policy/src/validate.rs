@@ -150,7 +150,7 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
         What::Tool(slot) => {
             let arguments = match mode {
                 Mode::Pass => arguments,
-                Mode::Run | Mode::Strict | Mode::Plan => {
+                Mode::Run | Mode::Inner | Mode::Strict | Mode::Plan => {
                     let given = arguments.unwrap_or_else(Json::empty_object);
                     Some(checked(catalog.contract(*slot), given, mode)?)
                 }
@@ -160,7 +160,7 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
         What::Prompt { source, name } => {
             let arguments = match mode {
                 Mode::Pass => arguments,
-                Mode::Run | Mode::Strict | Mode::Plan => {
+                Mode::Run | Mode::Inner | Mode::Strict | Mode::Plan => {
                     let given = arguments.unwrap_or_else(Json::empty_object);
                     Some(filled(catalog, *source, name, given)?)
                 }

@@ -340,6 +340,10 @@ impl Store for Disk {
         self.unwritten.forget_call(owner, handle).await;
     }
 
+    fn survives_restart(&self) -> bool {
+        true
+    }
+
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
         self.remove(self.expire()).await;
         let written: Vec<ArtifactMeta> = self.with(|kept| {

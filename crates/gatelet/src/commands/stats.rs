@@ -74,19 +74,7 @@ struct Stats {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let file = match &args.file {
-        Some(file) => file.clone(),
-        None => config::load(paths)?.config.records.file.ok_or_else(|| {
-            let how = "switch them on with `[records]` and `file = \"calls.jsonl\"` in the \
-                       configuration, or name a file of records";
-            CliError::Usage(format!("records are off: {how}"))
-        })?,
-    };
-    let opened = std::fs::File::open(&file);
-    let opened = opened.map_err(|error| {
-        CliError::Usage(format!("cannot read the records in `{}`: {error}", file.display()))
-    })?;
-    let stats = Stats::read(BufReader::new(opened))?;
+    let stats = Stats::open(args.file.as_ref(), paths)?;
     if args.output.is_json() {
         out(&serde_json::to_string_pretty(&stats.to_json())?);
     } else {
@@ -131,7 +119,43 @@ impl Sum {
     }
 }
 
+/// What the results of one tool cost models, by the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ResultCost {
+    pub(super) tool: String,
+    pub(super) calls: usize,
+    /// Tokens of all results as they came, and of what went out.
+    pub(super) raw: usize,
+    pub(super) sent: usize,
+}
+
+/// What the results of every tool cost, the dearest first.
+pub(super) fn result_costs(paths: &Paths) -> anyhow::Result<Vec<ResultCost>> {
+    let stats = Stats::open(None, paths)?;
+    let cost = |(tool, Sum { calls, raw, sent, .. })| ResultCost { tool, calls, raw, sent };
+    let mut costs: Vec<ResultCost> = stats.tools.into_iter().map(cost).collect();
+    costs.sort_by(|one, other| other.sent.cmp(&one.sent).then(one.tool.cmp(&other.tool)));
+    Ok(costs)
+}
+
 impl Stats {
+    /// The file of records that is named, or the one in the configuration.
+    fn open(file: Option<&PathBuf>, paths: &Paths) -> anyhow::Result<Stats> {
+        let file = match file {
+            Some(file) => file.clone(),
+            None => config::load(paths)?.config.records.file.ok_or_else(|| {
+                let how = "switch them on with `[records]` and `file = \"calls.jsonl\"` in the \
+                           configuration, or name a file of records";
+                CliError::Usage(format!("records are off: {how}"))
+            })?,
+        };
+        let opened = std::fs::File::open(&file);
+        let opened = opened.map_err(|error| {
+            CliError::Usage(format!("cannot read the records in `{}`: {error}", file.display()))
+        })?;
+        Ok(Stats::read(BufReader::new(opened))?)
+    }
+
     fn read(lines: impl BufRead) -> std::io::Result<Stats> {
         let mut stats = Stats::default();
         for line in lines.split(b'\n') {

@@ -1,5 +1,7 @@
 //! `gatelet tokens`: what the definitions behind gatelet would cost a model,
-//! and what they cost through it.
+//! and what they cost through it; what the results of tools cost.
+
+mod results;
 
 use comfy_table::{Cell, CellAlignment};
 use gateway::{Gateway, Surface};
@@ -17,6 +19,10 @@ use crate::wire::StartPolicy;
 /// Count what every upstream's tool definitions cost a model, and what gatelet's do
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Count the results of every tool instead, from the records of calls, and say which would gain from a `[[shape]]`
+    #[arg(long)]
+    results: bool,
+
     #[command(flatten)]
     output: Output,
 }
@@ -29,6 +35,9 @@ struct Cost {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    if args.results {
+        return results::run(&args.output, paths);
+    }
     asking::with_gateway(paths, StartPolicy::OnDemand, async |gateway| {
         asking::wait_until_known(gateway, Wait::Known).await;
         let (mut direct, gate) = costs(gateway);

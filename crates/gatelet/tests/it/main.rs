@@ -29,6 +29,7 @@ mod primitives;
 mod reload;
 mod running;
 mod sandbox;
+mod scripts;
 mod secrets;
 mod selection;
 mod servers;

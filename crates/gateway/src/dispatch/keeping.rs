@@ -5,9 +5,12 @@ use std::sync::Arc;
 use tool::{Context, Json, Reply};
 
 use crate::dispatch::measured::measured;
+use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::Outcome;
+use crate::dispatch::picking::{self, Source, Wish};
 use crate::dispatch::pipeline::Dispatcher;
 use artifacts::gate::{self, Gated};
+use artifacts::pick::PickError;
 use artifacts::{self, Artifact, Owner, StoredIn};
 use policy::admission::Admission;
 use policy::approval::ApprovalRequest;
@@ -46,33 +49,49 @@ impl Dispatcher {
     }
 
     /// The kept answer of an identical call, for a caller who now gives a size
-    /// limit.
+    /// limit, or asks for a part.
     ///
     /// The function has run; running it again because its answer was long would
-    /// repeat its side effects. Once an answer was returned whole, the next call
-    /// runs.
+    /// repeat its side effects. Once an answer was returned whole, or the part
+    /// that was asked for, the next call runs.
     pub(super) async fn replay(
         &self,
         call: &ValidCall,
-        wanted: Option<usize>,
+        limit: usize,
+        wish: &Wish,
+        origin: Origin,
         context: &Context,
     ) -> Option<Outcome> {
+        if call.continues() {
+            return None;
+        }
         // Boxed, here and below, so that rare cases do not enlarge the future of
         // every call.
-        let wanted = wanted.filter(|_| !call.continues())?;
-        Box::pin(self.find_kept(call, wanted, context)).await
+        Box::pin(self.find_kept(call, limit, wish, origin, context)).await
     }
 
     async fn find_kept(
         &self,
         call: &ValidCall,
-        wanted: usize,
+        limit: usize,
+        wish: &Wish,
+        origin: Origin,
         context: &Context,
     ) -> Option<Outcome> {
         let owner = Owner::from_context(context);
         let key = Artifact::fingerprint(&call.key());
         let artifact = self.artifacts.find_by_call(&owner, &key).await?;
-        let limit = self.gate.load().limit(Some(wanted));
+        if let Wish::Caller(pick) = wish {
+            return Some(match picking::run(pick.clone(), &artifact.result, limit).await {
+                Ok(picked) => {
+                    self.artifacts.forget_call(&owner, &artifact.handle).await;
+                    let reply = picking::to_reply(&artifact.result, &picked, None);
+                    let (chars, handle) = (artifact.chars, &artifact.handle);
+                    Outcome::Reply(picking::noted(reply, chars, handle, origin.surface))
+                }
+                Err(why) => Outcome::Unpicked { artifact, why, stored: Ok(()) },
+            });
+        }
         let whole = Reply::Result(artifact.result.clone());
         let gated = measured(whole, limit, |reply| reply).await.ok()?.gated;
         Some(match gated.over() {
@@ -84,34 +103,87 @@ impl Dispatcher {
         })
     }
 
-    /// Keeps an answer that is over the limit, with its unscrubbed form where the
-    /// operator wants that.
+    /// Keeps an answer that is over the limit, and a long one of which only a part
+    /// goes out, with its unscrubbed form where the operator wants that.
     pub(super) async fn keep(
         &self,
         call: &ValidCall,
         gated: Gated,
+        source: Source,
         raw: Option<Reply>,
+        origin: Origin,
         context: &Context,
     ) -> Outcome {
-        match gated.apart() {
-            (Reply::Result(result), Some(over)) => {
+        match (gated.apart(), source) {
+            ((_, _), Source::Unpicked { whole, why }) => {
+                Box::pin(self.keep_unpicked(call, whole, why, raw, context)).await
+            }
+            ((Reply::Result(result), Some(over)), Source::Itself | Source::Whole(_)) => {
                 Box::pin(self.store_artifact(call, over, result, raw, context)).await
             }
-            (reply, _) => Outcome::Reply(reply),
+            ((reply, None), Source::Whole(whole)) => {
+                Box::pin(self.keep_rest(call, reply, whole, raw, origin, context)).await
+            }
+            ((reply, _), _) => Outcome::Reply(reply),
         }
     }
 
-    /// Stores a long result under a new handle.
-    async fn store_artifact(
+    /// Keeps a long answer of which a part goes out. It is not the answer to the
+    /// same call made again, which the caller may mean to run.
+    async fn keep_rest(
         &self,
         call: &ValidCall,
-        over: gate::Over,
-        result: Json,
+        part: Reply,
+        whole: Json,
+        raw: Option<Reply>,
+        origin: Origin,
+        context: &Context,
+    ) -> Outcome {
+        let limit = self.gate.load().limit(None);
+        if whole.as_bytes().len() <= limit {
+            return Outcome::Reply(part);
+        }
+        let chars = whole.as_str().chars().count();
+        let artifact = self.new_artifact(call, chars, whole, raw, context);
+        let key = Artifact::fingerprint(&artifact.handle);
+        let artifact = Artifact { key, ..artifact };
+        let handle = artifact.handle.clone();
+        match self.artifacts.put(artifact).await {
+            Ok(_) => Outcome::Reply(picking::noted(part, chars, &handle, origin.surface)),
+            Err(why) => {
+                tracing::debug!(upstream = call.callee.upstream, %why, "the rest is not kept");
+                Outcome::Reply(part)
+            }
+        }
+    }
+
+    /// Keeps an answer of which the wanted part could not be had, so that the
+    /// same call with another `pick` does not run again.
+    async fn keep_unpicked(
+        &self,
+        call: &ValidCall,
+        whole: Json,
+        why: PickError,
         raw: Option<Reply>,
         context: &Context,
     ) -> Outcome {
+        let chars = whole.as_str().chars().count();
+        let artifact = self.new_artifact(call, chars, whole, raw, context);
+        look_through(&artifact).await;
+        let stored = self.artifacts.put(artifact.clone()).await.map(|_| ());
+        Outcome::Unpicked { artifact: Arc::new(artifact), why, stored }
+    }
+
+    fn new_artifact(
+        &self,
+        call: &ValidCall,
+        chars: usize,
+        result: Json,
+        raw: Option<Reply>,
+        context: &Context,
+    ) -> Artifact {
         let owner = Owner::from_context(context);
-        let artifact = Artifact {
+        Artifact {
             handle: Artifact::new_handle(&owner),
             owner,
             made: self.recorder.clock.unix_millis(),
@@ -124,15 +196,22 @@ impl Dispatcher {
                 Some(Reply::Result(raw)) => Some(raw),
                 Some(Reply::Error(_)) | None => None,
             },
-            chars: over.chars,
+            chars,
             parts: artifacts::Parts::default(),
-        };
-        // What is told of it takes reading all of it, so it is done once, here; if
-        // it takes too long, it goes on in the background.
-        if offload::is_long(artifact.bytes()) {
-            let read = artifact.clone();
-            let _ = offload::run(move |_| read.overview().tokens).await;
         }
+    }
+
+    /// Stores a long result under a new handle.
+    async fn store_artifact(
+        &self,
+        call: &ValidCall,
+        over: gate::Over,
+        result: Json,
+        raw: Option<Reply>,
+        context: &Context,
+    ) -> Outcome {
+        let artifact = self.new_artifact(call, over.chars, result, raw, context);
+        look_through(&artifact).await;
         let kept = self.artifacts.put(artifact.clone()).await;
         let artifact = Arc::new(artifact);
         match kept {
@@ -150,5 +229,14 @@ impl Dispatcher {
                 Outcome::Unkept { artifact, over, why, beginning }
             }
         }
+    }
+}
+
+/// What is told of a long answer takes reading all of it, so it is done once,
+/// here; if it takes too long, it goes on in the background.
+async fn look_through(artifact: &Artifact) {
+    if offload::is_long(artifact.bytes()) {
+        let read = artifact.clone();
+        let _ = offload::run(move |_| read.overview().tokens).await;
     }
 }

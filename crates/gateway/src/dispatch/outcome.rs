@@ -6,6 +6,7 @@ use catalog::Problem;
 use tool::{Failure, Reply};
 
 use artifacts::gate;
+use artifacts::pick::PickError;
 use artifacts::{Artifact, TooLarge};
 use policy::refusal::Refusal;
 use policy::validate::ValidCall;
@@ -22,6 +23,9 @@ pub enum Outcome {
     Kept { artifact: Arc<Artifact>, over: gate::Over },
     /// The answer is too long, and too long to be kept.
     Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLarge, beginning: String },
+    /// The part that the caller asked for cannot be had, or is too long; the
+    /// whole answer is kept under a handle, unless it is too long for that.
+    Unpicked { artifact: Arc<Artifact>, why: PickError, stored: Result<(), TooLarge> },
     /// What would be asked, and of whom.
     Plan(Box<ValidCall>),
 }

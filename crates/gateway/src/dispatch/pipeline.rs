@@ -11,6 +11,8 @@ use crate::builtin;
 use crate::dispatch::measured::{Measured, is_long, measured, too_slow};
 use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::{CallError, Outcome, RenderReply};
+use crate::dispatch::picking::{Part, Shapes, Wish, pick};
+use crate::dispatch::scripting::Scripting;
 use crate::primitive;
 use crate::record::{Ending, OpenRecord, Record, Recorder, Stage};
 use artifacts::gate;
@@ -32,8 +34,12 @@ pub(crate) struct Dispatcher {
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) live: Arc<LiveStages>,
     pub(crate) gate: ArcSwap<gate::Config>,
+    /// Which part of an answer goes out where the caller does not say.
+    pub(crate) shapes: ArcSwap<Shapes>,
     pub(crate) artifacts: Arc<dyn artifacts::Store>,
     pub(crate) raw: artifacts::Raw,
+    /// What runs scripts, where they are on.
+    pub(crate) scripting: Option<Arc<Scripting>>,
     pub(crate) recorder: Arc<Recorder>,
 }
 
@@ -66,6 +72,7 @@ impl Dispatcher {
             record.callee = Arc::clone(&request.target.callee);
             record.meta_tool = request.target.what.meta_tool();
             record.arguments.clone_from(&request.arguments);
+            record.script.clone_from(&request.script);
         });
         // Boxed, so that neither future is larger than a kilobyte, which the
         // allocator hands out quickly.
@@ -73,7 +80,7 @@ impl Dispatcher {
         let outcome = Box::pin(running).await;
         match &outcome {
             Err(error) => record.update(|record| record.ending = ending(error)),
-            Ok(Outcome::Kept { artifact, .. }) => {
+            Ok(Outcome::Kept { artifact, .. } | Outcome::Unpicked { artifact, .. }) => {
                 record.update(|record| record.artifact = Some(Arc::clone(artifact)));
             }
             Ok(Outcome::Reply(_) | Outcome::Unkept { .. } | Outcome::Plan(_)) => {}
@@ -111,6 +118,7 @@ impl Dispatcher {
     ) -> impl Future<Output = Result<Outcome, CallError>> {
         async move {
             let (size_limit, mode) = (request.wanted, request.mode);
+            let (share, asked) = (request.share, request.pick.clone());
             let in_force = self.live.now();
             let stages = &in_force.stages;
             if let Some(slot) = long_schema(&snapshot.catalog, &request) {
@@ -131,8 +139,12 @@ impl Dispatcher {
                 return Ok(viewed(Measured::short(Box::pin(view).await?), record));
             }
             record.enter(Stage::Kept);
+            let wish = Wish::new(asked, &self.shapes.load(), &call, mode);
             // What is kept was agreed to and paid for by the call that made it.
-            if let Some(kept) = self.replay(&call, size_limit, context).await {
+            let limit = self.limit(mode, size_limit).min(share.unwrap_or(usize::MAX));
+            if (size_limit.is_some() || wish.is_callers())
+                && let Some(kept) = self.replay(&call, limit, &wish, origin, context).await
+            {
                 record.update(|record| record.ending = Ending::Replayed);
                 return Ok(kept);
             }
@@ -144,20 +156,24 @@ impl Dispatcher {
                 let request = call.approval_request(digest, call_text());
                 Box::pin(approve(stages, &question, &call, &request, context)).await?;
             }
-            let limit = self.limit(mode, size_limit);
             record.enter(Stage::Cache);
             if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
                 let (reply, shape) = shaped(&call, mode, self.render(render, &reply), reply);
+                let Part { reply, source } = pick(wish, reply, limit).await;
                 let gated = measured(reply, limit, shape).await.map_err(failed(self, &call))?.gated;
-                let outcome = self.keep(&call, gated, None, context).await;
+                let outcome = self.keep(&call, gated, source, None, origin, context).await;
                 record.update(|record| record.ending = Ending::Cached);
                 return Ok(outcome);
             }
             record.enter(Stage::Upstream);
-            let send = || snapshot.send(&call, context);
-            let (answer, attempts) = attempt::run(&*stages.retry, &call, context, send).await;
-            record.update(|record| record.attempts = attempts);
-            let raw = answer.map_err(failed(self, &call))?;
+            let raw = if builtin::is_run(&call) {
+                Box::pin(self.run_script(snapshot, &call, origin, context)).await
+            } else {
+                let send = || snapshot.send(&call, context);
+                let (answer, attempts) = attempt::run(&*stages.retry, &call, context, send).await;
+                record.update(|record| record.attempts = attempts);
+                answer.map_err(failed(self, &call))?
+            };
             record.enter(Stage::Scrub);
             let (rendered, unscrubbed) = (self.render(render, &raw), self.unscrubbed(&raw));
             let reply = match is_long(&raw) {
@@ -167,16 +183,17 @@ impl Dispatcher {
             stages.cache.put(&call, &snapshot.catalog, context, &reply);
             record.enter(Stage::Gate);
             let (reply, shape) = shaped(&call, mode, rendered, reply);
+            let Part { reply, source } = pick(wish, reply, limit).await;
             let measured = measured(reply, limit, shape).await.map_err(failed(self, &call))?;
-            record.update(|record| note_answer(record, &measured));
-            Ok(self.keep(&call, measured.gated, unscrubbed, context).await)
+            record.update(|record| note_answer(record, &measured, source.whole()));
+            Ok(self.keep(&call, measured.gated, source, unscrubbed, origin, context).await)
         }
     }
 
     /// The size that an answer may have; what is only passed on has none.
     fn limit(&self, mode: Mode, wanted: Option<usize>) -> usize {
         match mode {
-            Mode::Pass => usize::MAX,
+            Mode::Pass | Mode::Inner => usize::MAX,
             Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
         }
     }
@@ -293,12 +310,14 @@ fn planned(call: ValidCall, record: &mut OpenRecord<'_>) -> Outcome {
 fn viewed(measured: Measured, record: &mut OpenRecord<'_>) -> Outcome {
     record.update(|record| {
         record.attempts = 1;
-        note_answer(record, &measured);
+        note_answer(record, &measured, None);
     });
     Outcome::Reply(measured.gated.apart().0)
 }
 
-fn note_answer(record: &mut Record, measured: &Measured) {
+/// Notes how the upstream answered; `whole` is its answer where only a part of it
+/// goes out.
+fn note_answer(record: &mut Record, measured: &Measured, whole: Option<&Json>) {
     let gated = &measured.gated;
     record.ending = match (gated.over(), gated.raw()) {
         (Some(_), _) => Ending::Gated,
@@ -307,7 +326,7 @@ fn note_answer(record: &mut Record, measured: &Measured) {
         (None, Reply::Error(error)) => Ending::Rejected(code_of(error)),
     };
     if let Reply::Result(json) = gated.raw() {
-        record.raw = Some(json.clone());
+        record.raw = Some(whole.unwrap_or(json).clone());
     }
 }
 

@@ -10,6 +10,8 @@ mod request;
 mod resolve;
 
 mod arguments;
+mod batch;
+mod declarations;
 mod definitions;
 mod errors;
 mod function_page;

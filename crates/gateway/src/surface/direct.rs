@@ -106,6 +106,9 @@ impl Direct {
             arguments: call.arguments,
             rest: call.rest,
             wanted: None,
+            share: None,
+            pick: None,
+            script: None,
             mode: Mode::Pass,
         };
         let mut failure = None;
@@ -115,9 +118,11 @@ impl Direct {
                 reply
             }
             // Nothing is kept or planned in this mode.
-            Ok(Outcome::Kept { artifact, .. } | Outcome::Unkept { artifact, .. }) => {
-                Reply::Result(artifact.result.clone())
-            }
+            Ok(
+                Outcome::Kept { artifact, .. }
+                | Outcome::Unkept { artifact, .. }
+                | Outcome::Unpicked { artifact, .. },
+            ) => Reply::Result(artifact.result.clone()),
             Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
             Err(CallError::Failed { cause, .. }) => {
                 let reply = Reply::error_text(&cause.to_string());

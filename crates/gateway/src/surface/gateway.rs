@@ -133,7 +133,7 @@ impl Gateway {
         let mode = if shows { Mode::Pass } else { Mode::Strict };
         let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, rest);
         let id = &snapshot.target(slot).callee.id;
-        let ran = meta.run(id, arguments, rest.clone(), mode).await;
+        let ran = meta.run(id, arguments, rest.clone(), None, mode).await;
         Some(meta.settled(ran))
     }
 }

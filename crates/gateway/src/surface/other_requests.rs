@@ -234,7 +234,16 @@ impl OtherRequests {
             Surface::Direct => Mode::Pass,
             Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => Mode::Strict,
         };
-        let request = Request { target, arguments: None, rest: params, wanted: None, mode };
+        let request = Request {
+            target,
+            arguments: None,
+            rest: params,
+            wanted: None,
+            share: None,
+            pick: None,
+            script: None,
+            mode,
+        };
         // Only the result in it is gated; the client reads the task's own members.
         let outer: OnceLock<Object> = OnceLock::new();
         let render = |reply: &Reply| match task_and_result(reply) {
@@ -291,7 +300,16 @@ impl OtherRequests {
                 (snapshot.subscription(source, &uri, change), rest)
             }
         };
-        let request = Request { target, arguments, rest, wanted: None, mode: Mode::Pass };
+        let request = Request {
+            target,
+            arguments,
+            rest,
+            wanted: None,
+            share: None,
+            pick: None,
+            script: None,
+            mode: Mode::Pass,
+        };
         self.dispatch(snapshot, request, None, context).await
     }
 
@@ -339,7 +357,8 @@ impl OtherRequests {
                 oversize::lost(&self.pipeline.gate.load(), "Result", &over, why, &beginning)
             }
             // Nothing here is planned.
-            Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
+            // Nothing is planned or picked here.
+            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Reply::Result(Json::empty_object()),
             Err(CallError::Failed { cause, .. }) => {
                 let reply = refused(cause.to_string());
                 failure = Some(cause);

@@ -7,6 +7,7 @@ use tool::{Json, Object, Reply};
 use crate::builtin;
 use artifacts::envelope::PartRef;
 use artifacts::gate::{self, Over, Shape, thousands};
+use artifacts::pick::PickError;
 use artifacts::{Artifact, TooLarge};
 
 /// A text result with structured metadata beside it.
@@ -74,6 +75,47 @@ pub(crate) fn lost(
     );
     let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
     annotated(&text, over.is_error || config.gated_is_error, &meta)
+}
+
+/// Says that the part of a result that was asked for cannot be had or is too
+/// long, what the result looks like, and where it is kept.
+pub(crate) fn unpicked(
+    artifact: &Artifact,
+    why: &PickError,
+    stored: Result<(), TooLarge>,
+    gated_is_error: bool,
+) -> Reply {
+    let handle = &artifact.handle;
+    let shape = why.shape().or(artifact.overview().shape.as_ref());
+    let is = shape.map_or_else(String::new, |shape| {
+        format!("\nIt is: {}.", catalog::summary::cut(&shape.describe(), 300))
+    });
+    let chars = thousands(artifact.chars);
+    let (text, handle) = match stored {
+        Ok(()) => {
+            let text = format!(
+                "**Not picked:** {why}. The function ran; its result (~{chars} characters) is kept as \
+                 `{handle}`.{is}\nThe same call with another `pick` does not run again. Or \
+                 `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
+                 \"{handle}\", \"jq\": \"…\"}})`."
+            );
+            (text, Some(handle))
+        }
+        Err(large) => {
+            let text = format!(
+                "**Not picked:** {why}. The function ran; its result (~{chars} characters) could not \
+                 be kept: {large}. Calling it again runs it again.{is}"
+            );
+            (text, None)
+        }
+    };
+    let (is_error, picked) = match why {
+        PickError::TooLong { at_least, .. } => (gated_is_error, Some(at_least)),
+        PickError::NoData | PickError::Program { .. } => (true, None),
+    };
+    let meta =
+        json!({"cash/unpicked": {"chars": artifact.chars, "picked": picked, "handle": handle}});
+    annotated(&text, is_error, &meta)
 }
 
 /// How to view what is kept: an image or a sound as such, a text in parts, and

@@ -99,7 +99,7 @@ impl Proxy {
             let message = format!("no tool `{name}`; names are those of tools/list");
             return Reply::Error(RpcError::new(-32602, message));
         };
-        let ran = meta.run(&id, arguments, rest.clone(), Mode::Strict).await;
+        let ran = meta.run(&id, arguments, rest.clone(), None, Mode::Strict).await;
         meta.settled(ran)
     }
 

@@ -13,6 +13,7 @@ struct Configured {
     rules: rules::Config,
     rates: quota::Config,
     cache: cache::Config,
+    shapes: crate::dispatch::Shapes,
     retry: retry::Config,
     trust: trust::Config,
     visibility: visibility::Config,
@@ -24,6 +25,7 @@ impl Configured {
             rules: &self.rules,
             rates: &self.rates,
             cache: &self.cache,
+            shapes: &self.shapes,
             retry: &self.retry,
             trust: &self.trust,
             visibility: &self.visibility,
@@ -68,6 +70,10 @@ async fn every_place_that_names_nothing_is_told() {
             ..quota::Config::default()
         },
         cache: cache::Config { allow: Some(vec![pattern.clone()]), ..cache::Config::default() },
+        shapes: crate::dispatch::Shapes(vec![(
+            pattern.clone(),
+            artifacts::pick::Pick::read(&json!(".").into()).unwrap(),
+        )]),
         retry: retry::Config { repeatable: vec![pattern.clone()], ..retry::Config::default() },
         trust: trust::Config {
             rules: vec![(pattern, trust::Danger::Safe)],
@@ -90,6 +96,7 @@ async fn every_place_that_names_nothing_is_told() {
         "controls.rule[2]",
         "controls.rate[0]",
         "controls.cache.allow[0]",
+        "shape[0]",
         "controls.retry.repeatable[0]",
         "trust.rule[0]",
         "visibility.rule[0].show[0]",
@@ -103,6 +110,7 @@ async fn every_place_that_names_nothing_is_told() {
         rules: &configured.rules,
         rates: &quota::Config::default(),
         cache: &cache::Config::default(),
+        shapes: &crate::dispatch::Shapes::default(),
         retry: &retry::Config::default(),
         trust: &trust::Config::default(),
         visibility: &visibility::Config::default(),

@@ -5,6 +5,7 @@ use std::fmt;
 use catalog::{Contract, Problem, name};
 use tool::{Json, Object};
 
+use artifacts::pick::Pick;
 use policy::confirm;
 
 /// The arguments of `call`, as far as they are the same for every function.
@@ -15,6 +16,17 @@ pub(super) struct CallArguments {
     /// `None` for an empty object.
     pub(super) kwargs: Option<Json>,
     pub(super) wanted: Option<usize>,
+    pub(super) pick: Option<Pick>,
+}
+
+/// What of the arguments of a call is the function's, and what is ours.
+#[derive(Debug)]
+pub(super) struct ForFunction {
+    pub(super) kwargs: Json,
+    pub(super) wanted: Option<usize>,
+    pub(super) pick: Option<Pick>,
+    /// What is wrong with what is ours.
+    pub(super) problems: Vec<Problem>,
 }
 
 /// What is wrong with them.
@@ -35,7 +47,7 @@ pub(super) struct MalformedCall {
 }
 
 /// A member that cannot be read, and what it must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BadMember {
     Namespace,
     Function,
@@ -43,6 +55,8 @@ pub(super) enum BadMember {
     NoFunction,
     Kwargs,
     Size,
+    /// And why.
+    Pick(String),
 }
 
 impl fmt::Display for BadMember {
@@ -53,6 +67,7 @@ impl fmt::Display for BadMember {
             BadMember::NoFunction => "`function` is required",
             BadMember::Kwargs => "`kwargs` must be an object",
             BadMember::Size => "`sizelimit` must be a positive integer",
+            BadMember::Pick(why) => return write!(f, "`pick`: {why}"),
         })
     }
 }
@@ -62,7 +77,7 @@ impl CallArguments {
         let object = arguments.map_or(Ok(Object::new()), Object::parse);
         let object = object.map_err(|_| BadCall::NotAnObject)?;
         let (mut namespace, mut function) = (None, None);
-        let (mut kwargs, mut wanted) = (None, None);
+        let (mut kwargs, mut wanted, mut pick) = (None, None, None);
         let (mut wrong, mut flat) = (Vec::new(), Object::new());
         for (key, value) in object {
             if value.is_null() {
@@ -73,6 +88,13 @@ impl CallArguments {
                 "function" => read(&mut function, value.text(), BadMember::Function),
                 "kwargs" => read(&mut kwargs, object_of(value), BadMember::Kwargs),
                 "sizelimit" => read(&mut wanted, size(&value), BadMember::Size),
+                "pick" => match Pick::read(&value) {
+                    Ok(read) => {
+                        pick = Some(read);
+                        None
+                    }
+                    Err(why) => Some(BadMember::Pick(why)),
+                },
                 _ => {
                     flat.push(key, value);
                     None
@@ -85,38 +107,54 @@ impl CallArguments {
             wrong.push(BadMember::NoFunction);
         }
         let namespace = namespace.unwrap_or_default();
-        let call = CallArguments { namespace, function, kwargs, wanted };
+        let call = CallArguments { namespace, function, kwargs, wanted, pick };
         if wrong.is_empty() && flat.is_empty() {
             return Ok(call);
         }
         Err(BadCall::MalformedCall(Box::new(MalformedCall { call, wrong, flat })))
     }
 
-    /// The function's own arguments, the size limit, and problems with it.
+    /// What is the function's own, and what is ours.
     ///
-    /// A `sizelimit` in `kwargs` means gatelet's when the function has no such
-    /// argument.
-    pub(super) fn for_function(self, contract: &Contract) -> (Json, Option<usize>, Vec<Problem>) {
+    /// A `sizelimit` or `pick` in `kwargs` means gatelet's when the function has
+    /// no such argument.
+    pub(super) fn for_function(self, contract: &Contract) -> ForFunction {
         let kwargs = self.kwargs.unwrap_or_else(Json::empty_object);
-        let mut problems: Vec<Problem> = confirm::misread(&kwargs, contract).into_iter().collect();
+        let problems = confirm::misread(&kwargs, contract).into_iter().collect();
+        let mut ours = ForFunction { kwargs, wanted: self.wanted, pick: self.pick, problems };
+        if let Some(value) = ours.lift("sizelimit", b"limit", contract) {
+            let size = size(&value);
+            if size.is_none() {
+                let why = "must be a positive integer".to_owned();
+                ours.problems.push(Problem::new("sizelimit", why));
+            }
+            ours.wanted = ours.wanted.or(size);
+        }
+        if let Some(value) = ours.lift("pick", b"pick", contract) {
+            match Pick::read(&value) {
+                Ok(read) => ours.pick = ours.pick.or(Some(read)),
+                Err(why) => ours.problems.push(Problem::new("pick", why)),
+            }
+        }
+        ours
+    }
+}
+
+impl ForFunction {
+    /// Takes an argument of ours out of `kwargs`, unless the function has one of
+    /// that name; `part` is in every spelling of it.
+    fn lift(&mut self, name: &str, part: &[u8], contract: &Contract) -> Option<Json> {
         // Cheap and almost always true: no key spells anything like it.
-        let mentions =
-            kwargs.as_str().as_bytes().windows(5).any(|w| w.eq_ignore_ascii_case(b"limit"));
-        if !mentions || contract.parameter("sizelimit").is_some() {
-            return (kwargs, self.wanted, problems);
+        let text = self.kwargs.as_str().as_bytes();
+        let mentions = text.windows(part.len()).any(|w| w.eq_ignore_ascii_case(part));
+        if !mentions || contract.parameter(name).is_some() {
+            return None;
         }
-        let Ok(mut object) = Object::parse(&kwargs) else {
-            return (kwargs, self.wanted, problems);
-        };
-        let key = object.keys().find(|key| name::same(key, "sizelimit")).map(str::to_owned);
-        let Some(value) = key.and_then(|key| object.remove(&key)) else {
-            return (kwargs, self.wanted, problems);
-        };
-        let inner = size(&value);
-        if inner.is_none() {
-            problems.push(Problem::new("sizelimit", "must be a positive integer".to_owned()));
-        }
-        (object.to_json(), self.wanted.or(inner), problems)
+        let mut object = Object::parse(&self.kwargs).ok()?;
+        let key = object.keys().find(|key| name::same(key, name)).map(str::to_owned)?;
+        let value = object.remove(&key)?;
+        self.kwargs = object.to_json();
+        Some(value)
     }
 }
 
@@ -144,7 +182,7 @@ pub(super) fn object_of(value: Json) -> Option<Json> {
 }
 
 /// A whole number from 1 on, however it is written: `100`, `"100"`, `100.0`.
-fn size(value: &Json) -> Option<usize> {
+pub(super) fn size(value: &Json) -> Option<usize> {
     let written = value.text().unwrap_or_else(|| value.to_string());
     let written = written.trim();
     let whole = |number: f64| number.fract() == 0.0 && number < EXACT;

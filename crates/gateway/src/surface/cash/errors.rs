@@ -190,7 +190,7 @@ impl CashRequest<'_> {
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         let is_named = !mistakes.iter().any(|mistake| match mistake {
             BadMember::Namespace | BadMember::Function | BadMember::NoFunction => true,
-            BadMember::Kwargs | BadMember::Size => false,
+            BadMember::Kwargs | BadMember::Size | BadMember::Pick(_) => false,
         });
         let told = match self.resolve(&call.namespace, &call.function) {
             Ok(slot) if is_named => self.corrected(slot, said, &flat, call),
@@ -208,6 +208,11 @@ impl CashRequest<'_> {
             }
         };
         error_reply(&told, Code::ArgsInvalid, Retry::Never)
+    }
+
+    /// What is wrong with several calls in one.
+    pub(super) fn bad_batch(&self, why: &str) -> Reply {
+        error_reply(&format!("**Error:** {why}."), Code::ArgsInvalid, Retry::Never)
     }
 
     /// Where to look when only a namespace is given, which may be the whole

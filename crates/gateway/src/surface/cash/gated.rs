@@ -38,6 +38,11 @@ impl CashRequest<'_> {
         lines.extend(parts(artifact));
         lines.push("\nTo go on, prefer the first that does:".to_owned());
         lines.push(self.narrowing(slot));
+        lines.extend(overview.has_data.then(|| {
+            "- Repeat the call with `pick` (jq, such as `pick=\"length\"`): a part of the kept result, \
+             without running the function again"
+                .to_owned()
+        }));
         lines.push(reading(artifact));
         lines.push(match config.ceiling {
             Some(ceiling) if ceiling < over.chars => format!(

@@ -48,6 +48,7 @@ impl CashRequest<'_> {
         let asked = LenientArguments::read(arguments);
         let format = match asked.text("format").as_deref() {
             Some("json" | "JSON") => Format::Json,
+            Some("ts" | "TS" | "typescript" | "TypeScript") => return self.declarations(&asked),
             Some(_) | None => Format::Markdown,
         };
         let namespace = asked.text("namespace").unwrap_or_default();
@@ -330,7 +331,7 @@ fn words(summary: String) -> String {
 const ARGUMENTS: [(&str, &str); 6] = [
     ("query", "(search all functions)"),
     ("limit", "(of a search)"),
-    ("format", "(markdown|json)"),
+    ("format", "(markdown|json|ts)"),
     ("params", "(\"full\", of a function)"),
     ("examples", "(true, of a function)"),
     ("page", "(of a long list)"),

@@ -12,8 +12,10 @@ use tool::{
 
 use super::super::by_name::ByName;
 use super::super::hints::Facts;
+use super::super::oversize::unpicked;
 use super::super::{capabilities, listed, listings};
-use super::arguments::{self, BadCall, CallArguments};
+use super::arguments::{self, BadCall, CallArguments, ForFunction};
+use super::batch::Batch;
 use super::definitions;
 use super::request::{Cash, CashRequest, ORIGIN};
 use crate::choice::Surface;
@@ -25,7 +27,7 @@ use policy::validate;
 
 /// Which functions a call may run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+pub(super) enum Scope {
     All,
     Reading,
 }
@@ -89,11 +91,31 @@ impl Cash {
         let shows = self.client.interfaces && listed::has_interface(snapshot.catalog.tool(slot));
         let mode = if shows { Mode::Pass } else { Mode::Run };
         let (namespace, function) = (String::new(), String::new());
-        let arguments = CallArguments { namespace, function, kwargs, wanted: None };
-        request.run(slot, arguments, call.rest, mode).await
+        let arguments = CallArguments { namespace, function, kwargs, wanted: None, pick: None };
+        request.run(slot, arguments, call.rest, None, mode).await
     }
 
+    /// One call, or several.
     async fn call(&self, call: Call, scope: Scope, context: &Context) -> Reply {
+        match Batch::read(call.arguments.as_ref()) {
+            None => self.call_within(call, scope, None, context).await,
+            Some(Ok(batch)) => Box::pin(self.calls(batch, &call.rest, scope, context)).await,
+            Some(Err(why)) => {
+                let snapshot = self.pool.snapshot();
+                let request = self.request(&snapshot, context);
+                request.refuse(Refused::BadCall, request.bad_batch(&why))
+            }
+        }
+    }
+
+    /// One call, whose answer may have at most `share` characters.
+    pub(super) async fn call_within(
+        &self,
+        call: Call,
+        scope: Scope,
+        share: Option<usize>,
+        context: &Context,
+    ) -> Reply {
         let call = confirm::lift(call);
         let arguments = CallArguments::read(call.arguments.as_ref());
         let mut snapshot = self.pool.snapshot();
@@ -116,7 +138,7 @@ impl Cash {
             Ok(slot) if scope == Scope::Reading && !request.only_reads(slot) => {
                 request.refuse(Refused::Denied, request.may_change(slot))
             }
-            Ok(slot) => request.run(slot, arguments, call.rest, Mode::Run).await,
+            Ok(slot) => request.run(slot, arguments, call.rest, share, Mode::Run).await,
             Err(why) => request.refuse(Refused::UnknownFunction, request.unknown(&why, &arguments)),
         }
     }
@@ -144,19 +166,20 @@ impl CashRequest<'_> {
         slot: Slot,
         mut arguments: CallArguments,
         mut rest: Object,
+        share: Option<usize>,
         mode: Mode,
     ) -> Reply {
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(kwargs) = &mut arguments.kwargs {
             confirm::lift_from(kwargs, contract, &mut rest);
         }
-        let (kwargs, wanted, problems) = arguments.for_function(contract);
+        let ForFunction { kwargs, wanted, pick, problems } = arguments.for_function(contract);
         if !problems.is_empty() {
             let problems = validate::problems(contract, problems, &kwargs);
             return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &problems));
         }
         let target = self.snapshot.target(slot);
-        let request = Request { target, arguments: Some(kwargs), rest, wanted, mode };
+        let request = Request { rest, wanted, share, pick, mode, ..Request::new(target, kwargs) };
         let say = |outcome| self.to_reply(slot, outcome);
         self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, say).await
     }
@@ -178,6 +201,10 @@ impl CashRequest<'_> {
             Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),
             Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
                 self.unkept(slot, &artifact, &over, why, &beginning)
+            }
+            Ok(Outcome::Unpicked { artifact, why, stored }) => {
+                let is_error = self.cash.pipeline.gate.load().gated_is_error;
+                unpicked(&artifact, &why, stored, is_error)
             }
             Ok(Outcome::Plan(call)) => Reply::text(&format!(
                 "Would call `{}` of `{}` with {}",

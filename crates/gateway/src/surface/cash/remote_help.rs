@@ -40,7 +40,16 @@ impl CashRequest<'_> {
         let what = What::Help { slot };
         let target = Target { what, ..self.snapshot.target(slot) };
         let mode = Mode::Strict;
-        let request = Request { target, arguments: None, rest: params, wanted: None, mode };
+        let request = Request {
+            target,
+            arguments: None,
+            rest: params,
+            wanted: None,
+            share: None,
+            pick: None,
+            script: None,
+            mode,
+        };
         let render = |reply: &Reply| frame.page(reply);
         let gate = self.cash.pipeline.gate.load();
         let mut is_page = true;
@@ -55,7 +64,8 @@ impl CashRequest<'_> {
             Ok(Outcome::Unkept { over, why, beginning, .. }) => {
                 oversize::lost(&gate, "The page", &over, why, &beginning)
             }
-            Ok(Outcome::Plan(_)) => Reply::text(""),
+            // Nothing is planned or picked here.
+            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Reply::text(""),
             Err(error) => {
                 is_page = false;
                 Reply::error_text(&error.to_string())

@@ -14,9 +14,11 @@ use roster::Upstream;
 use skills::{File, Library};
 
 mod agreeing;
+mod batches;
 mod looking;
 mod mistakes;
 mod names;
+mod picking;
 mod voices;
 
 async fn opened() -> (Opened, Arc<Scripted>) {

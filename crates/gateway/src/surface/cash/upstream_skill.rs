@@ -53,7 +53,8 @@ impl CashRequest<'_> {
             Ok(Outcome::Unkept { over, why, beginning, .. }) => {
                 oversize::lost(&gate, "The skill", &over, why, &beginning)
             }
-            Ok(Outcome::Plan(_)) => Reply::text(""),
+            // Nothing is planned or picked here.
+            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Reply::text(""),
             Err(CallError::BadArguments { problems }) => {
                 let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 cannot(skill, &each.join("; "))
@@ -97,7 +98,16 @@ impl CashRequest<'_> {
             }
         };
         let wanted = asked.number(SIZE).filter(|size| 0 < *size);
-        Ok(Request { target, arguments, rest, wanted, mode: Mode::Strict })
+        Ok(Request {
+            target,
+            arguments,
+            rest,
+            wanted,
+            share: None,
+            pick: None,
+            script: None,
+            mode: Mode::Strict,
+        })
     }
 
     /// The text of a skill in what its upstream answered.

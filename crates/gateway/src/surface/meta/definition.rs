@@ -54,11 +54,12 @@ const TOOLS: [Definition; 8] = [
     },
     Definition {
         name: "tool_execute",
-        description: "Run a tool by tool_id. dry_run only validates.",
+        description: "Run a tool. dry_run only validates; pick: jq over its result.",
         takes: &[
             needs("tool_id", "string"),
             takes("args", "object"),
             takes("dry_run", "boolean"),
+            takes("pick", "string"),
             takes(confirm::ARGUMENT, "string"),
         ],
     },

@@ -2,6 +2,7 @@
 
 use catalog::directory::Entry;
 use catalog::selection::{self, Reason, Repair, Repairs};
+use catalog::summary::cut;
 use catalog::{ItemRef, Problem, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
@@ -13,8 +14,9 @@ use crate::dispatch::{CallError, Outcome};
 use crate::error::GatewayError;
 use crate::surface::artifact_resources;
 use crate::surface::stripped::{Stripped, encode};
-use artifacts::Artifact;
 use artifacts::envelope::{Envelope, Provenance};
+use artifacts::pick::{Pick, PickError};
+use artifacts::{Artifact, TooLarge};
 use policy::admission::Admission;
 use policy::call::{Mode, Request};
 use policy::code::Code;
@@ -34,8 +36,11 @@ impl Meta<'_> {
             Some(Value::Bool(true)) => Mode::Plan,
             Some(_) => return Err(bad("`dry_run` must be true or false")),
         };
-        let args = arguments.and_then(|arguments| arguments.member("args"));
-        self.run(&id, args, self.rest.clone(), mode).await
+        let member = |key| arguments.and_then(|arguments| arguments.member(key));
+        let pick = member("pick").filter(|pick| !pick.is_null());
+        let pick = pick.map(|pick| Pick::read(&pick)).transpose();
+        let pick = pick.map_err(|why| bad(&format!("`pick`: {why}")))?;
+        self.run(&id, member("args"), self.rest.clone(), pick, mode).await
     }
 
     /// Runs a tool by its id, with its arguments as they came.
@@ -44,6 +49,7 @@ impl Meta<'_> {
         id: &str,
         args: Option<Json>,
         mut rest: Object,
+        pick: Option<Pick>,
         mode: Mode,
     ) -> Answer {
         let (entry, slot, repaired) = self.resolve(id)?;
@@ -62,7 +68,7 @@ impl Meta<'_> {
             return Err(bad("`args` must be an object"));
         }
         let target = self.snapshot.target(slot);
-        let request = Request { target, arguments: Some(args), rest, wanted: None, mode };
+        let request = Request { rest, pick, mode, ..Request::new(target, args) };
         let note = repaired.map(|_| format!("[tool_id read as {}]", entry.id));
         let say = |outcome| {
             let said = self.say(entry, slot, &repairs, note.as_deref(), outcome);
@@ -99,6 +105,10 @@ impl Meta<'_> {
                 self.note(&entry.id);
                 let envelope = enveloped(&artifact, entry, repairs, over.is_error);
                 Ok(noted(envelope.unkept(&over, why, &beginning).to_reply(), note))
+            }
+            Ok(Outcome::Unpicked { artifact, why, stored }) => {
+                self.note(&entry.id);
+                Ok(noted(unpicked(&artifact, &why, stored), note))
             }
             Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
             Err(error) => Err(self.failed(entry, slot, &error)),
@@ -287,6 +297,34 @@ fn enveloped(
     let provenance = artifact_resources::provenance(artifact, &entry.id);
     let provenance = Provenance { arg_repairs: arg_repairs.as_ref(), ..provenance };
     Envelope::new(artifact, provenance, is_error)
+}
+
+/// Says that the part of a result that was asked for cannot be had, what the
+/// result looks like, and where it is kept.
+fn unpicked(artifact: &Artifact, why: &PickError, stored: Result<(), TooLarge>) -> Reply {
+    let shape = why.shape().or(artifact.overview().shape.as_ref());
+    let mut told = json!({
+        "status": if matches!(why, PickError::TooLong { .. }) { "partial" } else { "error" },
+        "pick": why.to_string(),
+        "result": shape.map(|shape| cut(&shape.describe(), 300)),
+        "chars": artifact.chars,
+    });
+    match stored {
+        Ok(()) => {
+            told["handle"] = json!(artifact.handle);
+            told["next"] = json!(
+                "the tool ran: read its result with tool_view, or execute it with another \
+                 `pick`, which does not run it again"
+            );
+        }
+        Err(large) => {
+            told["next"] = json!(format!("the tool ran; its result is not kept: {large}"))
+        }
+    }
+    match why {
+        PickError::TooLong { .. } => Reply::text(&told.to_string()),
+        PickError::NoData | PickError::Program { .. } => Reply::error_text(&told.to_string()),
+    }
 }
 
 /// The reply with what was repaired in its `_meta`, which costs no tokens.

@@ -73,7 +73,16 @@ impl Meta<'_> {
     async fn asked(&self, target: Target, arguments: Option<Json>) -> Answer {
         let (callee, what) = (Arc::clone(&target.callee), target.what.clone());
         let (mode, rest) = (Mode::Strict, self.rest.clone());
-        let request = Request { target, arguments, rest, wanted: None, mode };
+        let request = Request {
+            target,
+            arguments,
+            rest,
+            wanted: None,
+            share: None,
+            pick: None,
+            script: None,
+            mode,
+        };
         let say = |outcome| {
             self.told(&callee.id, &what, outcome).unwrap_or_else(|error| error.to_reply())
         };
@@ -116,7 +125,8 @@ impl Meta<'_> {
                 Ok(envelope.unkept(&over, why, &beginning).to_reply())
             }
             // Nothing here is planned.
-            Ok(Outcome::Plan(_)) => Ok(Reply::text("")),
+            // Nothing is planned or picked here.
+            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Ok(Reply::text("")),
             Err(CallError::BadArguments { problems }) => {
                 let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 let each: Vec<Value> = problems

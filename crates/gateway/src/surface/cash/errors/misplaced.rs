@@ -6,7 +6,7 @@ use catalog::summary::echo as short;
 use catalog::{Contract, Slot, nearest};
 use tool::{Json, Object};
 
-use super::super::arguments::{BadMember, CallArguments, object_of};
+use super::super::arguments::{BadMember, CallArguments, ForFunction, object_of};
 use super::super::request::CashRequest;
 use policy::confirm;
 use policy::validate;
@@ -37,7 +37,7 @@ impl CashRequest<'_> {
         let mut kwargs = sorted.kwargs.to_json();
         confirm::lift_from(&mut kwargs, contract, &mut Object::new());
         let size = call.wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
-        let (kwargs, _, problems) =
+        let ForFunction { kwargs, problems, .. } =
             CallArguments { kwargs: Some(kwargs), ..call }.for_function(contract);
         let problems = match has_kwargs {
             true => validate::problems(contract, problems, &kwargs),

@@ -37,6 +37,7 @@ impl Opened {
     fn rule(&self, rules: Vec<rules::Rule>) {
         self.gate.control(Controls {
             stages: ruled(rules, &Arc::new(Fake::default())),
+            shapes: crate::dispatch::Shapes::default(),
             gate: artifacts::gate::Config::default(),
             meta: meta::Config::default(),
             listed: listed::Config::default(),
@@ -112,6 +113,7 @@ async fn limits_and_redaction_change_while_calls_are_made() {
     let scrubber = Arc::new(redact::Scrubber::new(off));
     opened.gate.control(Controls {
         stages: Stages { scrubber, ..Stages::default() },
+        shapes: crate::dispatch::Shapes::default(),
         gate: artifacts::gate::Config { limit: 1_000_000, ..artifacts::gate::Config::default() },
         meta: meta::Config { top_k: 2, ..meta::Config::default() },
         listed: listed::Config::default(),

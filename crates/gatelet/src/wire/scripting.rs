@@ -1,0 +1,34 @@
+//! What runs scripts: workers that are our own executable.
+
+use std::sync::Arc;
+
+use gateway::dispatch::Scripting;
+use script::Pool;
+use script::pool;
+
+use crate::config::Scripts;
+
+/// Scripts of one session that may wait for a worker.
+const WAITING: usize = 1_024;
+
+/// What runs scripts, if they are on.
+pub(super) fn scripting(config: &Scripts) -> Option<Arc<Scripting>> {
+    if !config.enabled {
+        return None;
+    }
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            tracing::error!(%error, "scripts are off: where our own program is cannot be told");
+            return None;
+        }
+    };
+    let pool = Pool::new(pool::Config {
+        program,
+        arguments: Vec::new(),
+        workers: config.workers,
+        waiting: WAITING,
+        limits: config.limits.clone(),
+    });
+    Some(Arc::new(Scripting::new(pool)))
+}

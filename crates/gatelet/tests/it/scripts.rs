@@ -1,0 +1,345 @@
+//! Scripts that call functions: what they do, what they cannot do, and how they
+//! go on after they stopped.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Mark, Pipe, eventually, npm_upstream, text, tool, upstream};
+
+/// A server that lists twelve orders, prices each, and notes in a file what it
+/// creates.
+const SHOP: &str = r#"
+import json, os, sys
+reads, changes = {"readOnlyHint": True}, {"readOnlyHint": False, "destructiveHint": True}
+anything = {"type": "object"}
+def tool(name, hints): return {"name": name, "description": name + " orders.", "inputSchema": anything, "annotations": hints}
+tools = [tool("list", reads), tool("price", reads), tool("create", changes), tool("big", reads), tool("hang", reads)]
+def answer(name, given):
+    if name == "list": return [{"id": n, "name": "order %d" % n} for n in range(12)]
+    if name == "price": return {"price": given["id"] * 10}
+    if name == "big": return [{"id": n, "text": "x" * 500} for n in range(10000)]
+    if name == "hang": import time; time.sleep(3600)
+    with open(os.environ["CREATED"], "a") as file: file.write(json.dumps(given) + "\n")
+    return {"created": given}
+def say(message):
+    sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if id is None: continue
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "shop", "version": "1"}}
+    elif method == "tools/list": result = {"tools": tools}
+    elif method == "tools/call":
+        params = message["params"]
+        result = {"content": [{"type": "text", "text": json.dumps(answer(params["name"], params.get("arguments") or {}))}]}
+    else:
+        say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}}); continue
+    say({"jsonrpc": "2.0", "id": id, "result": result})
+"#;
+
+/// A home with the shop and scripts; `more` stands at the end.
+fn shop(more: &str) -> Home {
+    let home = Home::new();
+    home.write("shop.py", SHOP);
+    let created = home.path().join("created");
+    let shop = upstream("shop", std::path::Path::new("python3"), &["shop.py"]);
+    let config = format!(
+        "[scripts]\nenabled = true\n\n[trust]\nmode = \"off\"\n\n{shop}env = {{ CREATED = {created:?} }}\n\n{more}"
+    );
+    home.write("gatelet.toml", &config);
+    home
+}
+
+fn created(home: &Home) -> usize {
+    std::fs::read_to_string(home.path().join("created")).unwrap_or_default().lines().count()
+}
+
+fn run(pipe: &mut Pipe, code: &str) -> Value {
+    run_with(pipe, &json!({"code": code}))
+}
+
+fn run_with(pipe: &mut Pipe, kwargs: &Value) -> Value {
+    pipe.verb("call", &json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs}))
+}
+
+#[track_caller]
+fn returns(pipe: &mut Pipe, code: &str, expected: &str) {
+    let result = run(pipe, code);
+    assert_ne!(result["isError"], true, "{}", text(&result));
+    assert_eq!(text(&result), expected);
+}
+
+#[track_caller]
+fn fails(pipe: &mut Pipe, code: &str, expected: &str) {
+    let result = run(pipe, code);
+    assert_eq!(result["isError"], true, "{code}: {}", text(&result));
+    assert!(text(&result).contains(expected), "{code}: {}", text(&result));
+}
+
+fn handle(told: &str) -> String {
+    let (_, rest) = told.split_once("\"resume\": \"").unwrap_or_else(|| panic!("{told}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_script_joins_filters_and_counts_and_only_its_return_comes_back() {
+    let home = shop("[records]\nfile = \"calls.jsonl\"\n");
+    let mut pipe = Pipe::open(&home);
+    let join = "const orders = await tools.shop.list({});\n\
+                const prices = await Promise.all(orders.map(o => tools.shop.price({id: o.id})));\n\
+                console.log('orders', orders.length);\n\
+                return prices.reduce((sum, p) => sum + p.price, 0)";
+    let result = run(&mut pipe, join);
+    assert_eq!(text(&result), "660\nLog:\norders 12");
+    returns(
+        &mut pipe,
+        "return (await tools.shop.big({})).filter(r => r.id % 1000 === 7).map(r => r.id)",
+        "[7,1007,2007,3007,4007,5007,6007,7007,8007,9007]",
+    );
+    returns(&mut pipe, "return (await tools.find('price of an order')).includes('shop')", "true");
+    returns(
+        &mut pipe,
+        "try { await tools.shop.nothing({}) } catch (e) { return e.code }",
+        "UNKNOWN_FUNCTION",
+    );
+    returns(
+        &mut pipe,
+        "try { await tools.gatelet.run({code: '1'}) } catch (e) { return e.message }",
+        "a script cannot run scripts",
+    );
+    let long = run(&mut pipe, "return await tools.shop.big({})");
+    assert!(text(&long).contains("returned more than"), "{}", text(&long));
+    let gated = run(&mut pipe, "return (await tools.shop.big({})).slice(0, 100)");
+    assert!(text(&gated).starts_with("**Gated:**"), "what is returned passes the gate");
+    assert!(pipe.close().success());
+    let records = home.read("calls.jsonl");
+    let inner = records.lines().filter(|line| line.contains("\"script_id\"")).count();
+    assert!(13 <= inner, "{inner} calls were made by scripts:\n{records}");
+}
+
+#[test]
+fn hostile_scripts_end_and_harm_nobody() {
+    let home = shop("");
+    let config = home.read("gatelet.toml").replace(
+        "enabled = true",
+        "enabled = true\nseconds = 20\nmillion_steps = 20\nmemory_mb = 16\ncalls = 5",
+    );
+    home.write("gatelet.toml", &config);
+    let mut pipe = Pipe::open(&home);
+    fails(&mut pipe, "while (true) {}", "it took more than 20000000 steps");
+    fails(
+        &mut pipe,
+        "const a = []; while (true) a.push('x'.repeat(100000) + a.length)",
+        "it used more than 16 MB",
+    );
+    fails(&mut pipe, "return /(a+)+$/.test('a'.repeat(40) + 'b')", "steps");
+    fails(&mut pipe, "(function f() { return f() + 1 })()", "nest too deeply");
+    fails(
+        &mut pipe,
+        "for (let i = 0; i < 9; i++) await tools.shop.price({id: i})",
+        "more than 5 calls",
+    );
+    fails(&mut pipe, "return (", "the body of an async JavaScript function");
+    fails(&mut pipe, "null.x", "TypeError");
+    fails(&mut pipe, "await new Promise(() => {})", "never comes");
+    fails(&mut pipe, "", "`code` is required");
+    returns(
+        &mut pipe,
+        "return typeof process + typeof require + typeof fetch",
+        "undefinedundefinedundefined",
+    );
+    returns(&mut pipe, "return 1 + 1", "2");
+    assert_eq!(
+        pipe.call("gatelet.status", &json!({})).lines().next(),
+        Some("The only upstream is available.")
+    );
+}
+
+#[test]
+fn a_script_that_takes_too_long_is_stopped_with_its_calls() {
+    let home = shop("");
+    let config = home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 1");
+    home.write("gatelet.toml", &config);
+    let mut pipe = Pipe::open(&home);
+    pipe.call("shop.list", &json!({}));
+    fails(
+        &mut pipe,
+        "await tools.shop.list({}); await tools.shop.hang({})",
+        "it took longer than 1 s",
+    );
+    returns(&mut pipe, "return 3", "3");
+}
+
+#[test]
+fn a_script_that_waits_for_approval_goes_on_without_doing_anything_twice() {
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"shop.create\"\n\n[artifacts]\nstore = \"disk\"\n";
+    let home = shop(rule);
+    let mut pipe = Pipe::open(&home);
+    let code = "const orders = await tools.shop.list({});\n\
+                const one = await tools.shop.create({id: orders[0].id});\n\
+                const two = await tools.shop.create({id: orders[1].id});\n\
+                return [one.created.id, two.created.id, orders.length]";
+    let mut told = text(&run(&mut pipe, code));
+    assert!(
+        told.starts_with("**Paused:** the script waits before\n- tools.shop.create({\"id\":0})"),
+        "{told}"
+    );
+    assert_eq!(created(&home), 0);
+    let again = text(&run(&mut pipe, code));
+    assert!(again.contains("was begun before and did not end"), "{again}");
+    for done in 0..2 {
+        // After a restart, too.
+        pipe.kill();
+        pipe = Pipe::open(&home);
+        let token = told.split("confirm: \"").nth(1).unwrap_or_else(|| panic!("{told}"));
+        let token = token.split('"').next().unwrap();
+        // The token was another process's: a new one is given.
+        let kwargs = json!({"resume": handle(&told)});
+        told = text(&pipe.verb(
+            "call",
+            &json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs, "confirm": token}),
+        ));
+        assert!(told.starts_with("**Paused:**"), "{told}");
+        assert_eq!(created(&home), done);
+        let token = told
+            .split("confirm: \"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .unwrap()
+            .to_owned();
+        let kwargs = json!({"resume": handle(&told)});
+        told = text(&pipe.verb(
+            "call",
+            &json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs, "confirm": token}),
+        ));
+        assert_eq!(created(&home), done + 1, "{told}");
+    }
+    assert_eq!(told, "[0,1,12]");
+}
+
+#[test]
+fn a_script_whose_gatelet_is_killed_goes_on_and_repeats_nothing() {
+    let home = shop("[artifacts]\nstore = \"disk\"\n");
+    let mut pipe = Pipe::open(&home);
+    pipe.call("shop.list", &json!({}));
+    let code = "await tools.shop.create({id: 1}); await tools.shop.create({id: 2}); \
+                try { await tools.shop.hang({}) } catch (e) {} return 'end'";
+    let params = json!({"name": "call", "arguments": {"namespace": "gatelet", "function": "run", "kwargs": {"code": code}}});
+    pipe.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": params}));
+    eventually("both are created", || created(&home) == 2);
+    pipe.kill();
+    let config = home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 2");
+    home.write("gatelet.toml", &config);
+    let mut pipe = Pipe::open(&home);
+    let told = text(&pipe.verb("call", &json!({"namespace": "gatelet", "function": "view"})));
+    let handle =
+        told.split("- ").nth(1).and_then(|line| line.split(':').next()).unwrap().to_owned();
+    let told = text(&run_with(&mut pipe, &json!({"resume": handle})));
+    assert!(told.contains("may have run") || told.contains("longer than 2 s"), "{told}");
+    assert_eq!(created(&home), 2, "{told}");
+}
+
+#[test]
+fn scripts_of_a_gatelet_that_ends_end_with_it() {
+    let home = shop("");
+    let mark = Mark::new();
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio", "--log", "warn"]);
+    mark.put_on(&mut command);
+    let mut pipe = Pipe::start(command);
+    returns(&mut pipe, "return 1", "1");
+    let id = pipe.id();
+    pipe.kill();
+    eventually("no process is left", || {
+        let command = format!("/proc/{id}");
+        !std::path::Path::new(&command).exists() && mark.processes().is_empty()
+    });
+}
+
+#[test]
+fn scripts_are_off_until_they_are_switched_on() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    let mut pipe = Pipe::open(&home);
+    let result = run(&mut pipe, "return 1");
+    assert_eq!(result["isError"], true);
+    assert!(text(&result).contains("No function `run`"), "{}", text(&result));
+}
+
+#[test]
+fn types_for_scripts_come_from_help() {
+    let home = shop("");
+    let mut pipe = Pipe::open(&home);
+    pipe.call("shop.list", &json!({}));
+    let told = pipe.verb("help", &json!({"namespace": "shop", "kwargs": {"format": "ts"}}));
+    assert!(
+        text(&told).contains("tools.shop.create(args?: {[key: string]: any}): Promise<any>"),
+        "{}",
+        text(&told)
+    );
+}
+
+/// One gatelet serves all checks: the servers are not started twice.
+#[test]
+fn a_script_works_across_real_servers() {
+    testkit::needs!(Tools);
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("files")).unwrap();
+    for n in 0..12 {
+        home.write(&format!("files/note{n}.txt"), &format!("note {n}\n{}", "word ".repeat(n)));
+    }
+    let files = home.path().join("files");
+    let repository = home.path().join("repository");
+    let place = repository.to_str().unwrap();
+    for words in [
+        vec!["init", "-q", place],
+        vec![
+            "-C",
+            place,
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@x",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "first",
+        ],
+    ] {
+        assert!(std::process::Command::new("git").args(words).status().unwrap().success());
+    }
+    let database = home.path().join("data.db");
+    let config = [
+        "[scripts]\nenabled = true\n\n[trust]\nmode = \"off\"\n\n".to_owned(),
+        npm_upstream("files", "server-filesystem", &[files.to_str().unwrap()]),
+        npm_upstream("graph", "server-memory", &[])
+            + &format!("env = {{ MEMORY_FILE_PATH = {:?} }}\n\n", home.path().join("graph.json")),
+        upstream("git", &tool("py/bin/mcp-server-git"), &["--repository", place]),
+        upstream(
+            "sqlite",
+            &tool("py1/bin/mcp-server-sqlite"),
+            &["--db-path", database.to_str().unwrap()],
+        ),
+    ];
+    home.write("gatelet.toml", &config.concat());
+    let mut pipe = Pipe::open(&home);
+    let code = "const listed = await tools.files.list_directory({path: inputs.files});\n\
+        const names = (listed.content ?? listed).split('\\n').filter(l => l.startsWith('[FILE]')).map(l => l.slice(7));\n\
+        await tools.sqlite.create_table({query: 'create table notes (name text, words integer)'});\n\
+        for (const name of names) {\n\
+          const read = await tools.files.read_text_file({path: inputs.files + '/' + name});\n\
+          const words = (read.content ?? read).split(/\\s+/).filter(w => w === 'word').length;\n\
+          await tools.sqlite.write_query({query: `insert into notes values ('${name}', ${words})`});\n\
+        }\n\
+        const rows = await tools.sqlite.read_query({query: 'select sum(words) as n from notes'});\n\
+        const log = await tools.git.git_log({repo_path: inputs.repository});\n\
+        await tools.graph.create_entities({entities: [{name: 'notes', entityType: 'set', observations: ['counted']}]});\n\
+        const graph = await tools.graph.read_graph({});\n\
+        return {files: names.length, rows, first: JSON.stringify(log).includes('first'), entities: graph.entities.length}";
+    let inputs = json!({"files": files, "repository": repository});
+    let result = run_with(&mut pipe, &json!({"code": code, "inputs": inputs}));
+    let told = text(&result);
+    assert_ne!(result["isError"], true, "{told}");
+    assert!(told.contains("\"files\":12") && told.contains("66"), "{told}");
+    assert!(told.contains("\"first\":true,\"entities\":1"), "{told}");
+}

@@ -1,0 +1,184 @@
+//! Scripts that call functions: `gatelet.run`.
+//!
+//! Every call that a script makes takes the way of any other call, with the
+//! script's caller. A script that has to wait for somebody stops; its journal is
+//! kept as an artifact of the caller, and it goes on later without doing anything
+//! twice.
+
+mod inner;
+mod kept_journal;
+mod reply;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use script::{Ended, Journal, Pool};
+use serde_json::value::RawValue;
+use tool::{Context, Json, Reply};
+
+use crate::dispatch::origin::Origin;
+use crate::dispatch::pipeline::Dispatcher;
+use artifacts::{Artifact, Owner};
+use inner::InnerCalls;
+use policy::validate::ValidCall;
+use roster::Snapshot;
+
+/// What runs scripts, and which of them are under way.
+pub struct Scripting {
+    pub pool: Pool,
+    /// The handles of the scripts that go on right now.
+    resumed: Mutex<HashSet<String>>,
+}
+
+impl Scripting {
+    pub fn new(pool: Pool) -> Scripting {
+        Scripting { pool, resumed: Mutex::default() }
+    }
+
+    /// Marks a script as under way; `None` if it is already.
+    fn enter(&self, handle: &str) -> Option<UnderWay<'_>> {
+        let is_new = self.resumed.lock().insert(handle.to_owned());
+        is_new.then(|| UnderWay { scripting: self, handle: handle.to_owned() })
+    }
+}
+
+/// A script that is under way, until dropped.
+struct UnderWay<'a> {
+    scripting: &'a Scripting,
+    handle: String,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.scripting.resumed.lock().remove(&self.handle);
+    }
+}
+
+/// What `run` was given.
+struct Given {
+    code: Option<String>,
+    inputs: Option<Json>,
+    resume: Option<String>,
+    fresh: bool,
+}
+
+impl Given {
+    fn read(call: &ValidCall) -> Given {
+        let member = |key: &str| call.arguments()?.member(key).filter(|value| !value.is_null());
+        Given {
+            code: member("code").and_then(|code| code.text()),
+            inputs: member("inputs"),
+            resume: member("resume").and_then(|handle| handle.text()),
+            fresh: member("fresh").and_then(|fresh| fresh.read().ok()).unwrap_or(false),
+        }
+    }
+}
+
+/// A script that is about to run, and the handle of its journal.
+struct Begun {
+    journal: Journal,
+    handle: String,
+}
+
+/// The code of a script may have so many bytes.
+const LONGEST: usize = 256 << 10;
+
+impl Dispatcher {
+    /// Runs a script, or goes on with one. What it returns passes the gate like
+    /// any other answer.
+    pub(super) async fn run_script(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        call: &ValidCall,
+        origin: Origin,
+        context: &Context,
+    ) -> Reply {
+        let Some(scripting) = &self.scripting else {
+            return reply::error(
+                "scripts are off; the operator can set `enabled = true` in `[scripts]`",
+            );
+        };
+        let owner = Owner::from_context(context);
+        let begun = match self.begin_script(Given::read(call), &owner).await {
+            Ok(begun) => begun,
+            Err(why) => return reply::error(&why),
+        };
+        let Begun { mut journal, handle } = begun;
+        let Some(_under_way) = scripting.enter(&handle) else {
+            return reply::error(&format!("the script `{handle}` is under way already"));
+        };
+        let inner = InnerCalls::new(self, snapshot, origin, context, &handle, call, &journal);
+        journal.waiting = None;
+        let n_before = journal.n_answered();
+        let ended = scripting.pool.run(owner.as_str(), &mut journal, &inner).await;
+        journal.waiting = inner.waiting();
+        journal.finished = matches!(ended, Ok(Ended::Finished(_)));
+        let told = reply::Told {
+            limits: scripting.pool.limits(),
+            handle: &handle,
+            journal: &journal,
+            asked: inner.asked(),
+            changed: inner.changed(),
+        };
+        match ended {
+            Err(why) => reply::error(&why.to_string()),
+            Ok(Ended::Finished(finished)) => {
+                if inner.is_kept() || n_before != 0 {
+                    let _ = self.keep_journal(&journal, &handle, &owner).await;
+                    self.artifacts.forget_call(&owner, &handle).await;
+                }
+                told.finished(&finished)
+            }
+            Ok(Ended::Paused) => {
+                let kept = self.keep_journal(&journal, &handle, &owner).await;
+                told.paused(kept)
+            }
+            Ok(Ended::Limit(limit)) => {
+                let kept = self.keep_journal(&journal, &handle, &owner).await;
+                told.stopped(&scripting.pool.limits().explain(limit), kept)
+            }
+            Ok(Ended::Died(why)) => {
+                let kept = self.keep_journal(&journal, &handle, &owner).await;
+                told.stopped(&why, kept)
+            }
+            Ok(Ended::Diverged(why)) => reply::error(&format!(
+                "the script does not do what it did before: {why}; nothing was done now. Look at what it \
+                 did, and start it again with `\"fresh\": true`"
+            )),
+        }
+    }
+
+    /// The script that is meant: a new one, or one that stopped.
+    async fn begin_script(&self, given: Given, owner: &Owner) -> Result<Begun, String> {
+        let Given { code, inputs, resume, fresh } = given;
+        let inputs = inputs.unwrap_or_else(Json::empty_object);
+        if let Some(handle) = resume {
+            let journal = self.kept_journal(&handle, owner).await?;
+            if code.is_some_and(|code| code != journal.code) {
+                return Err(format!(
+                    "the code is not that of `{handle}`: leave `code` out to go on with it"
+                ));
+            }
+            return Ok(Begun { journal, handle });
+        }
+        let code = code.filter(|code| !code.trim().is_empty());
+        let code = code.ok_or("`code` is required: the body of an async JavaScript function")?;
+        if LONGEST < code.len() {
+            return Err(format!("`code` has over {LONGEST} bytes: pass data in `inputs`"));
+        }
+        let key = kept_journal::key(&code, &inputs);
+        let unfinished = self.artifacts.find_by_call(owner, &key).await.filter(|_| !fresh);
+        if let Some(artifact) = unfinished {
+            let handle = &artifact.handle;
+            return Err(format!(
+                "this script was begun before and did not end; it is kept as `{handle}`. Go on with \
+                 `{{\"resume\": \"{handle}\"}}`, or start it again with `\"fresh\": true`, which may do \
+                 things twice"
+            ));
+        }
+        let inputs =
+            RawValue::from_string(inputs.to_string()).map_err(|error| error.to_string())?;
+        Ok(Begun { journal: Journal::new(code, inputs), handle: Artifact::new_handle(owner) })
+    }
+}

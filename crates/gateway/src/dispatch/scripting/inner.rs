@@ -1,0 +1,263 @@
+//! The calls that a script makes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::Slot;
+use parking_lot::Mutex;
+use script::protocol::Thrown;
+use script::{Call, Host, Journal, Verdict};
+use serde_json::value::RawValue;
+use tool::{Context, Json, Object, Reply};
+
+use crate::builtin::{LABEL, line};
+use crate::dispatch::origin::{Origin, no_call_text};
+use crate::dispatch::outcome::{CallError, Outcome};
+use crate::dispatch::pipeline::Dispatcher;
+use artifacts::{Owner, pick};
+use policy::call::{Mode, Request};
+use policy::code::classify;
+use policy::confirm;
+use policy::refusal::Refused;
+use policy::validate::ValidCall;
+use roster::Snapshot;
+
+/// Makes the calls of one script, for its caller.
+pub(super) struct InnerCalls<'a> {
+    dispatcher: &'a Dispatcher,
+    snapshot: &'a Arc<Snapshot>,
+    origin: Origin,
+    context: &'a Context,
+    owner: Owner,
+    /// The handle of the journal, by which records know the script.
+    id: Arc<str>,
+    /// By which somebody agreed to the call that the script waited for.
+    token: Option<String>,
+    waited_for: Option<u64>,
+    seen: Mutex<Seen>,
+}
+
+/// What happened on the way.
+#[derive(Default)]
+struct Seen {
+    /// What has to be agreed to, or answered, before the script goes on.
+    asked: Vec<String>,
+    waiting: Option<u64>,
+    /// The calls that may have changed something.
+    changed: Vec<String>,
+    is_kept: bool,
+}
+
+impl<'a> InnerCalls<'a> {
+    pub(super) fn new(
+        dispatcher: &'a Dispatcher,
+        snapshot: &'a Arc<Snapshot>,
+        origin: Origin,
+        context: &'a Context,
+        handle: &str,
+        call: &ValidCall,
+        journal: &Journal,
+    ) -> InnerCalls<'a> {
+        InnerCalls {
+            dispatcher,
+            snapshot,
+            origin: Origin { call_text: no_call_text, ..origin },
+            context,
+            owner: Owner::from_context(context),
+            id: handle.into(),
+            token: call.token().map(str::to_owned),
+            waited_for: journal.waiting,
+            seen: Mutex::default(),
+        }
+    }
+
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.seen.lock().asked.clone()
+    }
+
+    pub(super) fn waiting(&self) -> Option<u64> {
+        self.seen.lock().waiting
+    }
+
+    pub(super) fn changed(&self) -> Vec<String> {
+        self.seen.lock().changed.clone()
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.seen.lock().is_kept
+    }
+
+    /// The function that a path means, of those that the caller may see.
+    fn resolve(&self, path: &[String]) -> Result<Slot, Thrown> {
+        let catalog = &self.snapshot.catalog;
+        let visible = self.dispatcher.live.visible_to(&self.context.caller);
+        let sees = |slot: Slot| visible.shows_function(catalog, slot);
+        let (namespace, function) = match path {
+            // A search needs no namespace.
+            [only] if only == "find" => (LABEL.to_owned(), "find"),
+            [namespace @ .., function] => (namespace.join("."), function.as_str()),
+            [] => (String::new(), ""),
+        };
+        match catalog.resolve(&namespace, function) {
+            Ok(slot) if sees(slot) => return Ok(slot),
+            Ok(_) | Err(_) => {}
+        }
+        let near = catalog.nearest_functions(&namespace, function, 3, visible.guesses_by(), &sees);
+        let near: Vec<String> = near.into_iter().map(|slot| line(catalog, slot)).collect();
+        let near = match near.as_slice() {
+            [] => " Look for it with `help`.".to_owned(),
+            near => format!(" Nearest:\n{}", near.join("\n")),
+        };
+        let name = catalog::summary::echo(&path.join("."));
+        Err(thrown(format!("there is no function tools.{name}.{near}"), "UNKNOWN_FUNCTION"))
+    }
+
+    fn request(&self, call: &Call) -> Result<(Slot, Request), Thrown> {
+        let slot = self.resolve(&call.path)?;
+        let target = self.snapshot.target(slot);
+        if target.callee.upstream == LABEL && target.callee.tool == "run" {
+            return Err(thrown("a script cannot run scripts".to_owned(), "POLICY_DENIED"));
+        }
+        let given = Json::trusted(call.arguments.get().to_owned());
+        let arguments = match given.text() {
+            // `tools.find("words")`.
+            Some(words) if call.path.len() == 1 => serde_json::json!({"query": words}).into(),
+            _ => given,
+        };
+        if !arguments.is_object() {
+            let name = call.path.join(".");
+            let message = format!("tools.{name} takes an object with its arguments");
+            return Err(thrown(message, "ARGS_INVALID"));
+        }
+        let mut rest = Object::new();
+        if let Some(token) = self.token.as_ref().filter(|_| self.waited_for == Some(call.number)) {
+            let mut meta = Object::new();
+            meta.push(confirm::META_KEY, Json::encode(token));
+            rest.push("_meta", meta.to_json());
+        }
+        let script = Some(Arc::clone(&self.id));
+        let request =
+            Request { rest, mode: Mode::Inner, script, ..Request::new(target, arguments) };
+        Ok((slot, request))
+    }
+
+    /// What a call came to, for the script.
+    fn verdict(&self, call: &Call, slot: Slot, outcome: Result<Outcome, CallError>) -> Verdict {
+        let result = match outcome {
+            Ok(Outcome::Reply(Reply::Result(json))) => {
+                if is_question(&json) {
+                    let message =
+                        "needs the user's input, which a script cannot ask for; call it by itself";
+                    return Verdict::Answer(Err(thrown(message.to_owned(), "INPUT_REQUIRED")));
+                }
+                data(json)
+            }
+            Ok(
+                Outcome::Kept { artifact, .. }
+                | Outcome::Unkept { artifact, .. }
+                | Outcome::Unpicked { artifact, .. },
+            ) => data(artifact.result.clone()),
+            Ok(Outcome::Reply(Reply::Error(error))) => Err(thrown(error.message, "UPSTREAM_ERROR")),
+            Ok(Outcome::Plan(_)) => Ok(Json::null()),
+            Err(CallError::BadArguments { problems }) => {
+                let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                let signature = self.snapshot.catalog.shaped_signature(slot, 600);
+                Err(thrown(format!("{}. Signature: {signature}", said.join("; ")), "ARGS_INVALID"))
+            }
+            Err(CallError::Refused(refusal)) if refusal.code == Refused::ApprovalRequired => {
+                let mut seen = self.seen.lock();
+                let arguments = catalog::summary::cut(call.arguments.get(), 600);
+                seen.asked.push(format!(
+                    "tools.{}({arguments}): {}",
+                    call.path.join("."),
+                    refusal.message
+                ));
+                seen.waiting.get_or_insert(call.number);
+                return Verdict::Pause;
+            }
+            Err(CallError::Refused(refusal)) => {
+                Err(thrown(refusal.message.clone(), refusal.code.as_str()))
+            }
+            Err(CallError::Failed { upstream, cause }) => {
+                let code = Json::encode(&classify(&cause)).text().unwrap_or_default();
+                let ran = match cause.sent() {
+                    tool::Sent::No => "",
+                    tool::Sent::Perhaps => "; it may have run",
+                };
+                let text = format!("`{upstream}`: {cause}{ran}");
+                Err(thrown(self.dispatcher.scrubber.scrub(&text).to_string(), &code))
+            }
+        };
+        Verdict::Answer(result.and_then(|json| {
+            let raw = RawValue::from_string(json.to_string());
+            raw.map_err(|error| thrown(error.to_string(), "UNUSABLE"))
+        }))
+    }
+}
+
+#[async_trait]
+impl Host for InnerCalls<'_> {
+    fn is_repeatable(&self, call: &Call) -> bool {
+        // What does not exist changes nothing.
+        let Ok(slot) = self.resolve(&call.path) else { return true };
+        self.snapshot.catalog.tool(slot).annotations.read_only == Some(true)
+    }
+
+    async fn call(&self, call: &Call) -> Verdict {
+        let (slot, request) = match self.request(call) {
+            Ok(request) => request,
+            Err(thrown) => return Verdict::Answer(Err(thrown)),
+        };
+        let verdict = Mutex::new(None);
+        let say = |outcome| {
+            *verdict.lock() = Some(self.verdict(call, slot, outcome));
+            // No model reads it.
+            Reply::Result(Json::empty_object())
+        };
+        let pipeline = self.dispatcher;
+        pipeline.dispatch(self.snapshot, request, self.origin, self.context, say).await;
+        let verdict = verdict.into_inner();
+        let verdict = verdict
+            .unwrap_or_else(|| Verdict::Answer(Err(thrown("no answer".to_owned(), "UNUSABLE"))));
+        if matches!(verdict, Verdict::Answer(_)) && !self.is_repeatable(call) {
+            self.seen.lock().changed.push(call.path.join("."));
+        }
+        verdict
+    }
+
+    async fn keep(&self, journal: &Journal) {
+        if !self.dispatcher.artifacts.survives_restart() {
+            return;
+        }
+        self.seen.lock().is_kept = true;
+        if let Err(why) = self.dispatcher.keep_journal(journal, &self.id, &self.owner).await {
+            tracing::warn!(%why, "the journal of a script is not kept");
+        }
+    }
+}
+
+/// The data of a result, or the error that it reports.
+fn data(json: Json) -> Result<Json, Thrown> {
+    let reply = Reply::Result(json);
+    let Some(result) = reply.tool_result() else {
+        let Reply::Result(json) = reply else { return Ok(Json::null()) };
+        return Ok(json);
+    };
+    if result.is_error {
+        return Err(thrown(result.text(), "TOOL_ERROR"));
+    }
+    Ok(match pick::data(&result) {
+        Some(text) => Json::trusted(text.into_owned()),
+        None => Json::encode(&result.content),
+    })
+}
+
+/// Whether a result asks something of the client.
+fn is_question(json: &Json) -> bool {
+    json.mentions("\"resultType\"")
+        && json.member_as::<String>("resultType").as_deref() == Some("input_required")
+}
+
+fn thrown(message: String, code: &str) -> Thrown {
+    Thrown { message, code: Some(code.to_owned()) }
+}

@@ -1,0 +1,127 @@
+//! Values that a call takes from the result of an earlier one:
+//! `{"$ref": "0.items[0].id"}`.
+
+use artifacts::Owner;
+use artifacts::view::{self, Budget, Outputs};
+use catalog::summary::echo;
+use serde_json::Value;
+use tool::{Context, Json, Reply};
+
+use super::super::request::Cash;
+use super::answer::{self, Answered};
+
+/// The only member of an object that refers to something.
+const REF: &str = "$ref";
+
+/// How long a value may be that is put into a call, in characters.
+const LONGEST: usize = 1 << 20;
+
+/// Whether a call refers to an earlier one.
+pub(super) fn has_any(call: &Json) -> bool {
+    call.mentions("\"$ref\"") && call.value().is_ok_and(|value| refers(&value))
+}
+
+fn refers(value: &Value) -> bool {
+    reference(value).is_some()
+        || match value {
+            Value::Array(items) => items.iter().any(refers),
+            Value::Object(members) => members.values().any(refers),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+}
+
+fn reference(value: &Value) -> Option<&str> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    members.get(REF)?.as_str()
+}
+
+/// The call with every reference replaced by what it leads to.
+pub(super) async fn resolved(
+    call: &Json,
+    earlier: &[Answered],
+    cash: &Cash,
+    context: &Context,
+) -> Result<Json, String> {
+    let mut value = call.value().map_err(|error| error.to_string())?;
+    let mut wanted = Vec::new();
+    collect(&value, &mut wanted);
+    let mut found = Vec::with_capacity(wanted.len());
+    for text in wanted {
+        let led_to = lookup(&text, earlier, cash, context).await?;
+        found.push((text, led_to));
+    }
+    replace(&mut value, &found);
+    Ok(value.into())
+}
+
+fn collect(value: &Value, into: &mut Vec<String>) {
+    match (reference(value), value) {
+        (Some(text), _) => into.push(text.to_owned()),
+        (None, Value::Array(items)) => items.iter().for_each(|item| collect(item, into)),
+        (None, Value::Object(members)) => members.values().for_each(|item| collect(item, into)),
+        (None, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
+    }
+}
+
+fn replace(value: &mut Value, found: &[(String, Value)]) {
+    if let Some(text) = reference(value) {
+        if let Some((_, led_to)) = found.iter().find(|(name, _)| name == text) {
+            *value = led_to.clone();
+        }
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, found)),
+        Value::Object(members) => members.values_mut().for_each(|item| replace(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What a reference leads to.
+async fn lookup(
+    text: &str,
+    earlier: &[Answered],
+    cash: &Cash,
+    context: &Context,
+) -> Result<Value, String> {
+    let shown = format!("`{{\"$ref\": \"{}\"}}`", echo(text));
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, path) = text.split_at(digits);
+    let at: usize = number.parse().map_err(|_| {
+        format!("{shown} must begin with the number of an earlier call, such as \"0.items[0].id\"")
+    })?;
+    let answered =
+        earlier.get(at).ok_or_else(|| format!("{shown} does not lead to an earlier call"))?;
+    if answered.is_error() {
+        return Err(format!("call {at}, to which it refers, failed"));
+    }
+    let data = match answered.over() {
+        Some(over) => {
+            let owner = Owner::from_context(context);
+            let artifact = cash.pipeline.artifacts.get(&owner, &over.handle).await;
+            artifact.and_then(|kept| answer::data_of(&Reply::Result(kept.result.clone())))
+        }
+        None => answer::data_of(&answered.reply),
+    };
+    let data = data.ok_or_else(|| format!("call {at} has no data for {shown}"))?;
+    let filter = if path.starts_with('.') { path.to_owned() } else { format!(".{path}") };
+    let work = move |stop: &offload::Stop| {
+        let budget = Budget { chars: LONGEST, ..Budget::default() };
+        let outputs = view::jq(data.as_bytes(), "application/json", &filter, &budget, stop);
+        outputs.map(|outputs| (outputs, artifacts::shape::Shape::of_text(&data)))
+    };
+    let (outputs, shape) = offload::run(work)
+        .await
+        .map_err(|slow| format!("{shown}: {slow}"))?
+        .map_err(|why| format!("{shown}: {why}"))?;
+    let Outputs { text, results_shown, at_least } = outputs;
+    let value = serde_json::from_str(&text).ok();
+    match value.filter(|_| results_shown == 1 && at_least.is_none()) {
+        None => Err(format!("{shown} must lead to one value of at most {LONGEST} characters")),
+        Some(Value::Null) => {
+            let shape = catalog::summary::cut(&shape.describe(), 300);
+            Err(format!("{shown} leads to nothing: the data of call {at} is {shape}"))
+        }
+        Some(value) => Ok(value),
+    }
+}

@@ -1,0 +1,139 @@
+//! Scripts of callers, and the parts of results that they ask for.
+
+use std::io;
+
+use artifacts::pick::Pick;
+use offload::Stop;
+use script::engine::{self, Outside};
+use script::protocol::{Answer, Call, Start};
+use script::{Journal, Limits};
+use serde_json::value::RawValue;
+use testkit::fuzz::Dictionary;
+use tool::Json;
+
+use crate::{JSON, Target, halves, text};
+
+static SCRIPTS: Dictionary = Dictionary {
+    seeds: &[
+        "const a = await tools.x.y({n: 1}); return a",
+        "return await Promise.all([1, 2].map(n => tools.a.b({n})))",
+        "try { await tools.a.b(1n) } catch (e) { console.log(e); throw e }",
+        "return [...'abc'].reverse().join('').replace(/(b+)+$/g, x => x)",
+        "class A extends Array { static get [Symbol.species]() { return Proxy } } return new A(3).map(x => x)",
+        "return new Uint32Array(new ArrayBuffer(64), 4, 2).subarray(1)",
+        "let s = ''; for (const k in globalThis) s += k; return JSON.stringify({s}, null, 1)",
+        "const p = new Proxy(tools, {}); return p.a.b.constructor",
+    ],
+    words: &[
+        "tools.a.b(",
+        "await ",
+        "return ",
+        "Promise.",
+        "then(",
+        "=>",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "`${",
+        "/(a*)*/",
+        ".__proto__",
+        ".constructor",
+        "Symbol.iterator",
+        "Reflect.",
+        "eval(",
+        "new Proxy(",
+        "BigInt(",
+        "1e308",
+        "'\\u{0}'",
+        "async ",
+        "yield ",
+        "function* f() {",
+        "delete ",
+        "Object.defineProperty(",
+        "structuredClone(",
+        "for (;;) ",
+        "catch (e) {",
+        "finally {",
+        ";",
+    ],
+};
+
+/// Answers every call with its own arguments.
+#[derive(Default)]
+struct Echo(Vec<Call>);
+
+impl Outside for Echo {
+    fn call(&mut self, call: Call) -> io::Result<()> {
+        self.0.push(call);
+        Ok(())
+    }
+
+    fn answer(&mut self) -> io::Result<Answer> {
+        let call = self.0.pop().ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(Answer { number: call.number, result: Ok(call.arguments) })
+    }
+}
+
+fn script(bytes: &[u8]) {
+    let limits = Limits {
+        steps: 200_000,
+        memory: 4 << 20,
+        calls: 20,
+        returned: 1 << 16,
+        ..Limits::default()
+    };
+    let inputs = RawValue::from_string("{}".to_owned()).expect("an empty object is JSON");
+    let start = Start { code: text(bytes).into_owned(), inputs, limits };
+    let finished = engine::run(&start, &mut Echo::default());
+    let finished = finished.expect("every call is answered");
+    assert!(finished.log.iter().map(String::len).sum::<usize>() <= 8 << 10);
+}
+
+/// A pick, a line end, and the result that it is taken from.
+static PICKS: Dictionary = Dictionary {
+    seeds: &[
+        "\".items[]|{id}\"\n{\"structuredContent\":{\"items\":[{\"id\":1}]}}",
+        "[\"a\",\"b.c\"]\n{\"content\":[{\"type\":\"text\",\"text\":\"[{\\\"a\\\":1}]\"}]}",
+        "{\"fields\":[\"a\\\"\\\\(1)\"],\"limit\":2,\"count\":true}\n{\"content\":[]}",
+    ],
+    words: JSON,
+};
+
+fn pick(bytes: &[u8]) {
+    let (pick, result) = halves(bytes);
+    let (Ok(pick), Ok(result)) =
+        (Json::parse(text(pick).into_owned()), Json::parse(text(result).into_owned()))
+    else {
+        return;
+    };
+    if let Ok(pick) = Pick::read(&pick)
+        && let Ok(picked) = pick.run(&result, 500, &Stop::never())
+    {
+        assert!(picked.text.chars().count() <= 500);
+    }
+}
+
+static JOURNALS: Dictionary = Dictionary {
+    seeds: &[
+        r#"{"code":"x","inputs":{},"answered":[{"number":0,"call":{"path":["a"],"digest":"00"},"result":{"Ok":1}}],"begun":{"1":{"path":["b"],"digest":""}},"waiting":1,"finished":false}"#,
+    ],
+    words: JSON,
+};
+
+fn journal(bytes: &[u8]) {
+    let Ok(journal) = serde_json::from_slice::<Journal>(bytes) else { return };
+    let arguments = RawValue::from_string("{}".to_owned()).expect("an empty object is JSON");
+    let call = Call { number: 0, path: vec!["a".to_owned()], arguments };
+    let _ = journal.known(&call);
+    let again = serde_json::to_string(&journal).expect("what was read can be written");
+    assert!(serde_json::from_str::<Journal>(&again).is_ok());
+}
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target { name: "script", dictionary: &SCRIPTS, check: script },
+    Target { name: "pick", dictionary: &PICKS, check: pick },
+    Target { name: "journal", dictionary: &JOURNALS, check: journal },
+];
