@@ -46,8 +46,8 @@ const COMPUTING: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// Leaves this process its open descriptors and so many bytes of memory, for
-/// good. Everything that the kernel can enforce is in force afterwards, also when
+/// Leaves this process its open descriptors and so many bytes of memory beside what
+/// it has, for good. Everything that the kernel can enforce is in force afterwards, also when
 /// an error says what it cannot.
 pub fn isolate(memory: u64) -> Result<(), Unenforceable> {
     limit(memory)?;
@@ -61,6 +61,8 @@ fn refused(error: impl std::fmt::Display) -> Unenforceable {
 }
 
 fn limit(memory: u64) -> Result<(), Unenforceable> {
+    // An allocator may have reserved far more than it uses.
+    let memory = memory.saturating_add(reserved().unwrap_or(1 << 40));
     for (resource, bound) in
         [(Resource::Core, 0), (Resource::Data, memory), (Resource::Fsize, 0), (Resource::Nproc, 0)]
     {
@@ -68,6 +70,14 @@ fn limit(memory: u64) -> Result<(), Unenforceable> {
         setrlimit(resource, limit).map_err(refused)?;
     }
     Ok(())
+}
+
+/// Bytes of memory that this process may write to already.
+fn reserved() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 fn without_files() -> Result<(), Unenforceable> {

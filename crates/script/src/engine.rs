@@ -153,7 +153,9 @@ fn script_error(error: &CaughtError<'_>) -> ScriptError {
     let message = value::message_of(exception);
     let place = value::place(&exception.stack().unwrap_or_default());
     match message.as_str() {
-        text if text.contains("out of memory") => ScriptError::Limit(Limit::Memory),
+        text if text.contains("out of memory") || text.contains("string too long") => {
+            ScriptError::Limit(Limit::Memory)
+        }
         text if text.contains("stack size exceeded") || text.contains("stack overflow") => {
             ScriptError::Limit(Limit::Stack)
         }

@@ -48,6 +48,9 @@ const PRELUDE: &str = r#"(function (call) {
   Math.random = () => {
     throw new Error("scripts have no randomness: pass what is needed in `inputs`");
   };
+  for (const name of ["Atomics", "SharedArrayBuffer", "WeakRef", "FinalizationRegistry", "performance", "navigator"]) {
+    delete globalThis[name];
+  }
   const at = (path) =>
     new Proxy(function () {}, {
       get: (_, key) =>

@@ -18,6 +18,7 @@ use super::arguments::{self, BadCall, CallArguments, ForFunction};
 use super::batch::Batch;
 use super::definitions;
 use super::request::{Cash, CashRequest, ORIGIN};
+use crate::builtin;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome};
 use policy::call::{Mode, Request};
@@ -35,11 +36,7 @@ pub(super) enum Scope {
 impl Cash {
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         if self.pool.any_first_listing() {
-            let namespace = |all: &Json| all.member_as::<String>("namespace");
-            let namespace = call.arguments.as_ref().and_then(namespace).unwrap_or_default();
-            if self.may_wait(&namespace, context) {
-                Box::pin(self.pool.first_listing(&namespace)).await;
-            }
+            Box::pin(self.first_listings(&call, context)).await;
         }
         let scope = match call.name.as_str() {
             "call" => Some(Scope::All),
@@ -116,6 +113,9 @@ impl Cash {
         share: Option<usize>,
         context: &Context,
     ) -> Reply {
+        if share.is_some() && self.pool.any_first_listing() {
+            Box::pin(self.first_listings(&call, context)).await;
+        }
         let call = confirm::lift(call);
         let arguments = CallArguments::read(call.arguments.as_ref());
         let mut snapshot = self.pool.snapshot();
@@ -141,6 +141,25 @@ impl Cash {
             Ok(slot) => request.run(slot, arguments, call.rest, share, Mode::Run).await,
             Err(why) => request.refuse(Refused::UnknownFunction, request.unknown(&why, &arguments)),
         }
+    }
+
+    /// Waits until the upstreams that a call names are listed: one, or all of them
+    /// for a script, which may call any.
+    async fn first_listings(&self, call: &Call, context: &Context) {
+        let member = |key: &str| call.arguments.as_ref()?.member_as::<String>(key);
+        let namespace = member("namespace").unwrap_or_default();
+        let is_script = namespace.starts_with(builtin::LABEL)
+            && !["find", "view", "status"]
+                .contains(&member("function").unwrap_or_default().as_str());
+        let namespaces = match is_script {
+            true => {
+                let snapshot = self.pool.snapshot();
+                snapshot.catalog.sources().iter().map(|source| source.label.clone()).collect()
+            }
+            false => vec![namespace],
+        };
+        let waits = namespaces.iter().filter(|namespace| self.may_wait(namespace, context));
+        futures::future::join_all(waits.map(|namespace| self.pool.first_listing(namespace))).await;
     }
 
     /// Whether a request may wait for an upstream: not if its caller may not see
