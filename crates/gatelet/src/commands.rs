@@ -10,6 +10,8 @@ pub(crate) mod help;
 mod output;
 mod person;
 mod plain_secrets;
+pub(crate) mod recipe;
+pub(crate) mod run;
 pub(crate) mod skill;
 
 pub(crate) mod connect;
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     Help(help::Args),
     Call(call::Args),
     Skill(skill::Args),
+    Run(run::Args),
+    #[command(subcommand)]
+    Recipe(recipe::Action),
     Upstreams(upstreams::Args),
     Console(console::Args),
     Status(status::Args),
@@ -188,6 +193,8 @@ pub(crate) fn run(
         Command::Help(args) => help::run(&args, paths),
         Command::Call(args) => call::run(&args, paths),
         Command::Skill(args) => skill::run(&args, paths),
+        Command::Run(args) => run::run(&args, paths),
+        Command::Recipe(action) => recipe::run(&action, paths),
         Command::Upstreams(args) => upstreams::run(&args, paths),
         Command::Console(args) => console::run(&args, paths),
         Command::Status(args) => status::run(&args, paths),

@@ -17,6 +17,7 @@ mod changed_file;
 mod exit;
 mod ledger_file;
 mod logging;
+mod recipe_files;
 mod secret;
 mod secrets;
 mod terminal;

@@ -175,7 +175,7 @@ impl Wiring {
         parts.skills = skills;
         parts.server.surface = config.serve.surface;
         parts.server.manifest = Some(self.manifest());
-        parts.server.meta = config.controls.meta.clone();
+        parts.server.meta = meta(config);
         parts.server.listed = config.listed.clone();
         parts.roster = RosterParts {
             config: self.roster_config(config),
@@ -193,6 +193,7 @@ impl Wiring {
             artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
             raw: config.artifacts.raw,
             scripting: scripting::scripting(&config.scripts),
+            recipes: scripting::recipes(&config.scripts),
         };
         parts.observers.records = self.observers.sink();
         if config.learning == Learning::On {
@@ -283,10 +284,11 @@ impl Wiring {
             stages: self.controls.next(config, &self.state, &self.identities),
             gate: gate(config),
             shapes: config.shapes.clone(),
-            meta: config.controls.meta.clone(),
+            meta: meta(config),
             listed: config.listed.clone(),
             inspection: config.controls.inspection.clone(),
         });
+        gateway.set_recipes(scripting::recipes(&config.scripts));
         gateway.reload(self.upstreams(config), skills);
         gateway.set_visibility(config.visibility.clone());
         self.present(gateway);
@@ -495,6 +497,12 @@ fn pinned(fingerprint: &str, config: &Config, label: &str) -> String {
         Some(pin) => format!("{fingerprint} {} {:?}", pin.hash, pin.strictness),
         None => fingerprint.to_owned(),
     }
+}
+
+/// How the gateway and proxy surfaces behave.
+fn meta(config: &Config) -> gateway::surface::meta::Config {
+    let run_tool = config.scripts.enabled && config.scripts.run_tool;
+    gateway::surface::meta::Config { run_tool, ..config.controls.meta.clone() }
 }
 
 fn gate(config: &Config) -> gate::Config {

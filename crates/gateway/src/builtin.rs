@@ -8,12 +8,14 @@ mod view;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use catalog::source::Role;
 use catalog::{Catalog, Slot, Source};
 use serde_json::json;
 use tool::{Ask, Context, CredentialHealth, Failure, Json, Listing, Reply, RpcError, Tool};
 
+use crate::recipes::{self, Recipes};
 use crate::search::Search;
 use artifacts::Store;
 use artifacts::gate::thousands;
@@ -33,9 +35,11 @@ pub(crate) fn is_view(call: &ValidCall) -> bool {
     call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == "view"
 }
 
-/// Whether a call runs a script.
-pub(crate) fn is_run(call: &ValidCall) -> bool {
-    call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == "run"
+/// Whether a call runs a script: one that comes with it, or a recipe.
+pub(crate) fn is_script(call: &ValidCall) -> bool {
+    let tool = call.callee.tool.as_str();
+    let is_own = call.callee.upstream == BUILTIN && call.slot().is_some();
+    is_own && (tool == "run" || tool.starts_with(recipes::PREFIX))
 }
 
 /// Whether scripts can be run.
@@ -56,6 +60,7 @@ pub struct BuiltinTools {
     policies: Arc<LiveStages>,
     skills: Arc<SkillIndex>,
     search: Arc<Search>,
+    recipes: Arc<ArcSwap<Recipes>>,
 }
 
 impl BuiltinTools {
@@ -65,8 +70,10 @@ impl BuiltinTools {
         skills: Arc<SkillIndex>,
         search: Arc<Search>,
         scripts: Scripts,
+        recipes: Arc<ArcSwap<Recipes>>,
     ) -> BuiltinTools {
-        BuiltinTools { listing: Arc::new(listing(scripts)), artifacts, policies, skills, search }
+        let listing = Arc::new(listing(scripts));
+        BuiltinTools { listing, artifacts, policies, skills, search, recipes }
     }
 }
 
@@ -78,7 +85,7 @@ impl Builtin for BuiltinTools {
             description: Some(words.to_owned()),
             role: Role::Builtin,
             skills: self.skills.own().listed(),
-            ..Source::new(BUILTIN, Arc::clone(&self.listing))
+            ..Source::new(BUILTIN, self.listed())
         }
     }
 
@@ -102,6 +109,17 @@ impl Builtin for BuiltinTools {
 }
 
 impl BuiltinTools {
+    /// Our own functions, and the recipes of now.
+    fn listed(&self) -> Arc<Listing> {
+        let recipes = self.recipes.load();
+        if recipes.iter().next().is_none() {
+            return Arc::clone(&self.listing);
+        }
+        let mut listing = Listing::clone(&self.listing);
+        listing.tools.extend(recipes.tools());
+        Arc::new(listing)
+    }
+
     /// What is unavailable and why, then what is there; of what the caller
     /// sees.
     fn status(&self, snapshot: &Snapshot, context: &Context) -> String {

@@ -10,6 +10,7 @@ mod origin;
 mod outcome;
 mod picking;
 mod pipeline;
+mod script_runner;
 mod scripting;
 mod viewing;
 
@@ -18,4 +19,4 @@ pub(crate) use outcome::RenderReply;
 pub use outcome::{CallError, Outcome};
 pub use picking::Shapes;
 pub(crate) use pipeline::Dispatcher;
-pub use scripting::Scripting;
+pub use script_runner::Scripting;

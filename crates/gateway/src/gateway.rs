@@ -9,6 +9,7 @@ use crate::builtin::{BuiltinTools, Scripts};
 use crate::choice::Surface;
 use crate::dispatch::{Dispatcher, Scripting, Shapes};
 use crate::learning::{Learning, LearningSink, NoLearning, UsageStore};
+use crate::recipes::Recipes;
 use crate::record::{Recorder, Sink};
 use crate::search::Search;
 use crate::surface::about::About;
@@ -86,6 +87,8 @@ pub struct AnswerParts {
     pub raw: artifacts::Raw,
     /// What runs scripts; `None` where they are off.
     pub scripting: Option<Arc<Scripting>>,
+    /// Scripts that are functions.
+    pub recipes: Recipes,
 }
 
 /// Who is told about calls.
@@ -129,6 +132,7 @@ impl Parts {
                 artifacts: Arc::new(artifacts),
                 raw: artifacts::Raw::Dropped,
                 scripting: None,
+                recipes: Recipes::default(),
             },
             observers: ObserverParts {
                 records: Arc::new(crate::record::NoSink),
@@ -196,12 +200,14 @@ impl Gateway {
             gatelet_id: Arc::clone(&roster.config.gatelet_id),
             manifest: server.manifest,
         };
+        let recipes = Arc::new(ArcSwap::from_pointee(answers.recipes));
         let builtin = BuiltinTools::new(
             Arc::clone(&answers.artifacts),
             Arc::clone(&live),
             Arc::clone(&skills),
             Arc::clone(&search),
             if answers.scripting.is_some() { Scripts::On } else { Scripts::Off },
+            Arc::clone(&recipes),
         );
         let catalog_events =
             Arc::new(CatalogEvents { recorder: Arc::clone(&recorder), surface: server.surface });
@@ -220,6 +226,7 @@ impl Gateway {
             artifacts: answers.artifacts,
             raw: answers.raw,
             scripting: answers.scripting,
+            recipes: Arc::clone(&recipes),
             recorder,
         };
         let surfaces = SurfaceFactory {
@@ -293,6 +300,11 @@ impl Gateway {
             self.roster.announce();
         }
         self.listing_checker.config.store(Arc::new(inspection));
+    }
+
+    /// Replaces the recipes, which clients see from the next [`Gateway::reload`] on.
+    pub fn set_recipes(&self, recipes: Recipes) {
+        self.surfaces.pipeline.recipes.store(Arc::new(recipes));
     }
 
     /// Replaces upstreams and skills without dropping a session.

@@ -20,6 +20,7 @@ pub mod error;
 
 pub mod builtin;
 pub mod learning;
+pub mod recipes;
 mod search;
 
 pub mod record;

@@ -8,18 +8,18 @@
 
 mod console;
 mod setup;
+mod shared;
 mod value;
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 
-use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Persistent, Promise, Runtime};
+use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Promise, Runtime};
 
 use crate::limits::{Limit, Limits, STEPS_AT_ONCE};
 use crate::protocol::{Answer, Call, Finished, ScriptError, Start};
 use console::Log;
+use shared::Shared;
 
 /// Where the calls of a script go and its answers come from.
 pub trait Outside {
@@ -32,24 +32,6 @@ pub trait Outside {
 
 /// How deeply the engine may recurse, in bytes of the thread's stack.
 const STACK: usize = 512 << 10;
-
-/// What the script and the engine around it share.
-#[derive(Default)]
-struct Shared {
-    /// Calls that the script made and nobody knows of yet.
-    made: RefCell<Vec<Call>>,
-    n_calls: Cell<u64>,
-    open: RefCell<HashMap<u64, Open>>,
-    log: RefCell<Log>,
-    steps: Cell<u64>,
-    hit: Cell<Option<Limit>>,
-}
-
-/// A call whose answer is awaited.
-struct Open {
-    resolve: Persistent<Function<'static>>,
-    reject: Persistent<Function<'static>>,
-}
 
 /// Runs a script to its end. Fails only if the outside does.
 pub fn run(start: &Start, outside: &mut dyn Outside) -> io::Result<Finished> {

@@ -25,6 +25,9 @@ pub struct Journal {
     begun: BTreeMap<u64, Made>,
     /// The call before which the script stopped.
     pub waiting: Option<u64>,
+    /// The recipe that it is, if it is one.
+    #[serde(default)]
+    pub recipe: Option<String>,
     /// Whether the script came to its end.
     pub finished: bool,
 }
@@ -87,6 +90,7 @@ impl Journal {
             answered: Vec::new(),
             begun: BTreeMap::new(),
             waiting: None,
+            recipe: None,
             finished: false,
         }
     }

@@ -5,72 +5,24 @@
 //! in time, takes its script with it and nothing else. Dropping the future of a
 //! script ends its worker and cancels its calls.
 
+mod config;
 mod driver;
+mod host;
 mod process;
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use fair::{Semaphore, Urgency};
 use parking_lot::Mutex;
-use serde_json::value::RawValue;
 
-use crate::journal::{Diverged, Journal};
-use crate::limits::{Limit, Limits};
-use crate::protocol::{Call, Finished, Start, Thrown};
+use crate::journal::Journal;
+use crate::limits::Limits;
+use crate::protocol::Start;
 use process::Worker;
 
-/// How many workers there are, and how they are started.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Our own executable.
-    pub program: PathBuf,
-    /// What stands before the arguments of a worker.
-    pub arguments: Vec<OsString>,
-    /// Scripts that run at once; further ones wait.
-    pub workers: usize,
-    /// Scripts of one session that may wait.
-    pub waiting: usize,
-    pub limits: Limits,
-}
-
-/// Answers the calls of a script.
-#[async_trait]
-pub trait Host: Send + Sync {
-    /// Whether a call that may have run can be made again.
-    fn is_repeatable(&self, call: &Call) -> bool;
-
-    /// Makes a call.
-    async fn call(&self, call: &Call) -> Verdict;
-
-    /// Keeps the journal before a call is made that is not repeatable.
-    async fn keep(&self, journal: &Journal);
-}
-
-/// What became of a call.
-#[derive(Debug)]
-pub enum Verdict {
-    Answer(Result<Box<RawValue>, Thrown>),
-    /// It did not run: somebody has to be asked first, so the script stops here.
-    Pause,
-}
-
-/// How a script ended.
-#[derive(Debug)]
-pub enum Ended {
-    Finished(Finished),
-    /// A call waits for somebody.
-    Paused,
-    /// A limit was hit that the engine does not know of.
-    Limit(Limit),
-    /// Its worker died.
-    Died(String),
-    /// It does other things than before.
-    Diverged(Diverged),
-}
+pub use config::Config;
+pub use host::{Ended, Host, Verdict};
 
 /// Why a script was not begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -44,7 +44,9 @@ impl Question {
     pub(super) fn in_reply(reply: &Reply) -> Option<Question> {
         let result = reply.tool_result().filter(|result| result.is_error)?;
         let text = result.text();
-        let (question, rest) = text.strip_prefix("**Error:** ")?.split_once(UNDONE)?;
+        let asked =
+            text.strip_prefix("**Error:** ").or_else(|| text.strip_prefix("**Paused:** "))?;
+        let (question, rest) = asked.split_once(UNDONE)?;
         let until = |start: usize, is_part: fn(char) -> bool| {
             rest[start..].split(|c: char| !is_part(c)).next().unwrap_or_default()
         };

@@ -259,6 +259,7 @@ pub(super) fn parse(raw: Raw, labels: &[&str], problems: &mut Problems) -> Contr
         meta: meta::Config {
             tolerant: raw.tolerant,
             cache_stable: raw.cache_stable,
+            run_tool: false,
             top_k: raw.top_k.unwrap_or(meta::Config::default().top_k),
             ..meta::Config::default()
         },

@@ -33,6 +33,9 @@ pub(crate) struct Raw {
     /// How many scripts run at once, of all callers; further ones wait. 16 when left out.
     #[schemars(range(min = 1, max = 256))]
     workers: Option<usize>,
+    /// Whether the gateway surface has a tool for them, too (`tool_run`). Off when left out.
+    #[serde(default)]
+    gateway: bool,
     /// A directory of recipes: scripts that are functions. `recipes` beside the configuration when left out.
     recipes: Option<String>,
 }
@@ -43,6 +46,8 @@ pub(crate) struct Scripts {
     pub(crate) enabled: bool,
     pub(crate) limits: Limits,
     pub(crate) workers: usize,
+    /// Whether the gateway surface has `tool_run`.
+    pub(crate) run_tool: bool,
     pub(crate) recipes: PathBuf,
 }
 
@@ -60,6 +65,7 @@ pub(super) fn parse(raw: &Raw, base: &Path) -> Scripts {
         enabled: raw.enabled,
         limits,
         workers: raw.workers.unwrap_or(16),
+        run_tool: raw.gateway,
         recipes: base.join(raw.recipes.as_deref().unwrap_or("recipes")),
     }
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use gateway::dispatch::Scripting;
+use gateway::recipes::Recipes;
 use script::Pool;
 use script::pool;
 
 use crate::config::Scripts;
+use crate::recipe_files;
 
 /// Scripts of one session that may wait for a worker.
 const WAITING: usize = 1_024;
@@ -31,4 +33,12 @@ pub(super) fn scripting(config: &Scripts) -> Option<Arc<Scripting>> {
         limits: config.limits.clone(),
     });
     Some(Arc::new(Scripting::new(pool)))
+}
+
+/// The recipes in force: none while scripts are off.
+pub(super) fn recipes(config: &Scripts) -> Recipes {
+    match config.enabled {
+        true => recipe_files::read(&config.recipes),
+        false => Recipes::default(),
+    }
 }

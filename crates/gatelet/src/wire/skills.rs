@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 
 use crate::config::Config;
+use crate::recipe_files;
 
 /// Skills lie at most this deep below the directory that is named.
 const DEEPEST: usize = 6;
@@ -33,7 +34,7 @@ pub(super) fn library(config: &Config) -> Library {
     library.with_prompts(prompts.map(|upstream| upstream.label.clone()))
 }
 
-/// Changes whenever the files of skills do.
+/// Changes whenever the files of skills or recipes do.
 pub(super) fn digest(config: &Config) -> [u8; 32] {
     let (walk, lock) = files(config);
     let mut digest = Sha256::new();
@@ -42,6 +43,7 @@ pub(super) fn digest(config: &Config) -> [u8; 32] {
         digest.update(text);
     }
     digest.update(format!("{lock:?}"));
+    digest.update(recipe_files::digest(&config.scripts.recipes));
     digest.finalize().into()
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Mark, Pipe, eventually, npm_upstream, text, tool, upstream};
+use crate::kit::{Home, Mark, Pipe, Served, eventually, npm_upstream, shell, text, tool, upstream};
 
 /// A server that lists twelve orders, prices each, and notes in a file what it
 /// creates.
@@ -342,4 +342,67 @@ fn a_script_works_across_real_servers() {
     assert_ne!(result["isError"], true, "{told}");
     assert!(told.contains("\"files\":12") && told.contains("66"), "{told}");
     assert!(told.contains("\"first\":true,\"entities\":1"), "{told}");
+}
+
+const TOTAL: &str = "/*---\nname: order_total\ndescription: Adds up the prices of all orders.\n\
+    inputs: {type: object, properties: {first: {type: integer}}, required: [first]}\n\
+    functions: [shop.list, shop.price]\n---*/\n\
+    const orders = (await tools.shop.list({})).slice(inputs.first);\n\
+    const prices = await Promise.all(orders.map(o => tools.shop.price({id: o.id})));\n\
+    return prices.reduce((sum, p) => sum + p.price, 0)\n";
+
+#[test]
+fn a_recipe_is_a_function_like_any_other() {
+    let home = shop("");
+    home.write("total.js", TOTAL);
+    assert_eq!(shell(&home, &["recipe", "add", "total.js"]).code, 0);
+    assert_eq!(shell(&home, &["recipe", "add", "total.js"]).code, 2, "it is there already");
+    home.write("bad.js", "return 1");
+    let bad = shell(&home, &["recipe", "add", "bad.js"]);
+    assert!(bad.code == 2 && bad.err.contains("begins with"), "{}", bad.err);
+    let creates = TOTAL
+        .replace("order_total", "creates")
+        .replace("tools.shop.list({})", "tools.shop.create({})");
+    home.write("recipes/creates.js", &creates);
+    let listed = shell(&home, &["recipe", "list"]).json();
+    assert_eq!(listed[1]["name"], "order_total", "{listed}");
+
+    let mut pipe = Pipe::open(&home);
+    assert_eq!(pipe.call("gatelet.recipes.order_total", &json!({"first": 10})), "210");
+    let help = text(&pipe.verb("help", &json!({"namespace": "gatelet.recipes"})));
+    assert!(help.contains("order_total") && help.contains("Adds up the prices"), "{help}");
+    let found = text(&pipe.verb("help", &json!({"kwargs": {"query": "add up prices of orders"}})));
+    assert!(found.contains("order_total"), "{found}");
+    let call = |kwargs: Value, function: &str| json!({"namespace": "gatelet.recipes", "function": function, "kwargs": kwargs});
+    let wrong = pipe.verb("call", &call(json!({"first": "x"}), "order_total"));
+    assert!(text(&wrong).contains("do not fit"), "{}", text(&wrong));
+    let refused = pipe.verb("call", &call(json!({"first": 1}), "creates"));
+    assert!(text(&refused).contains("does not name tools.shop.create"), "{}", text(&refused));
+    assert_eq!(created(&home), 0);
+    assert!(pipe.close().success());
+
+    assert_eq!(shell(&home, &["recipe", "rm", "creates"]).code, 0);
+    assert_eq!(shell(&home, &["recipe", "rm", "creates"]).code, 2);
+    let ran =
+        shell(&home, &["run", "recipes/order_total.js", "--inputs", "{\"first\": 11}", "--text"]);
+    assert!(ran.code == 0 && ran.out.contains("110"), "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn the_gateway_surface_runs_scripts_where_the_operator_wants_it() {
+    let home = shop("");
+    let served = Served::start(&home);
+    assert!(!served.at("gateway").tools().contains(&"tool_run".to_owned()));
+    drop(served);
+    let config =
+        home.read("gatelet.toml").replace("enabled = true", "enabled = true\ngateway = true");
+    home.write("gatelet.toml", &config);
+    let served = Served::start(&home);
+    let site = served.at("gateway");
+    assert!(site.tools().contains(&"tool_run".to_owned()));
+    eventually("the shop is listed", || {
+        let told =
+            site.call("tool_run", &json!({"code": "return (await tools.shop.list({})).length"}));
+        text(&told) == "12"
+    });
 }

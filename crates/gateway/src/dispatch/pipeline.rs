@@ -12,8 +12,9 @@ use crate::dispatch::measured::{Measured, is_long, measured, too_slow};
 use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::{CallError, Outcome, RenderReply};
 use crate::dispatch::picking::{Part, Shapes, Wish, pick};
-use crate::dispatch::scripting::Scripting;
+use crate::dispatch::script_runner::Scripting;
 use crate::primitive;
+use crate::recipes::Recipes;
 use crate::record::{Ending, OpenRecord, Record, Recorder, Stage};
 use artifacts::gate;
 use policy::admission::Admission;
@@ -40,6 +41,8 @@ pub(crate) struct Dispatcher {
     pub(crate) raw: artifacts::Raw,
     /// What runs scripts, where they are on.
     pub(crate) scripting: Option<Arc<Scripting>>,
+    /// Scripts that are functions.
+    pub(crate) recipes: Arc<ArcSwap<Recipes>>,
     pub(crate) recorder: Arc<Recorder>,
 }
 
@@ -166,7 +169,7 @@ impl Dispatcher {
                 return Ok(outcome);
             }
             record.enter(Stage::Upstream);
-            let raw = if builtin::is_run(&call) {
+            let raw = if builtin::is_script(&call) {
                 Box::pin(self.run_script(snapshot, &call, origin, context)).await
             } else {
                 let send = || snapshot.send(&call, context);

@@ -9,51 +9,19 @@ mod inner;
 mod kept_journal;
 mod reply;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use script::{Ended, Journal, Pool};
+use script::{Ended, Journal};
 use serde_json::value::RawValue;
 use tool::{Context, Json, Reply};
 
 use crate::dispatch::origin::Origin;
 use crate::dispatch::pipeline::Dispatcher;
+use crate::recipes::{Recipe, Recipes};
 use artifacts::{Artifact, Owner};
-use inner::InnerCalls;
+use inner::{Asked, InnerCalls};
 use policy::validate::ValidCall;
 use roster::Snapshot;
-
-/// What runs scripts, and which of them are under way.
-pub struct Scripting {
-    pub pool: Pool,
-    /// The handles of the scripts that go on right now.
-    resumed: Mutex<HashSet<String>>,
-}
-
-impl Scripting {
-    pub fn new(pool: Pool) -> Scripting {
-        Scripting { pool, resumed: Mutex::default() }
-    }
-
-    /// Marks a script as under way; `None` if it is already.
-    fn enter(&self, handle: &str) -> Option<UnderWay<'_>> {
-        let is_new = self.resumed.lock().insert(handle.to_owned());
-        is_new.then(|| UnderWay { scripting: self, handle: handle.to_owned() })
-    }
-}
-
-/// A script that is under way, until dropped.
-struct UnderWay<'a> {
-    scripting: &'a Scripting,
-    handle: String,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.scripting.resumed.lock().remove(&self.handle);
-    }
-}
 
 /// What `run` was given.
 struct Given {
@@ -61,6 +29,7 @@ struct Given {
     inputs: Option<Json>,
     resume: Option<String>,
     fresh: bool,
+    recipe: Option<String>,
 }
 
 impl Given {
@@ -71,6 +40,18 @@ impl Given {
             inputs: member("inputs"),
             resume: member("resume").and_then(|handle| handle.text()),
             fresh: member("fresh").and_then(|fresh| fresh.read().ok()).unwrap_or(false),
+            recipe: None,
+        }
+    }
+
+    /// A recipe, whose arguments are its inputs. Who calls it twice means it twice.
+    fn of_recipe(recipe: &Recipe, call: &ValidCall) -> Given {
+        Given {
+            code: Some(recipe.code.clone()),
+            inputs: call.arguments().cloned(),
+            resume: None,
+            fresh: true,
+            recipe: Some(recipe.name.clone()),
         }
     }
 }
@@ -100,7 +81,12 @@ impl Dispatcher {
             );
         };
         let owner = Owner::from_context(context);
-        let begun = match self.begin_script(Given::read(call), &owner).await {
+        let recipes = self.recipes.load_full();
+        let given = match recipes.of_tool(&call.callee.tool) {
+            Some(recipe) => Given::of_recipe(recipe, call),
+            None => Given::read(call),
+        };
+        let begun = match self.begin_script(given, &recipes, &owner).await {
             Ok(begun) => begun,
             Err(why) => return reply::error(&why),
         };
@@ -108,7 +94,9 @@ impl Dispatcher {
         let Some(_under_way) = scripting.enter(&handle) else {
             return reply::error(&format!("the script `{handle}` is under way already"));
         };
-        let inner = InnerCalls::new(self, snapshot, origin, context, &handle, call, &journal);
+        let recipe = journal.recipe.as_deref().and_then(|name| recipes.named(name));
+        let asked = Asked { origin, context, handle: &handle, call };
+        let inner = InnerCalls::new(self, snapshot, asked, recipe, &journal);
         journal.waiting = None;
         let n_before = journal.n_answered();
         let ended = scripting.pool.run(owner.as_str(), &mut journal, &inner).await;
@@ -150,14 +138,27 @@ impl Dispatcher {
     }
 
     /// The script that is meant: a new one, or one that stopped.
-    async fn begin_script(&self, given: Given, owner: &Owner) -> Result<Begun, String> {
-        let Given { code, inputs, resume, fresh } = given;
+    async fn begin_script(
+        &self,
+        given: Given,
+        recipes: &Recipes,
+        owner: &Owner,
+    ) -> Result<Begun, String> {
+        let Given { code, inputs, resume, fresh, recipe } = given;
         let inputs = inputs.unwrap_or_else(Json::empty_object);
         if let Some(handle) = resume {
             let journal = self.kept_journal(&handle, owner).await?;
             if code.is_some_and(|code| code != journal.code) {
                 return Err(format!(
                     "the code is not that of `{handle}`: leave `code` out to go on with it"
+                ));
+            }
+            let recipe = journal.recipe.as_deref();
+            if recipe
+                .is_some_and(|name| recipes.named(name).is_none_or(|now| now.code != journal.code))
+            {
+                return Err(format!(
+                    "the recipe of `{handle}` has changed: run it again by its name"
                 ));
             }
             return Ok(Begun { journal, handle });
@@ -179,6 +180,8 @@ impl Dispatcher {
         }
         let inputs =
             RawValue::from_string(inputs.to_string()).map_err(|error| error.to_string())?;
-        Ok(Begun { journal: Journal::new(code, inputs), handle: Artifact::new_handle(owner) })
+        let mut journal = Journal::new(code, inputs);
+        journal.recipe = recipe;
+        Ok(Begun { journal, handle: Artifact::new_handle(owner) })
     }
 }

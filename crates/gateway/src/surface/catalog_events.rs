@@ -58,7 +58,7 @@ fn exposed(surface: Surface, snapshot: &Snapshot) -> Vec<Json> {
         // Whoever says nothing of itself gets the first.
         Surface::Cash | Surface::Auto => raw(cash::tools(&map(cash::MAP))),
         Surface::Gateway => {
-            let names = gateway::names(snapshot.directory(), &|_| true);
+            let names = gateway::names(snapshot.directory(), false, &|_| true);
             raw(meta::tools(&names, &map(meta::MAP)))
         }
         Surface::Proxy => Stripped::of(snapshot).definitions(),

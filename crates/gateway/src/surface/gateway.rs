@@ -38,8 +38,13 @@ pub struct Gateway {
 }
 
 /// The names of the meta-tools for what a caller sees of a catalog.
-pub(crate) fn names(directory: &Directory, seen: &dyn Fn(&Entry) -> bool) -> Vec<&'static str> {
+pub(crate) fn names(
+    directory: &Directory,
+    runs_scripts: bool,
+    seen: &dyn Fn(&Entry) -> bool,
+) -> Vec<&'static str> {
     let mut names = vec!["tool_browse", "tool_execute", "tool_view"];
+    names.extend(runs_scripts.then_some("tool_run"));
     let any = |section: &Section| section.entries().iter().any(seen);
     if any(&directory.resources) {
         names.extend(["resource_browse", "resource_read"]);
@@ -60,7 +65,7 @@ impl Provider for Gateway {
             let catalog = &snapshot.catalog;
             let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
             let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
-            let names = names(snapshot.directory(), &seen);
+            let names = names(snapshot.directory(), self.tools.runs_scripts(), &seen);
             let tools = self.tools.hinted(tools(&names, &map), &map);
             let mut listing = listing(Surface::Gateway, &self.tools, &snapshot, tools, &visible);
             let listed = self.tools.listed.listed(&snapshot, self.client, &visible);
@@ -97,7 +102,9 @@ impl Provider for Gateway {
                     return Ok(reply);
                 }
                 let unknown = || {
-                    let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");
+                    let runs = self.tools.runs_scripts();
+                    let known = names(snapshot.directory(), runs, &|entry| meta.shows(entry));
+                    let known = known.join(", ");
                     let name = catalog::summary::echo(&name);
                     let message = format!(
                         "no tool `{name}`: there are {known}; run others with tool_execute"

@@ -13,6 +13,7 @@ mod execute;
 mod history;
 mod primitives;
 mod request;
+mod script;
 
 use std::sync::Arc;
 
@@ -143,7 +144,8 @@ impl Meta<'_> {
             "prompt_browse" => self.browsed(name, browse::Kind::Prompts, arguments).await,
             "tool_view" => self.viewed(name, arguments).await,
             "tool_hydrate" => self.hydrated(name, arguments),
-            "tool_execute" | "resource_read" | "prompt_get" => {
+            "tool_run" if !self.config().run_tool => return None,
+            "tool_execute" | "tool_run" | "resource_read" | "prompt_get" => {
                 return Some(self.settled(self.carried(name, arguments).await));
             }
             _ => return None,
@@ -156,6 +158,7 @@ impl Meta<'_> {
         arguments::check(name, arguments)?;
         match name {
             "tool_execute" => self.execute(arguments).await,
+            "tool_run" => self.run_script(arguments).await,
             "resource_read" => self.read(arguments).await,
             _ => self.prompt(arguments).await,
         }

@@ -7,7 +7,8 @@ use rquickjs::context::intrinsic;
 use rquickjs::function::Rest;
 use rquickjs::{Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value};
 
-use super::{Open, Shared, value};
+use super::shared::{Open, Shared};
+use super::value;
 use crate::protocol::{Call, Start};
 
 /// A context with the language alone. Weak references would show when memory is

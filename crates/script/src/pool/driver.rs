@@ -9,8 +9,8 @@ use futures::stream::FuturesUnordered;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::host::{Ended, Host, Verdict};
 use super::process::Worker;
-use super::{Ended, Host, Verdict};
 use crate::journal::{Journal, Known};
 use crate::limits::Limit;
 use crate::protocol::{Answer, Call, FromWorker, Start, Thrown, ToWorker};

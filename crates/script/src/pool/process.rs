@@ -11,7 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use super::Config;
+use super::config::Config;
 use crate::protocol::{self, FromWorker};
 use crate::worker::ARGUMENT;
 

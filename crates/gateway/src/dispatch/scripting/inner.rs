@@ -14,6 +14,7 @@ use crate::builtin::{LABEL, line};
 use crate::dispatch::origin::{Origin, no_call_text};
 use crate::dispatch::outcome::{CallError, Outcome};
 use crate::dispatch::pipeline::Dispatcher;
+use crate::recipes::{PREFIX, Recipe};
 use artifacts::{Owner, pick};
 use policy::call::{Mode, Request};
 use policy::code::classify;
@@ -31,10 +32,21 @@ pub(super) struct InnerCalls<'a> {
     owner: Owner,
     /// The handle of the journal, by which records know the script.
     id: Arc<str>,
+    /// The recipe that it is, which may bound what it calls.
+    recipe: Option<&'a Recipe>,
     /// By which somebody agreed to the call that the script waited for.
     token: Option<String>,
     waited_for: Option<u64>,
     seen: Mutex<Seen>,
+}
+
+/// The call that the script came with, and by which handle it is known.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) origin: Origin,
+    pub(super) context: &'a Context,
+    pub(super) handle: &'a str,
+    pub(super) call: &'a ValidCall,
 }
 
 /// What happened on the way.
@@ -52,12 +64,11 @@ impl<'a> InnerCalls<'a> {
     pub(super) fn new(
         dispatcher: &'a Dispatcher,
         snapshot: &'a Arc<Snapshot>,
-        origin: Origin,
-        context: &'a Context,
-        handle: &str,
-        call: &ValidCall,
+        asked: Asked<'a>,
+        recipe: Option<&'a Recipe>,
         journal: &Journal,
     ) -> InnerCalls<'a> {
+        let Asked { origin, context, handle, call } = asked;
         InnerCalls {
             dispatcher,
             snapshot,
@@ -65,6 +76,7 @@ impl<'a> InnerCalls<'a> {
             context,
             owner: Owner::from_context(context),
             id: handle.into(),
+            recipe,
             token: call.token().map(str::to_owned),
             waited_for: journal.waiting,
             seen: Mutex::default(),
@@ -115,8 +127,15 @@ impl<'a> InnerCalls<'a> {
     fn request(&self, call: &Call) -> Result<(Slot, Request), Thrown> {
         let slot = self.resolve(&call.path)?;
         let target = self.snapshot.target(slot);
-        if target.callee.upstream == LABEL && target.callee.tool == "run" {
+        let is_script = target.callee.tool == "run" || target.callee.tool.starts_with(PREFIX);
+        if target.callee.upstream == LABEL && is_script {
             return Err(thrown("a script cannot run scripts".to_owned(), "POLICY_DENIED"));
+        }
+        if self.recipe.is_some_and(|recipe| !recipe.may_call(target.callee.named())) {
+            let name = call.path.join(".");
+            let message =
+                format!("the head of this recipe does not name tools.{name} in `functions`");
+            return Err(thrown(message, "POLICY_DENIED"));
         }
         let given = Json::trusted(call.arguments.get().to_owned());
         let arguments = match given.text() {

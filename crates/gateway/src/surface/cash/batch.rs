@@ -12,8 +12,7 @@ use futures::StreamExt;
 use tool::{Call, Context, Json, Object, Reply};
 
 use super::arguments;
-use super::provider::Scope;
-use super::request::Cash;
+use super::request::{Cash, Scope};
 use answer::{Answered, Over, OverKind};
 
 /// The member of `call` that has them.

@@ -17,7 +17,7 @@ use super::super::{capabilities, listed, listings};
 use super::arguments::{self, BadCall, CallArguments, ForFunction};
 use super::batch::Batch;
 use super::definitions;
-use super::request::{Cash, CashRequest, ORIGIN};
+use super::request::{Cash, CashRequest, ORIGIN, Scope};
 use crate::builtin;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome};
@@ -25,13 +25,6 @@ use policy::call::{Mode, Request};
 use policy::confirm;
 use policy::refusal::Refused;
 use policy::validate;
-
-/// Which functions a call may run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    All,
-    Reading,
-}
 
 impl Cash {
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {

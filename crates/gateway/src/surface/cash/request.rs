@@ -68,6 +68,13 @@ pub(super) struct CashRequest<'a> {
     pub(super) visible: Visible<'a>,
 }
 
+/// Which functions a call may run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    All,
+    Reading,
+}
+
 impl Cash {
     /// One request, with what its caller may see.
     pub(super) fn request<'a>(

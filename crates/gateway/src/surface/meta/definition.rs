@@ -46,7 +46,7 @@ const BROWSE: &[Argument] = &[
 ];
 
 /// All of them, as small as they can be.
-const TOOLS: [Definition; 8] = [
+const TOOLS: [Definition; 9] = [
     Definition {
         name: "tool_browse",
         description: "Find tools by query (what to do) or path (\"/\" lists namespaces).",
@@ -70,6 +70,17 @@ const TOOLS: [Definition; 8] = [
         takes: &[
             needs("handle", "string"),
             takes("selector", "object"),
+            unnamed(confirm::ARGUMENT),
+        ],
+    },
+    Definition {
+        name: "tool_run",
+        description: "Run JavaScript: `await tools.<namespace>.<tool>(args)`; return only what is needed.",
+        takes: &[
+            takes("code", "string"),
+            takes("inputs", "object"),
+            takes("resume", "string"),
+            unnamed("fresh"),
             unnamed(confirm::ARGUMENT),
         ],
     },

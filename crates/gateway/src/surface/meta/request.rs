@@ -31,13 +31,21 @@ pub struct Config {
     pub tolerant: bool,
     /// Whether repeated browses keep a stable beginning, for prompt caches.
     pub cache_stable: bool,
+    /// Whether `tool_run` is offered on the gateway surface, where scripts are on.
+    pub run_tool: bool,
     /// How much one look into an artifact may show.
     pub view: Budget,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { top_k: 10, tolerant: false, cache_stable: false, view: Budget::default() }
+        Config {
+            top_k: 10,
+            tolerant: false,
+            cache_stable: false,
+            run_tool: false,
+            view: Budget::default(),
+        }
     }
 }
 
@@ -62,6 +70,11 @@ pub(crate) struct MetaTools {
 }
 
 impl MetaTools {
+    /// Whether `tool_run` is offered.
+    pub(crate) fn runs_scripts(&self) -> bool {
+        self.config.load().run_tool && self.pipeline.scripting.is_some()
+    }
+
     /// Tools as hosts are to see them; `map` names the namespaces that there are.
     pub(crate) fn hinted(&self, tools: impl IntoIterator<Item = Tool>, map: &str) -> Vec<Tool> {
         let gate = &self.pipeline.gate.load();
