@@ -18,6 +18,7 @@ fn record(clock: &Fake, upstream: &str, tool: &str, ending: Ending) -> Record {
         meta_tool: "tool_execute",
         ending,
         arguments: None,
+        script: None,
         attempts: 1,
         took: Duration::from_millis(3),
         stages: Vec::new(),
