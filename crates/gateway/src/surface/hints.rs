@@ -58,6 +58,7 @@ const ROWS: &[Row] = &[
     row("skill", "Read instructions", Effect::Knows, Longest::Asked),
     row("tool_browse", "Find tools", Effect::Knows, Longest::Short),
     row("tool_execute", "Run a tool", Effect::Runs, Longest::Gated),
+    row("tool_run", "Run a script", Effect::Runs, Longest::Gated),
     row("tool_view", "View a kept result", Effect::Knows, Longest::Viewed),
     row("tool_hydrate", "Show the schema of a tool", Effect::Knows, Longest::Asked),
     row("resource_browse", "Find resources", Effect::Knows, Longest::Short),
@@ -154,7 +155,7 @@ mod tests {
             assert!(tool.title.is_some(), "{}", tool.name);
             let read = Tool::read(tool.raw.clone()).unwrap();
             assert_eq!(read.annotations.read_only, tool.annotations.read_only, "{}", tool.name);
-            let runs = ["call", "tool_execute"].contains(&tool.name.as_str());
+            let runs = ["call", "tool_execute", "tool_run"].contains(&tool.name.as_str());
             assert_eq!(read.annotations.read_only, Some(!runs), "{}", tool.name);
             let meta = tool.raw.member("_meta").unwrap();
             assert_eq!(meta.member_as("anthropic/alwaysLoad"), Some(true), "{}", tool.name);

@@ -127,6 +127,7 @@ fn errors_say_what_and_where() {
 #[test]
 fn hostile_scripts_end_within_the_limits() {
     use Limit::{Calls, Memory, Returned, Stack, Steps};
+    let mut others = Vec::new();
     for (code, expected) in [
         ("while (true) {}", vec![Steps]),
         ("for (;;) { try { for (;;) {} } catch (e) {} }", vec![Steps]),
@@ -137,7 +138,7 @@ fn hostile_scripts_end_within_the_limits() {
         ),
         ("const a = []; while (true) a.push('x'.repeat(10000) + a.length)", vec![Memory, Steps]),
         ("let s = 'x'; while (true) s += s", vec![Memory, Steps]),
-        ("return 'x'.repeat(2 ** 30)", vec![Memory]),
+        ("return 'x'.repeat(2 ** 29)", vec![Memory]),
         ("new Uint8Array(2 ** 30); return 1", vec![Memory]),
         ("return /(a+)+$/.test('a'.repeat(40) + 'b')", vec![Steps]),
         ("return /(x+x+)+y/.test('x'.repeat(100000))", vec![Steps, Memory, Stack]),
@@ -160,9 +161,11 @@ fn hostile_scripts_end_within_the_limits() {
         ),
     ] {
         let ended = fails(code);
-        let is_expected = expected.iter().any(|limit| ended == ScriptError::Limit(*limit));
-        assert!(is_expected, "{code}: {ended:?}");
+        if !expected.iter().any(|limit| ended == ScriptError::Limit(*limit)) {
+            others.push(format!("{code}: {ended:?}"));
+        }
     }
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 #[test]
