@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use policy::confirm;
 use serde_json::{Map, Value, json};
 
-use super::approval;
+use super::approval::{self, Way};
 use super::asking::{self, Author, Wait};
 use super::output::Output;
 use crate::exit::{CliError, Done};
@@ -48,11 +49,13 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         None => json!({}),
     };
     let call = |kwargs: Value| {
-        let arguments = json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs, "sizelimit": WHOLE});
-        match arguments {
-            Value::Object(arguments) => arguments,
-            _ => Map::new(),
-        }
+        let members = [
+            ("namespace", json!("gatelet")),
+            ("function", json!("run")),
+            ("kwargs", kwargs),
+            ("sizelimit", json!(WHOLE)),
+        ];
+        members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>()
     };
     asking::with_gateway_or_running(paths, StartPolicy::OnDemand, async |gate| {
         gate.wait_until_known(Wait::Known).await;
@@ -64,7 +67,12 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             }
             let Some(handle) = paused(&reply) else { break };
             let mut again = call(json!({"resume": handle}));
-            again.insert("confirm".to_owned(), json!(question.token));
+            match question.way {
+                Way::Token(token) => {
+                    again.insert(confirm::ARGUMENT.to_owned(), json!(token));
+                }
+                Way::Request(number) => gate.allow(number, paths).await?,
+            }
             reply = gate.ask("call", again).await?;
         }
         asking::answer(&reply, Author::Upstream, args.output)

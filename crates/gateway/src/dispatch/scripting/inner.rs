@@ -148,12 +148,12 @@ impl<'a> InnerCalls<'a> {
             let message = format!("tools.{name} takes an object with its arguments");
             return Err(thrown(message, "ARGS_INVALID"));
         }
+        // A script does not wait for somebody to agree: it stops, and goes on later.
+        let agreed = self.token.as_deref().filter(|_| self.waited_for == Some(call.number));
+        let mut meta = Object::new();
+        meta.push(confirm::META_KEY, Json::encode(agreed.unwrap_or(confirm::LATER)));
         let mut rest = Object::new();
-        if let Some(token) = self.token.as_ref().filter(|_| self.waited_for == Some(call.number)) {
-            let mut meta = Object::new();
-            meta.push(confirm::META_KEY, Json::encode(token));
-            rest.push("_meta", meta.to_json());
-        }
+        rest.push("_meta", meta.to_json());
         let script = Some(Arc::clone(&self.id));
         let request =
             Request { rest, mode: Mode::Inner, script, ..Request::new(target, arguments) };
