@@ -20,7 +20,7 @@ use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::listing_store::ListingDirectory;
 use super::{memory, sandboxed};
-use crate::config::{Reach, Sandbox, Upstream, Wire};
+use config::{Reach, Sandbox, Upstream, Wire};
 
 /// A provider in this process.
 pub(super) struct Local(pub(super) Arc<dyn Provider>);

@@ -7,7 +7,7 @@ use gateway::recipes::Recipes;
 use script::Pool;
 use script::pool;
 
-use crate::config::Scripts;
+use config::Scripts;
 use crate::recipe_files;
 
 /// Scripts of one session that may wait for a worker.

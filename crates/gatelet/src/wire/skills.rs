@@ -7,7 +7,7 @@ use ::skills::{File, Library, Lock, lock};
 use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 
-use crate::config::Config;
+use config::Config;
 use crate::recipe_files;
 
 /// Skills lie at most this deep below the directory that is named.

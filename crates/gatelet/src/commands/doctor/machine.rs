@@ -10,14 +10,15 @@ use doctor::machine::{Config, Facts, Service, State};
 use policy::trust::LedgerStore;
 
 use crate::commands::plain_secrets;
-use crate::config::{self, LoadError, edit};
+use crate::config_loader;
 use crate::ledger_file;
 use crate::paths::{self, Paths};
 use crate::time::unix_seconds;
+use config::{LoadError, edit};
 
 /// Measures. Nothing that goes wrong here is in the way of the rest.
 pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
-    let loaded = config::load(paths);
+    let loaded = config_loader::load(paths);
     let listen = loaded.as_ref().ok().map(|loaded| loaded.config.serve.listen);
     let is_taken = |address: &std::net::SocketAddr| {
         let bound = TcpListener::bind(address);

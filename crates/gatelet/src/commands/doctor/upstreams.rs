@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tool::Failure;
 
 use crate::commands::servers::{review, update};
-use crate::config::{Reach, Upstream};
 use crate::paths::{self, Paths};
 use crate::terminal::{BAD, GOOD, cell, foreign, progress};
 use crate::wire::{self, Probed};
+use config::{Reach, Upstream};
 
 /// So many are started at once.
 const AT_ONCE: usize = 8;

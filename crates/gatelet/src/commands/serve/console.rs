@@ -16,7 +16,7 @@ use web::site::pages::{Pages, Visitor};
 
 use super::serving::Serving;
 use crate::commands::approvals::write_rule;
-use crate::config::write_remembered;
+use config::write_remembered;
 use crate::logging;
 use crate::paths::Paths;
 use crate::wire::Wiring;

@@ -12,10 +12,11 @@ use serde_json::Value;
 use tool::{Client, Json, Listing, Provider, Tool};
 use toolspec::Definition;
 
-use crate::config::{self, Reach};
+use crate::config_loader;
 use crate::exit::CliError;
 use crate::paths::Paths;
 use crate::wire;
+use config::Reach;
 
 /// Tools, and what they belong to.
 pub(crate) struct Subject {
@@ -211,7 +212,7 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
 }
 
 fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
     let sandbox = upstream.as_ref().and_then(|upstream| upstream.sandbox.clone());
     Ok(match upstream.map(|upstream| upstream.reach) {
