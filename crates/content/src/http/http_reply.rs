@@ -1,10 +1,10 @@
-//! What a request comes to.
+//! The HTTP response to a request, before it is sent.
 
 use ::http::StatusCode;
 use bytes::Bytes;
 
-/// What a request comes to: a status, and a body.
-pub(super) struct Outcome {
+/// A status, headers and a body.
+pub(super) struct HttpReply {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Bytes,

@@ -1,44 +1,44 @@
-//! What an engine's error means for the caller.
+//! Classifies the errors of the engines by what a caller can do about them.
 
 use sqlx::Error;
 use sqlx::mysql::MySqlDatabaseError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ErrorClass {
     Lost,
     Slow,
     Refused,
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "sqlx's errors are not ours to list")]
-pub(super) fn verdict(error: &Error) -> Verdict {
+pub(super) fn classify(error: &Error) -> ErrorClass {
     match error {
         Error::Io(_)
         | Error::Tls(_)
         | Error::Protocol(_)
         | Error::PoolTimedOut
         | Error::PoolClosed
-        | Error::WorkerCrashed => Verdict::Lost,
+        | Error::WorkerCrashed => ErrorClass::Lost,
         Error::Database(refusal) => {
             if let Some(refusal) = refusal.try_downcast_ref::<MySqlDatabaseError>() {
-                return mysql_verdict(refusal.number());
+                return classify_mysql(refusal.number());
             }
             match refusal.code().as_deref() {
                 // SQLite: interrupted; PostgreSQL: query cancelled.
-                Some("9" | "57014") => Verdict::Slow,
+                Some("9" | "57014") => ErrorClass::Slow,
                 // SQLite: busy, locked, I/O error, cannot open.
-                Some("5" | "6" | "10" | "14") => Verdict::Lost,
+                Some("5" | "6" | "10" | "14") => ErrorClass::Lost,
                 // PostgreSQL: shut down, starting up, too many, connection.
-                Some("57P01" | "57P02" | "57P03" | "53300") => Verdict::Lost,
-                Some(code) if code.starts_with("08") => Verdict::Lost,
-                _ => Verdict::Refused,
+                Some("57P01" | "57P02" | "57P03" | "53300") => ErrorClass::Lost,
+                Some(code) if code.starts_with("08") => ErrorClass::Lost,
+                _ => ErrorClass::Refused,
             }
         }
-        _ => Verdict::Refused,
+        _ => ErrorClass::Refused,
     }
 }
 
-/// Why a database that is there is no use.
+/// Why a database server refused a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// There is no such database.
@@ -67,12 +67,12 @@ pub(crate) fn refused(error: &Error) -> Option<Refused> {
     }
 }
 
-fn mysql_verdict(number: u16) -> Verdict {
+fn classify_mysql(number: u16) -> ErrorClass {
     match number {
         // Statement timeouts of MariaDB and MySQL.
-        1969 | 3024 => Verdict::Slow,
+        1969 | 3024 => ErrorClass::Slow,
         // Too many connections, shutdown, killed, read errors.
-        1040 | 1053 | 1158..=1161 | 1927 => Verdict::Lost,
-        _ => Verdict::Refused,
+        1040 | 1053 | 1158..=1161 | 1927 => ErrorClass::Lost,
+        _ => ErrorClass::Refused,
     }
 }

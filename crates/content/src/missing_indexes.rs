@@ -1,4 +1,4 @@
-//! Which indexes a site lacks. They are only ever suggested: this toolset
+//! Finds the indexes that a site lacks. They are only suggested; this toolset
 //! changes nothing.
 
 use tool::{Finding, Severity};
@@ -10,22 +10,20 @@ use crate::provider::Content;
 use crate::sql;
 
 /// An index that the database has.
-struct Existing {
+struct ExistingIndex {
     table: String,
     name: String,
-    /// Each with whether it goes from high to low.
+    /// Each column, and whether it is descending.
     columns: Vec<(String, bool)>,
 }
 
-impl Existing {
-    /// Whether it does what another would.
-    fn does_what(&self, index: &Index) -> bool {
+impl ExistingIndex {
+    /// Returns whether this index serves the same queries as another.
+    fn covers(&self, index: &Index) -> bool {
         self.columns.len() >= index.columns.len()
-            && index
-                .columns
-                .iter()
-                .zip(&self.columns)
-                .all(|(wanted, (name, falls))| wanted.name() == name && *falls == wanted.falls())
+            && index.columns.iter().zip(&self.columns).all(|(wanted, (name, is_descending))| {
+                wanted.name() == name && *is_descending == wanted.is_descending()
+            })
     }
 }
 
@@ -36,7 +34,7 @@ impl Content {
         let prefix = self.site.prefix.as_str();
         let is_there = |index: &Index| {
             let table = format!("{prefix}{}", index.table);
-            existing.iter().any(|there| there.table == table && there.does_what(index))
+            existing.iter().any(|there| there.table == table && there.covers(index))
         };
         let missing = INDEXES
             .iter()
@@ -50,11 +48,11 @@ impl Content {
         Ok(missing.map(suggest).collect())
     }
 
-    async fn existing_indexes(&self) -> Result<Vec<Existing>, ExplainError> {
-        let mut existing: Vec<Existing> = Vec::new();
+    async fn existing_indexes(&self) -> Result<Vec<ExistingIndex>, ExplainError> {
+        let mut existing: Vec<ExistingIndex> = Vec::new();
         for row in self.database.fetch(&sql::indexes(&self.site)).await? {
             let mut cells = row.into_iter();
-            let falls = cells.next_back().and_then(|cell| cell.number()) == Some(1);
+            let is_descending = cells.next_back().and_then(|cell| cell.number()) == Some(1);
             let mut texts = cells.filter_map(Cell::text);
             let (Some(table), Some(name), Some(column)) =
                 (texts.next(), texts.next(), texts.next())
@@ -62,8 +60,12 @@ impl Content {
                 continue;
             };
             match existing.iter_mut().find(|one| one.table == table && one.name == name) {
-                Some(one) => one.columns.push((column, falls)),
-                None => existing.push(Existing { table, name, columns: vec![(column, falls)] }),
+                Some(one) => one.columns.push((column, is_descending)),
+                None => existing.push(ExistingIndex {
+                    table,
+                    name,
+                    columns: vec![(column, is_descending)],
+                }),
             }
         }
         Ok(existing)

@@ -1,8 +1,8 @@
-//! Where in the tree: the tables and conditions of a reach.
+//! Renders the tables and conditions of a scope in the document tree.
 
 use super::visibility::Visibility;
 use super::writer::Writer;
-use crate::query::{Range, Reach, Which};
+use crate::query::{Range, SiblingFilter, TreeScope};
 use crate::site::TreeBy;
 
 /// A chain of parents longer than this is a circle.
@@ -10,23 +10,23 @@ const MAX_LEVELS: i64 = 200;
 
 impl Writer<'_> {
     /// The recursive part, where the tree is walked by parents.
-    pub(super) fn walk(&mut self, reach: Reach, visibility: Visibility) -> &mut Self {
+    pub(super) fn walk(&mut self, scope: TreeScope, visibility: Visibility) -> &mut Self {
         if self.site.tree == TreeBy::Closure {
             return self;
         }
-        match reach {
-            Reach::Below { parent, depth } if depth > 1 => {
+        match scope {
+            TreeScope::Below { parent, depth } if depth > 1 => {
                 self.push("with recursive walk (id, depth) as (select w.id, 1 from ");
                 self.from("site_content", "w").push(" where w.parent = ").integer(parent);
                 self.descend(depth)
             }
-            Reach::Roots { depth } => {
+            TreeScope::Roots { depth } => {
                 self.push("with recursive walk (id, depth) as (select w.id, 0 from ");
                 self.from("site_content", "w").push(" where w.parent = 0 and ");
                 self.flag("w", "site_content", "deleted", false).and_visible("w", visibility);
                 self.descend(depth)
             }
-            Reach::Above { id, depth } => {
+            TreeScope::Above { id, depth } => {
                 self.push("with recursive walk (id, depth) as (select w.parent, 1 from ");
                 self.from("site_content", "w").push(" where w.id = ").integer(id);
                 self.push(" union all select w.parent, k.depth + 1 from ");
@@ -34,13 +34,13 @@ impl Writer<'_> {
                 let levels = depth.unwrap_or(MAX_LEVELS);
                 self.push(" where k.depth < ").integer(levels).push(") ")
             }
-            Reach::Site
-            | Reach::Nowhere
-            | Reach::One(_)
-            | Reach::Below { .. }
-            | Reach::Level { .. }
-            | Reach::Children { .. }
-            | Reach::Siblings { .. } => self,
+            TreeScope::Site
+            | TreeScope::Nowhere
+            | TreeScope::One(_)
+            | TreeScope::Below { .. }
+            | TreeScope::Level { .. }
+            | TreeScope::Children { .. }
+            | TreeScope::Siblings { .. } => self,
         }
     }
 
@@ -52,32 +52,33 @@ impl Writer<'_> {
     }
 
     /// The tables that the tree part needs; documents are always `c`.
-    pub(super) fn place(&mut self, reach: Reach) -> &mut Self {
+    pub(super) fn place(&mut self, scope: TreeScope) -> &mut Self {
         let by_closure = self.site.tree == TreeBy::Closure;
-        match reach {
-            Reach::Site | Reach::Nowhere | Reach::One(_) | Reach::Children { .. } => {
-                self.from("site_content", "c")
-            }
-            Reach::Below { depth: 1, .. } => self.from("site_content", "c"),
-            Reach::Below { parent: 0, depth } if by_closure => self.below_roots(depth - 1),
-            Reach::Roots { depth } if by_closure => self.below_roots(depth),
-            Reach::Below { .. } | Reach::Level { .. } if by_closure => {
+        match scope {
+            TreeScope::Site
+            | TreeScope::Nowhere
+            | TreeScope::One(_)
+            | TreeScope::Children { .. } => self.from("site_content", "c"),
+            TreeScope::Below { depth: 1, .. } => self.from("site_content", "c"),
+            TreeScope::Below { parent: 0, depth } if by_closure => self.below_roots(depth - 1),
+            TreeScope::Roots { depth } if by_closure => self.below_roots(depth),
+            TreeScope::Below { .. } | TreeScope::Level { .. } if by_closure => {
                 self.from("site_content_closure", "k").push(" join ");
                 self.from("site_content", "c").push(" on c.id = k.descendant")
             }
-            Reach::Above { .. } if by_closure => {
+            TreeScope::Above { .. } if by_closure => {
                 self.from("site_content_closure", "k").push(" join ");
                 self.from("site_content", "c").push(" on c.id = k.ancestor")
             }
-            Reach::Below { .. }
-            | Reach::Level { .. }
-            | Reach::Roots { .. }
-            | Reach::Above { .. } => {
+            TreeScope::Below { .. }
+            | TreeScope::Level { .. }
+            | TreeScope::Roots { .. }
+            | TreeScope::Above { .. } => {
                 // A circle of parents reaches a document more than once.
                 self.push("(select id, min(depth) as depth from walk group by id) k join ");
                 self.from("site_content", "c").push(" on c.id = k.id")
             }
-            Reach::Siblings { .. } => {
+            TreeScope::Siblings { .. } => {
                 self.from("site_content", "n").push(" join ");
                 self.from("site_content", "c").push(" on c.parent = n.parent and c.id <> n.id")
             }
@@ -85,31 +86,31 @@ impl Writer<'_> {
     }
 
     /// The conditions of the tree part.
-    pub(super) fn reached(&mut self, reach: Reach, visibility: Visibility) -> &mut Self {
+    pub(super) fn reached(&mut self, scope: TreeScope, visibility: Visibility) -> &mut Self {
         let by_closure = self.site.tree == TreeBy::Closure;
-        match reach {
-            Reach::Site => {}
-            Reach::Nowhere => {
+        match scope {
+            TreeScope::Site => {}
+            TreeScope::Nowhere => {
                 self.condition().push("1 = 0");
             }
-            Reach::One(id) => {
+            TreeScope::One(id) => {
                 self.condition().push("c.id = ").integer(id);
             }
-            Reach::Below { parent, depth: 1 } => {
+            TreeScope::Below { parent, depth: 1 } => {
                 self.condition().push("c.parent = ").integer(parent);
                 self.start_visible(parent, visibility);
             }
-            Reach::Below { parent: 0, depth } if by_closure => {
+            TreeScope::Below { parent: 0, depth } if by_closure => {
                 self.under_root(depth - 1, None);
             }
-            Reach::Roots { depth } if by_closure => {
+            TreeScope::Roots { depth } if by_closure => {
                 self.under_root(depth, Some(visibility));
             }
-            Reach::Level { parent, depth } => {
+            TreeScope::Level { parent, depth } => {
                 self.condition().push("k.ancestor = ").integer(parent);
                 self.push(" and k.depth = ").integer(depth).start_visible(parent, visibility);
             }
-            Reach::Below { parent, depth } => {
+            TreeScope::Below { parent, depth } => {
                 if by_closure {
                     self.condition().push("k.ancestor = ").integer(parent);
                     self.push(" and k.depth between 1 and ").integer(depth);
@@ -118,8 +119,8 @@ impl Writer<'_> {
                 }
                 self.start_visible(parent, visibility);
             }
-            Reach::Roots { .. } => {}
-            Reach::Above { id, depth } => {
+            TreeScope::Roots { .. } => {}
+            TreeScope::Above { id, depth } => {
                 if by_closure {
                     self.condition().push("k.descendant = ").integer(id);
                     self.push(" and k.depth >= 1");
@@ -131,14 +132,14 @@ impl Writer<'_> {
                 }
                 self.start_visible(id, visibility);
             }
-            Reach::Children { parent, range } => {
+            TreeScope::Children { parent, range } => {
                 self.condition().push("c.parent = ").integer(parent);
                 if let Some(range) = range {
                     self.in_range(range);
                 }
                 self.start_visible(parent, visibility);
             }
-            Reach::Siblings { id, which } => {
+            TreeScope::Siblings { id, which } => {
                 self.condition().push("n.id = ").integer(id).push(" and ");
                 self.flag("n", "site_content", "deleted", false).and_visible("n", visibility);
                 self.beside(which);
@@ -199,15 +200,15 @@ impl Writer<'_> {
     }
 
     /// Menu indexes may be unsigned, so nothing is ever subtracted.
-    fn beside(&mut self, which: Which) -> &mut Self {
+    fn beside(&mut self, which: SiblingFilter) -> &mut Self {
         match which {
-            Which::All => self,
-            Which::Adjacent => {
+            SiblingFilter::All => self,
+            SiblingFilter::Adjacent => {
                 self.push(" and (c.menuindex = n.menuindex + 1 or c.menuindex + 1 = n.menuindex)")
             }
-            Which::Before => self.push(" and c.menuindex < n.menuindex"),
-            Which::After => self.push(" and c.menuindex > n.menuindex"),
-            Which::Within(range) => self.in_range(range),
+            SiblingFilter::Before => self.push(" and c.menuindex < n.menuindex"),
+            SiblingFilter::After => self.push(" and c.menuindex > n.menuindex"),
+            SiblingFilter::Within(range) => self.in_range(range),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::query::Cast;
 /// Compares the numbers at the start of two texts, each cut or rounded as the
 /// cast says. A text that starts with none is zero.
 pub(crate) fn compare(cast: Cast, left: &str, right: &str) -> Ordering {
-    let (left, right) = (Leading::new(left).at(cast), Leading::new(right).at(cast));
+    let (left, right) = (NumberPrefix::new(left).at(cast), NumberPrefix::new(right).at(cast));
     match (left.negative, right.negative) {
         (false, false) => left.magnitude().cmp(&right.magnitude()),
         (true, true) => right.magnitude().cmp(&left.magnitude()),
@@ -34,7 +34,7 @@ pub(crate) enum Fit {
 /// Whether a cast can give exactly this number, which is digits with perhaps
 /// a minus and a fraction.
 pub(crate) fn fit(cast: Cast, number: &str) -> Fit {
-    let Leading { negative, whole, fraction } = Leading::new(number);
+    let NumberPrefix { negative, whole, fraction } = NumberPrefix::new(number);
     let kept = fraction.len().min(scale(cast));
     if fraction[kept..].iter().all(|&digit| digit == b'0') {
         return Fit::Exact;
@@ -45,7 +45,7 @@ pub(crate) fn fit(cast: Cast, number: &str) -> Fit {
 }
 
 /// A number as it is written: its sign and its digits.
-struct Leading<'t> {
+struct NumberPrefix<'t> {
     negative: bool,
     whole: &'t [u8],
     fraction: &'t [u8],
@@ -58,8 +58,8 @@ struct Scaled {
     digits: Vec<u8>,
 }
 
-impl<'t> Leading<'t> {
-    fn new(text: &'t str) -> Leading<'t> {
+impl<'t> NumberPrefix<'t> {
+    fn new(text: &'t str) -> NumberPrefix<'t> {
         let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']).as_bytes();
         let (negative, text) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -71,7 +71,7 @@ impl<'t> Leading<'t> {
             [b'.', rest @ ..] => digits(rest).0,
             _ => &[],
         };
-        Leading { negative, whole, fraction }
+        NumberPrefix { negative, whole, fraction }
     }
 
     fn at(&self, cast: Cast) -> Scaled {

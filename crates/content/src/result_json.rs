@@ -1,4 +1,4 @@
-//! What a tool answers with, written as JSON straight from the rows.
+//! Writes the result of a tool as JSON, directly from the rows.
 //!
 //! A page of documents is some hundred values; building a tree of them only to
 //! write it out costs more than everything else the toolset does.
@@ -7,13 +7,13 @@ use tool::Json;
 
 use crate::contract::TOOLSET_VERSION;
 use crate::database::{Cell, Rows};
-use crate::fields::{DOCUMENT, Shown};
+use crate::fields::{DOCUMENT, FieldFormat};
 use crate::models::Model;
-use crate::query::{Documents, Page, Records};
-use crate::tools::Answer;
+use crate::query::{DocumentQuery, Page, RecordQuery};
+use crate::tools::ResultShape;
 
 /// Documents as a tool result.
-pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> Json {
+pub(crate) fn documents(answer: ResultShape, query: &DocumentQuery, rows: Rows) -> Json {
     let (page, n_rows) = (query.page, rows.len());
     let mut text = Text::with_room_for(n_rows);
     text.items(answer, rows, |text, row| text.document(query, row));
@@ -23,8 +23,8 @@ pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> Json {
 
 /// Records as a tool result; `fields` are the columns, in their order.
 pub(crate) fn records(
-    answer: Answer,
-    query: &Records,
+    answer: ResultShape,
+    query: &RecordQuery,
     fields: &[&'static str],
     rows: Rows,
 ) -> Json {
@@ -110,9 +110,14 @@ impl Text {
         }
     }
 
-    fn items(&mut self, answer: Answer, rows: Rows, mut write: impl FnMut(&mut Text, Vec<Cell>)) {
+    fn items(
+        &mut self,
+        answer: ResultShape,
+        rows: Rows,
+        mut write: impl FnMut(&mut Text, Vec<Cell>),
+    ) {
         match answer {
-            Answer::Items => {
+            ResultShape::Items => {
                 self.raw("{");
                 self.key(true, "items");
                 self.raw("[");
@@ -122,7 +127,7 @@ impl Text {
                 }
                 self.raw("]");
             }
-            Answer::Item => {
+            ResultShape::Item => {
                 self.raw("{");
                 self.key(true, "item");
                 match rows.into_iter().next() {
@@ -133,10 +138,10 @@ impl Text {
         }
     }
 
-    fn meta(&mut self, answer: Answer, page: Page, n_rows: usize, model: Option<&Model>) {
+    fn meta(&mut self, answer: ResultShape, page: Page, n_rows: usize, model: Option<&Model>) {
         self.key(false, "meta");
         self.raw("{");
-        if answer == Answer::Items {
+        if answer == ResultShape::Items {
             for (name, number) in [("limit", page.limit), ("offset", page.offset)] {
                 self.key(name == "limit", name);
                 self.plain(&number);
@@ -144,7 +149,7 @@ impl Text {
             self.key(false, "count");
             self.plain(&n_rows);
         }
-        self.key(answer == Answer::Item, "toolsetVersion");
+        self.key(answer == ResultShape::Item, "toolsetVersion");
         self.string(TOOLSET_VERSION);
         if let Some(model) = model {
             self.key(false, "model");
@@ -153,7 +158,7 @@ impl Text {
         self.raw("}}");
     }
 
-    fn document(&mut self, query: &Documents, row: Vec<Cell>) {
+    fn document(&mut self, query: &DocumentQuery, row: Vec<Cell>) {
         let mut cells = row.into_iter();
         self.raw("{");
         for (at, (field, cell)) in DOCUMENT.iter().zip(cells.by_ref()).enumerate() {
@@ -172,12 +177,12 @@ impl Text {
         self.raw("}");
     }
 
-    fn shown(&mut self, shown: Shown, cell: Cell) {
+    fn shown(&mut self, shown: FieldFormat, cell: Cell) {
         match shown {
-            Shown::Number => self.plain(&cell.number()),
-            Shown::Flag => self.plain(&(cell.number().unwrap_or(0) != 0)),
-            Shown::Text => self.string(&cell.text().unwrap_or_default()),
-            Shown::Maybe => self.maybe(cell.text().as_deref()),
+            FieldFormat::Number => self.plain(&cell.number()),
+            FieldFormat::Flag => self.plain(&(cell.number().unwrap_or(0) != 0)),
+            FieldFormat::Text => self.string(&cell.text().unwrap_or_default()),
+            FieldFormat::Maybe => self.maybe(cell.text().as_deref()),
         }
     }
 
