@@ -281,8 +281,9 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
         .map_or("tools".to_owned(), |stem| stem.to_string_lossy().into_owned());
     if !is_listing(text) {
         let (document, _) = toolspec::parse(text);
-        let version =
-            document.pair("version").map_or(String::new(), |version| version.value.clone());
+        let version = document
+            .metadata_value("version")
+            .map_or(String::new(), |version| version.value.clone());
         let tools = document.definitions();
         let title = document.title.as_ref().and_then(|title| module(&title.value));
         return Ok(Subject { name: title.unwrap_or(stem), version, tools });
