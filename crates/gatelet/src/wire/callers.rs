@@ -89,7 +89,7 @@ impl OpenSession for PerCallerSessions {
             client,
             limits,
         );
-        Ok(OpenedSession { upstream: Arc::new(callers), first })
+        Ok(OpenedSession { upstream: Arc::new(callers), listing_session: first })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {

@@ -205,7 +205,7 @@ impl Connector for Remote {
 impl OpenSession for Remote {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let upstream = self.connect(client).await?;
-        Ok(OpenedSession { first: Arc::clone(&upstream), upstream })
+        Ok(OpenedSession { listing_session: Arc::clone(&upstream), upstream })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {

@@ -1,20 +1,20 @@
-//! Questions to the three tools of a CaSH server.
+//! Requests to the three tools of a CaSH server.
 
 use std::sync::Arc;
 
 use roster::Profile;
 use tool::{Ask, Call, Context, Failure, Provider, Reply, RpcError};
 
-/// How much of a result the other side may give: everything. Our own gate
-/// decides what goes out, so that nothing has to run twice.
-pub(crate) const WHOLE: u32 = 16_000_000;
+/// The size limit that we pass to the CaSH server: none in effect. Our own gate
+/// limits what goes out, so that no function has to run twice.
+pub(crate) const NO_LIMIT: u32 = 16_000_000;
 
-/// The context of a question that gatelet asks for itself.
+/// The context of a request that gatelet makes for itself.
 pub(crate) fn own_context() -> Context {
     Context { client: Arc::new(Profile::default().client()), ..Context::anonymous() }
 }
 
-/// The text of one of the three tools.
+/// Calls one of the three tools and returns its text.
 pub(crate) async fn text(
     upstream: &dyn Provider,
     tool: &str,
