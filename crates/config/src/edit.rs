@@ -11,14 +11,14 @@ use catalog::name;
 use toml_edit::{DocumentMut, Item, Value};
 
 use super::{
-    Raw, Source, foreign, problem::Problems, raw as meaning, self_reference::OwnAddress, tree,
-    upstream,
+    Raw, Source, foreign, problem::Problems, raw as meaning, raw_upstream,
+    self_reference::OwnAddress, tree, upstream,
 };
 
 /// One change.
 #[derive(Clone, Debug)]
 pub enum Edit<'a> {
-    Add(&'a upstream::Raw),
+    Add(&'a raw_upstream::Raw),
     Remove(&'a str),
     /// Sets a key of an upstream, or takes it out.
     Set {
@@ -66,12 +66,12 @@ pub fn apply(file: &str, text: &str, edit: &Edit<'_>) -> Result<String, Unedited
 }
 
 /// Every upstream, as it is written.
-pub fn all(file: &str, text: &str) -> Result<Vec<upstream::Raw>, Unedited> {
+pub fn all(file: &str, text: &str) -> Result<Vec<raw_upstream::Raw>, Unedited> {
     Ok(read(file, text)?.upstream)
 }
 
 /// The upstream of that name, as it is written.
-pub fn find(file: &str, text: &str, label: &str) -> Result<upstream::Raw, Unedited> {
+pub fn find(file: &str, text: &str, label: &str) -> Result<raw_upstream::Raw, Unedited> {
     let raw = read(file, text)?;
     let at = at(&raw, label)?;
     Ok(raw.upstream[at].clone())
@@ -135,9 +135,9 @@ fn expected(before: &Raw, edit: &Edit<'_>) -> Result<Raw, Unedited> {
 }
 
 /// A table of tables may go on at the end of a file, whatever stands between.
-fn add(text: &str, raw: &upstream::Raw) -> Option<String> {
+fn add(text: &str, raw: &raw_upstream::Raw) -> Option<String> {
     let document: DocumentMut = text.parse().ok()?;
-    let entry = upstream::write(vec![raw.clone()]);
+    let entry = raw_upstream::write(vec![raw.clone()]);
     match document.get("upstream") {
         None | Some(Item::ArrayOfTables(_)) => {
             let gap = match text {
@@ -280,19 +280,19 @@ fn written(value: &serde_json::Value) -> Option<Value> {
 
 /// An upstream as it would be meant in a file of this directory.
 pub fn parsed(
-    raw: &upstream::Raw,
+    raw: &raw_upstream::Raw,
     file: &FilePath,
     environment: &dyn super::Environment,
 ) -> Result<(super::Upstream, Problems), Problems> {
-    let text = upstream::write(vec![raw.clone()]);
+    let text = raw_upstream::write(vec![raw.clone()]);
     let shown = file.display().to_string();
     let (_, mut problems) = tree(Source { name: shown.clone(), text });
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let base = whole.parent().unwrap_or(FilePath::new("/"));
     let here = OwnAddress::usual(&shown, base, None);
     let path = document::tree::Path::default().key("upstream").index(0);
-    let raw = upstream::Raw { disabled: false, ..raw.clone() };
-    let entry = upstream::Entry { path, raw };
+    let raw = raw_upstream::Raw { disabled: false, ..raw.clone() };
+    let entry = raw_upstream::Entry { path, raw };
     let found = upstream::parse(vec![entry], &here, environment, &mut problems).pop();
     match found.filter(|_| !problems.has_errors()) {
         Some(upstream) => Ok((upstream, problems)),

@@ -13,9 +13,9 @@ use catalog::name;
 use document::tree::{Node, Path, Value};
 
 use super::problem::Problems;
+use super::raw_upstream::{Entry, Raw};
 use super::self_reference::{self, OwnAddress};
 use super::text::Environment;
-use super::upstream::{Entry, Raw};
 
 /// The tables that hold servers, by the keys that lead to them.
 const TABLES: &[&[&str]] = &[

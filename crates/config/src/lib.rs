@@ -23,6 +23,7 @@ mod learning;
 mod listing;
 mod manifest;
 mod mount;
+mod raw_upstream;
 mod records;
 mod result_shape;
 mod sandbox;
@@ -66,12 +67,13 @@ pub use learning::Learning;
 pub use manifest::Manifest;
 pub use mount::{Mount, Raw as RawMount, meant};
 pub use problem::{Problem, Problems, Source, Weight};
+pub use raw_upstream::{Entry, Kind, Raw as RawUpstream, Start, Wire, write};
 pub use records::Records;
 pub use serve::{Serve, Tls, address};
 pub use site::{Ownership, Rules};
 pub use surface::SurfaceName;
 pub use text::{Environment, NamedSecrets, Process};
-pub use upstream::{Entry, Kind, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
+pub use upstream::{Reach, Upstream};
 
 use self_reference::OwnAddress;
 
@@ -82,7 +84,7 @@ use self_reference::OwnAddress;
 pub struct Raw {
     /// The servers behind gatelet.
     #[serde(default)]
-    upstream: Vec<upstream::Raw>,
+    upstream: Vec<raw_upstream::Raw>,
     #[serde(default)]
     gate: gate::Raw,
     #[serde(default)]
@@ -333,7 +335,10 @@ fn raw(root: &node::Node, problems: &mut Problems) -> Raw {
 }
 
 /// Reads the servers in another client's file, for `gatelet import`.
-pub fn import(source: Source, base: &Path) -> Result<(Vec<upstream::Entry>, Problems), LoadError> {
+pub fn import(
+    source: Source,
+    base: &Path,
+) -> Result<(Vec<raw_upstream::Entry>, Problems), LoadError> {
     let name = source.name.clone();
     let (root, mut problems) = tree(source);
     if problems.has_errors() {
@@ -361,17 +366,17 @@ pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
     };
     let raw = match reach.clone() {
         hosts::Reach::Program { command, args } => {
-            upstream::Raw { command: Some(command), args, ..upstream::Raw::default() }
+            raw_upstream::Raw { command: Some(command), args, ..raw_upstream::Raw::default() }
         }
         hosts::Reach::Http { url, .. } => {
-            upstream::Raw { url: Some(url), ..upstream::Raw::default() }
+            raw_upstream::Raw { url: Some(url), ..raw_upstream::Raw::default() }
         }
     };
     here.is(&raw, &Process).is_some()
 }
 
 /// Whether an upstream would be taken from our own file, too. Why not is noted.
-fn is_sound(found: &upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
+fn is_sound(found: &raw_upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
     upstream::parse(vec![found.clone()], here, &Process, &mut own);
     let is_sound = !own.has_errors();
@@ -419,15 +424,15 @@ fn tree(source: Source) -> (node::Node, Problems) {
 }
 
 /// The upstreams of our own file, each with its place.
-fn own(raw: &Raw) -> Vec<upstream::Entry> {
+fn own(raw: &Raw) -> Vec<raw_upstream::Entry> {
     let place = |at| node::Path::default().key("upstream").index(at);
     let found = raw.upstream.iter().enumerate();
-    found.map(|(at, raw)| upstream::Entry { path: place(at), raw: raw.clone() }).collect()
+    found.map(|(at, raw)| raw_upstream::Entry { path: place(at), raw: raw.clone() }).collect()
 }
 
 fn parse(
     raw: Raw,
-    found: Vec<upstream::Entry>,
+    found: Vec<raw_upstream::Entry>,
     mut here: OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,

@@ -7,8 +7,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use super::raw_upstream::Raw;
 use super::text::Environment;
-use super::upstream::raw::Raw;
 use super::{serve, text};
 
 /// What is known of the gatelet that a configuration is for.

@@ -1,7 +1,5 @@
 //! `[[upstream]]`: the servers behind gatelet.
 
-pub(crate) mod raw;
-
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
@@ -13,12 +11,11 @@ use mcp::revision::Revision;
 
 use super::access::{Access, CallerCredential, Oauth, RawCaller};
 use super::problem::Problems;
+use super::raw_upstream::{Entry, Kind, Raw, Start, Wire};
 use super::sandbox::{self, Confined, Sandbox};
 use super::self_reference::OwnAddress;
 use super::site::Rules;
 use super::text::{self, Environment};
-
-pub use raw::{Entry, Kind, Raw, Start, Wire, write};
 
 /// An upstream as it is meant.
 #[derive(Clone, Debug, PartialEq)]

@@ -32,12 +32,12 @@ url = "https://mail.example/mcp"
 tools = true
 "#;
 
-fn raw(label: &str) -> upstream::Raw {
-    upstream::Raw {
+fn raw(label: &str) -> raw_upstream::Raw {
+    raw_upstream::Raw {
         label: Some(label.to_owned()),
         command: Some("run".to_owned()),
         env: [("A".to_owned(), "b".to_owned())].into(),
-        ..upstream::Raw::default()
+        ..raw_upstream::Raw::default()
     }
 }
 

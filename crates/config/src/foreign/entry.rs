@@ -4,8 +4,8 @@ use document::tree::{Member, Node, Path, Value};
 
 use super::super::access::RawOauth;
 use super::super::problem::Problems;
+use super::super::raw_upstream::{Raw, Wire};
 use super::super::text;
-use super::super::upstream::{Raw, Wire};
 use super::variable::{self, Scope};
 
 /// Where an entry stands.

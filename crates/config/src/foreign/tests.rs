@@ -3,7 +3,7 @@
 use std::path::Path as FilePath;
 
 use super::super::problem::Source;
-use super::super::{Process, import, read, upstream};
+use super::super::{Process, import, raw_upstream, read};
 
 fn source(text: &str) -> Source {
     Source { name: "mcp.json".to_owned(), text: text.to_owned() }
@@ -14,7 +14,7 @@ fn source(text: &str) -> Source {
 fn check(text: &str, expected: &str, notes: &[&str]) {
     let (found, problems) = import(source(text), FilePath::new("/home/me/work/.vscode")).unwrap();
     let raws = found.into_iter().map(|found| found.raw).collect();
-    assert_eq!(upstream::write(raws).trim(), expected.trim());
+    assert_eq!(raw_upstream::write(raws).trim(), expected.trim());
     let said: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(said, notes);
 }
@@ -323,7 +323,7 @@ fn what_is_written_is_a_configuration_that_can_be_read() {
         ],
     );
     let (found, _) = import(source(text), FilePath::new("/")).unwrap();
-    let written = upstream::write(found.into_iter().map(|found| found.raw).collect());
+    let written = raw_upstream::write(found.into_iter().map(|found| found.raw).collect());
     let written = Source { name: "gatelet.toml".to_owned(), text: written };
     let (_, problems) = read(written, FilePath::new("/"), &Process).unwrap();
     assert!(problems.is_empty(), "{problems}");
@@ -466,7 +466,7 @@ url = "https://new.example"
 #[test]
 fn a_file_without_any_server_leaves_room_for_the_first() {
     let (found, _) = import(source(r#"{"mcpServers": {}}"#), FilePath::new("/")).unwrap();
-    let written = upstream::write(found.into_iter().map(|found| found.raw).collect());
+    let written = raw_upstream::write(found.into_iter().map(|found| found.raw).collect());
     let text = written + "[[upstream]]\nlabel = \"a\"\ncommand = \"x\"\n";
     let source = Source { name: "gatelet.toml".to_owned(), text };
     assert_eq!(read(source, FilePath::new("/"), &Process).unwrap().0.upstreams.len(), 1);
