@@ -8,13 +8,13 @@ use super::output::Output;
 use super::servers::config_file::ConfigFile;
 use super::{person, running};
 use crate::approval_queue::{self, BY_SHELL};
-use config::write_remembered;
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, HEADING, WARNING, cell, foreign, out, paint, say, table};
 use crate::time;
+use config::write_remembered;
 
 /// See and decide about calls that wait for approval
 ///
