@@ -134,6 +134,8 @@ impl Command {
             | Command::Run(_)
             | Command::Recipe(_)
             | Command::Skill(_)
+            | Command::Run(_)
+            | Command::Recipe(_)
             | Command::Upstreams(_)
             | Command::Status(_)
             | Command::Logs(_)

@@ -196,7 +196,7 @@ impl FunctionPage<'_> {
         if told.is_empty() {
             return "Structured content.".to_owned();
         }
-        format!("Object with {}.", told.join(", "))
+        format!("Object with {}.{}", told.join(", "), picking(&members))
     }
 
     fn is_nested(&self) -> bool {
@@ -251,6 +251,18 @@ impl FunctionPage<'_> {
             told["available"] = json!(false);
         }
         told
+    }
+}
+
+/// How a part of a result is asked for: its first list, else its first member.
+fn picking(members: &Contract) -> String {
+    let is_plain =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphabetic());
+    let mut named = members.parameters.iter().filter(|member| is_plain(&member.name));
+    let list = named.clone().find(|member| member.kind.ends_with("[]"));
+    match list.or_else(|| named.next()) {
+        Some(member) => format!(" Only a part of it: `pick=\".{}\"` in the call.", member.name),
+        None => String::new(),
     }
 }
 
