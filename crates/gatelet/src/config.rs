@@ -16,6 +16,7 @@ mod gate;
 mod learning;
 mod listing;
 mod manifest;
+mod metrics;
 mod mount;
 mod records;
 mod result_shape;
@@ -26,6 +27,7 @@ mod serve;
 mod site;
 mod skills;
 mod surface;
+mod traces;
 mod trust;
 mod upstream;
 mod visibility;
@@ -58,6 +60,7 @@ pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
 pub(crate) use learning::Learning;
 pub(crate) use manifest::Manifest;
+pub(crate) use metrics::Metrics;
 pub(crate) use mount::{Mount, Raw as RawMount, meant};
 pub(crate) use problem::{Problems, Source};
 pub(crate) use records::Records;
@@ -65,6 +68,7 @@ pub(crate) use serve::{Serve, Tls, address};
 pub(crate) use site::{Ownership, Rules};
 pub(crate) use surface::SurfaceName;
 pub(crate) use text::{Environment, Machine, NamedSecrets, Process};
+pub(crate) use traces::Traces;
 pub(crate) use upstream::{Entry, Kind, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
 
 use crate::paths::Paths;
@@ -97,6 +101,10 @@ pub(crate) struct Raw {
     records: records::Raw,
     #[serde(default)]
     approvals: approvals::Raw,
+    #[serde(default)]
+    metrics: metrics::Raw,
+    #[serde(default)]
+    traces: traces::Raw,
     #[serde(default)]
     artifacts: artifacts::Raw,
     #[serde(default)]
@@ -136,6 +144,9 @@ pub(crate) struct Config {
     pub(crate) auth: Auth,
     pub(crate) manifest: Manifest,
     pub(crate) records: Records,
+    pub(crate) metrics: Metrics,
+    /// `None` where nobody traces.
+    pub(crate) traces: Option<Traces>,
     pub(crate) artifacts: Artifacts,
     /// Whether the console is served.
     pub(crate) console: bool,
@@ -189,6 +200,8 @@ impl Config {
             auth,
             manifest,
             records,
+            metrics,
+            traces,
             artifacts,
             learning,
             meaning,
@@ -213,6 +226,8 @@ impl Config {
             ("[auth]", *auth != other.auth),
             ("[manifest]", *manifest != other.manifest),
             ("[records]", *records != other.records),
+            ("[metrics]", *metrics != other.metrics),
+            ("[traces]", *traces != other.traces),
             ("[artifacts]", *artifacts != other.artifacts),
             ("[learning]", *learning != other.learning),
             ("[console]", *console != other.console),
@@ -465,6 +480,8 @@ fn parse(
         auth,
         manifest: manifest::parse(raw.manifest, base, problems),
         records: records::parse(raw.records, base, environment),
+        metrics: metrics::parse(&raw.metrics, base, environment, problems),
+        traces: traces::parse(&raw.traces, base, environment, problems),
         upstreams,
     }
 }

@@ -8,8 +8,8 @@
 
 pub mod admin;
 mod caller;
-pub mod pages;
 pub mod metrics;
+pub mod pages;
 mod response;
 mod stream_expiry;
 
@@ -37,8 +37,8 @@ use crate::listen::{self, CallerStanding, Connection, HEALTH_PATH, TlsConfigs};
 use crate::manifest::Manifest;
 use admin::Admin;
 use caller::API_KEY;
-use pages::Pages;
 use metrics::MetricsPage;
+use pages::Pages;
 use response::{full_response, json_error};
 
 /// Where the manifest stands.
