@@ -39,6 +39,11 @@ fn echo(label: &str) -> String {
     )
 }
 
+/// The arguments of `call` that call it.
+fn act() -> Value {
+    json!({"namespace": "files", "function": "act", "kwargs": {}})
+}
+
 fn scraped(port: u16, headers: &[(&str, &str)]) -> crate::kit::Answer {
     Site { url: format!("http://127.0.0.1:{port}/metrics") }.send("GET", headers, "")
 }
@@ -66,12 +71,13 @@ fn mentioned(text: &str) -> BTreeSet<String> {
 fn every_metric_is_documented_shown_and_exported() {
     let port = free_port();
     let home = Home::with(&format!(
-        "[builtin]\ntools = true\n[metrics]\nlisten = \"127.0.0.1:{port}\"\n{}",
+        "[metrics]\nlisten = \"127.0.0.1:{port}\"\n\
+         [[controls.rate]]\nmeta_tool = \"tool_execute\"\nper_minute = 2\n{}",
         echo("files")
     ));
     let served = Served::start(&home);
-    served.call("call", &json!({"function": "files.act", "kwargs": {}}));
-    served.call("call", &json!({"function": "time.now", "kwargs": {}}));
+    // The third one is over the quota.
+    (0..3).for_each(|_| drop(served.call("call", &act())));
     served.call("help", &json!({"query": "what time is it"}));
     let answer = scraped(port, &[]);
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -253,7 +259,7 @@ fn a_call_is_traced_through_client_gate_and_upstream() {
         "traceparent": parent,
         "tracestate": "vendor=1",
     });
-    let params = json!({"name": "call", "arguments": {"function": "files.act", "kwargs": {}}, "_meta": revision});
+    let params = json!({"name": "call", "arguments": act(), "_meta": revision});
     let message =
         json!({"jsonrpc": "2.0", "id": "seven", "method": "tools/call", "params": params});
     let headers = [
@@ -323,7 +329,8 @@ fn a_traced_call_over_a_pipe_ends_with_its_gate_and_loses_nothing() {
     home.write("gatelet.toml", &config);
     let mut pipe = Pipe::open(&home);
     assert!(pipe.call("files.act", &json!({})).contains("traceparent"));
-    assert!(pipe.call("files.nothing", &json!({})).contains("nothing"));
+    let missing = json!({"namespace": "files", "function": "nothing", "kwargs": {}});
+    assert_eq!(pipe.verb("call", &missing)["isError"], true);
     assert!(pipe.close().success());
     // What was not sent yet is sent at the end.
     let (servers, clients) = (collector.spans("server"), collector.spans("client"));
@@ -351,7 +358,7 @@ fn a_collector_that_is_gone_holds_nobody_up_and_is_counted() {
         echo("files")
     ));
     let served = Served::start(&home);
-    let told = served.call("call", &json!({"function": "files.act", "kwargs": {}}));
+    let told = served.call("call", &act());
     assert!(told.to_string().contains("traceparent"), "{told}");
     assert!(served.terminate().success());
 }
@@ -362,7 +369,7 @@ fn without_traces_nothing_is_added_and_what_a_client_says_passes() {
     let mut pipe = Pipe::open(&home);
     assert!(!pipe.call("files.act", &json!({})).contains("traceparent"));
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let params = json!({"name": "call", "arguments": {"function": "files.act", "kwargs": {}},
+    let params = json!({"name": "call", "arguments": act(),
                         "_meta": {"traceparent": parent}});
     let answer = pipe.request("tools/call", &params);
     assert!(answer.to_string().contains(parent), "{answer}");
@@ -414,7 +421,8 @@ fn top_shows_the_running_gate_from_the_first_look_on() {
     assert_eq!(first["figures"]["hour"]["calls"], 0, "nothing was counted before: {first}");
     assert!(first["figures"]["definitions"]["direct"].as_u64().unwrap() > 0, "{first}");
     pipe.call("files.act", &json!({}));
-    pipe.call("files.nothing", &json!({}));
+    let missing = json!({"namespace": "files", "function": "nothing", "kwargs": {}});
+    pipe.verb("call", &missing);
     let then = shell(&home, &["top"]).json();
     let hour = &then["figures"]["hour"];
     assert_eq!((&hour["calls"], &hour["errors"]), (&json!(2), &json!(1)), "{then}");
