@@ -113,8 +113,18 @@ fn put_aside(path: &Path) -> Vec<PathBuf> {
         .filter(|entry| entry.file_name().to_str().is_some_and(is_aside))
         .map(|entry| directory.join(entry.file_name()))
         .collect();
-    found.sort();
+    found.sort_by_key(|path| age(path));
     found
+}
+
+/// What orders files that were put aside: the time in the name, and the number
+/// behind it where several have the same time.
+fn age(path: &Path) -> (String, u32) {
+    let (stem, _) = split(path);
+    match stem.rsplit_once("Z-") {
+        Some((time, number)) => (format!("{time}Z"), number.parse().unwrap_or(u32::MAX)),
+        None => (stem, 0),
+    }
 }
 
 /// A name that nothing has yet, with the time in it.
