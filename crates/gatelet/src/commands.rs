@@ -136,6 +136,7 @@ impl Command {
             | Command::Skill(_)
             | Command::Upstreams(_)
             | Command::Status(_)
+            | Command::Top(_)
             | Command::Logs(_)
             | Command::Restart(_)
             | Command::Approvals(_)

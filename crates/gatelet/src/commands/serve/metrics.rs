@@ -11,6 +11,7 @@ use subtle::ConstantTimeEq;
 use telemetry::metrics::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
+use web::listen::RequestBody;
 use web::site::metrics::{MetricsPage, PATH, names_this_machine};
 use web::site::{Site, WeakSite};
 
@@ -66,7 +67,7 @@ pub(super) async fn listen(
     }
     let page = Arc::new(Page::new(&serving.wiring, &serving.gateway, weak));
     let token = metrics.token.clone().map(|token| Arc::from(format!("Bearer {token}")));
-    let answer = move |request: Request<hyper::body::Incoming>| {
+    let answer = move |request: Request<RequestBody>| {
         let (page, token) = (Arc::clone(&page), token.clone());
         async move { answer(&page, &request, token.as_deref()).await }
     };
