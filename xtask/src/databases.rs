@@ -1,4 +1,4 @@
-//! The databases that the tests talk to.
+//! The servers of others that the tests talk to: databases, and Prometheus.
 //!
 //! The tests of the content toolset start servers of their own, each with its
 //! own port and directory, and end them; here it is only made sure that the
@@ -11,8 +11,11 @@ use anyhow::Result;
 use crate::tools;
 
 /// Programs, and the Debian packages that bring them.
-const SERVERS: [(&str, &str); 2] =
-    [("/usr/sbin/mariadbd", "mariadb-server"), ("/usr/lib/postgresql", "postgresql")];
+const SERVERS: [(&str, &str); 3] = [
+    ("/usr/sbin/mariadbd", "mariadb-server"),
+    ("/usr/lib/postgresql", "postgresql"),
+    ("/usr/bin/prometheus", "prometheus"),
+];
 
 /// Makes sure that the servers can be started.
 pub(crate) fn ensure() -> Result<()> {

@@ -29,4 +29,4 @@ pub use artifact::{Artifact, ArtifactMeta, Owner, Parts, Raw};
 pub use memory::Memory;
 pub use overview::Overview;
 pub use reading::ResultText;
-pub use store::{Config, Store, StoredIn, TooLarge};
+pub use store::{Config, Store, StoredIn, TooLarge, Usage};

@@ -22,6 +22,7 @@ mod gate;
 mod learning;
 mod listing;
 mod manifest;
+mod metrics;
 mod mount;
 mod raw_upstream;
 mod records;
@@ -33,6 +34,7 @@ mod serve;
 mod site;
 mod skills;
 mod surface;
+mod traces;
 mod trust;
 mod upstream;
 mod visibility;
@@ -65,6 +67,7 @@ pub use controls::Controls;
 pub use gate::Gate;
 pub use learning::Learning;
 pub use manifest::Manifest;
+pub use metrics::Metrics;
 pub use mount::{Mount, Raw as RawMount, meant};
 pub use problem::{Problem, Problems, Source, Weight};
 pub use raw_upstream::{Entry, Kind, Raw as RawUpstream, Start, Wire, write};
@@ -73,6 +76,7 @@ pub use serve::{Serve, Tls, address};
 pub use site::{Ownership, Rules};
 pub use surface::SurfaceName;
 pub use text::{Environment, NamedSecrets, Process};
+pub use traces::Traces;
 pub use upstream::{Reach, Upstream};
 
 use self_reference::OwnAddress;
@@ -103,6 +107,10 @@ pub struct Raw {
     records: records::Raw,
     #[serde(default)]
     approvals: approvals::Raw,
+    #[serde(default)]
+    metrics: metrics::Raw,
+    #[serde(default)]
+    traces: traces::Raw,
     #[serde(default)]
     artifacts: artifacts::Raw,
     #[serde(default)]
@@ -142,6 +150,9 @@ pub struct Config {
     pub auth: Auth,
     pub manifest: Manifest,
     pub records: Records,
+    pub metrics: Metrics,
+    /// `None` where nobody traces.
+    pub traces: Option<Traces>,
     pub artifacts: Artifacts,
     /// Whether the console is served.
     pub console: bool,
@@ -195,6 +206,8 @@ impl Config {
             auth,
             manifest,
             records,
+            metrics,
+            traces,
             artifacts,
             learning,
             meaning,
@@ -219,6 +232,8 @@ impl Config {
             ("[auth]", *auth != other.auth),
             ("[manifest]", *manifest != other.manifest),
             ("[records]", *records != other.records),
+            ("[metrics]", *metrics != other.metrics),
+            ("[traces]", *traces != other.traces),
             ("[artifacts]", *artifacts != other.artifacts),
             ("[learning]", *learning != other.learning),
             ("[console]", *console != other.console),
@@ -466,6 +481,8 @@ fn parse(
         auth,
         manifest: manifest::parse(raw.manifest, base, problems),
         records: records::parse(raw.records, base, environment),
+        metrics: metrics::parse(&raw.metrics, base, environment, problems),
+        traces: traces::parse(&raw.traces, base, environment, problems),
         upstreams,
     }
 }

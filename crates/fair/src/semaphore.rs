@@ -53,6 +53,11 @@ impl Semaphore {
         self.state.lock().queue.free()
     }
 
+    /// How many wait for one.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().queue.waiting()
+    }
+
     /// A permit, as soon as it is this caller's turn. Dropping the future gives
     /// the place in the queue up.
     pub async fn acquire(&self, key: Key, urgency: Urgency) -> Result<Permit, Full> {

@@ -24,6 +24,7 @@ pub(crate) mod service;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod tokens;
+pub(crate) mod top;
 pub(crate) mod upstreams;
 
 pub(crate) mod config;
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Upstreams(upstreams::Args),
     Console(console::Args),
     Status(status::Args),
+    Top(top::Args),
     Logs(running::LogsArgs),
     Restart(running::RestartArgs),
     Tokens(tokens::Args),
@@ -138,6 +140,7 @@ impl Command {
             | Command::Recipe(_)
             | Command::Upstreams(_)
             | Command::Status(_)
+            | Command::Top(_)
             | Command::Logs(_)
             | Command::Restart(_)
             | Command::Approvals(_)
@@ -202,6 +205,7 @@ pub(crate) fn run(
         Command::Upstreams(args) => upstreams::run(&args, paths),
         Command::Console(args) => console::run(&args, paths),
         Command::Status(args) => status::run(&args, paths),
+        Command::Top(args) => top::run(&args, paths),
         Command::Logs(args) => running::logs(&args, paths),
         Command::Restart(args) => running::restart(&args, paths),
         Command::Tokens(args) => tokens::run(&args, paths),

@@ -19,6 +19,7 @@ mod shutdown;
 pub(crate) mod skills;
 mod stages;
 mod stoppable_input;
+mod traced;
 mod trust;
 mod watch;
 mod webhook;
@@ -34,16 +35,19 @@ use catalog::Catalog;
 use futures::StreamExt;
 use gateway::gateway::{AnswerParts, Controls, PolicyParts, RosterParts};
 use gateway::unmatched::Written;
-use gateway::{Gateway, Parts};
+use gateway::{Gateway, Parts, Surface};
 use mcp::connect::{Certificates, Shutdown};
+use mcp::serve::trace::Tracing;
 use parking_lot::Mutex;
 use policy::approval::Approvals;
 use policy::approval::queued::Page;
 use roster::clock::System;
 use roster::{self, Indexing, Start};
 use telemetry::figures::Overview;
+use telemetry::metrics::Readings;
+use telemetry::traces::{self, Peer};
 use tool::clock::Clock;
-use tool::{Event, Finding};
+use tool::{Event, Finding, ProviderSource};
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
@@ -61,7 +65,7 @@ use connector::{Remote, Site};
 use identity::Identities;
 use listing_store::ListingDirectory;
 use nested::{CashConnector, Nesting, OpenSession};
-use observers::Observers;
+use observers::{Life, Observers};
 use own_manifest::{Contents, OwnManifest};
 
 /// When upstreams are started.
@@ -133,7 +137,12 @@ impl Wiring {
         let config = &loaded.config;
         let listings = Arc::new(ListingDirectory::new(&state.join("listings")));
         let clock: Arc<dyn Clock> = Arc::new(System::start());
-        let observers = Arc::new(Observers::new(config, &clock)?);
+        let gatelet_id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
+        let life = match start_policy {
+            StartPolicy::Configured => Life::Stays,
+            StartPolicy::OnDemand | StartPolicy::AllAtOnce => Life::Command,
+        };
+        let observers = Arc::new(Observers::new(config, life, &clock, &gatelet_id)?);
         let console: Arc<OnceLock<String>> = Arc::default();
         let approvals = approval_queue::open(state, loaded.file.as_deref(), &config.approvals);
         let approvals = match &config.approvals.webhook {
@@ -158,7 +167,7 @@ impl Wiring {
             identities: Identities::default(),
             restarts: Arc::default(),
             chain: chain::with(loaded.file.as_deref()).into(),
-            gatelet_id: format!("{:032x}", rand::random::<u128>()).into(),
+            gatelet_id,
             current: Arc::new(Mutex::new(AppliedConfig::new(config, Library::default()))),
             shutdown: Shutdown::default(),
         })
@@ -200,6 +209,36 @@ impl Wiring {
             parts.observers.usage = Arc::clone(&self.usage) as _;
         }
         Gateway::new(parts)
+    }
+
+    /// What clients see by a surface, traced if somebody traces.
+    pub(crate) fn served(
+        &self,
+        gateway: &Gateway,
+        surface: Surface,
+        transport: &'static str,
+    ) -> Arc<dyn ProviderSource> {
+        let source = gateway.surface(surface);
+        let peer = || Peer { transport, ..Peer::default() };
+        match self.observers.tracer() {
+            Some(tracer) => traces::serving(tracer, source, peer()),
+            None => source,
+        }
+    }
+
+    /// Whether transports say what they know for traces.
+    pub(crate) fn tracing(&self) -> Tracing {
+        if self.observers.tracer().is_some() { Tracing::On } else { Tracing::Off }
+    }
+
+    /// Begins to send traces, if somebody traces.
+    pub(crate) fn start_sending(&self) {
+        self.observers.start();
+    }
+
+    /// Everything for Prometheus; `None` where there are no metrics.
+    pub(crate) fn metrics(&self, readings: Readings) -> Option<String> {
+        self.observers.metrics(readings)
     }
 
     /// How the gate fares over the last hour.
@@ -259,10 +298,11 @@ impl Wiring {
         self.shutdown.end_all(limit).await;
     }
 
-    /// Waits until every record and habit is written, at the end of the process.
-    pub(crate) fn close(&self) {
+    /// Waits until every record, trace and habit is written, at the end of the
+    /// process.
+    pub(crate) async fn close(&self) {
         self.usage.flush();
-        self.observers.close();
+        self.observers.close().await;
     }
 
     /// Whether this configuration, and the skills as they are now, are what was
@@ -385,6 +425,15 @@ impl Wiring {
         own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }
 
+    /// A connector whose sessions are traced, if somebody traces.
+    fn traced(
+        &self,
+        connector: Arc<dyn roster::Connector>,
+        upstream: &Upstream,
+    ) -> Arc<dyn roster::Connector> {
+        traced::traced(connector, self.observers.tracer(), &upstream.label, &upstream.reach)
+    }
+
     fn nesting<S: OpenSession + 'static>(
         &self,
         sessions: S,
@@ -438,7 +487,7 @@ impl Wiring {
             label: upstream.label.clone(),
             description: upstream.description.clone(),
             fingerprint,
-            connector,
+            connector: self.traced(connector, upstream),
             start,
             idle_stop: upstream.idle_stop,
             start_timeout: upstream.start_timeout,
@@ -475,7 +524,7 @@ impl Wiring {
         }
         roster::Upstream {
             fingerprint: pinned(remote.fingerprint(), config, &upstream.label),
-            connector: self.nesting(remote, &upstream),
+            connector: self.traced(self.nesting(remote, &upstream), &upstream),
             ..self.upstream(config, &upstream)
         }
     }

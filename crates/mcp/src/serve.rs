@@ -26,6 +26,7 @@ pub mod parked;
 mod roots;
 mod session;
 mod subscriptions;
+pub mod trace;
 
 mod adapt;
 mod discovery;

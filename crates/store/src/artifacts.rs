@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use artifacts::envelope::PartRef;
-use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Parts, Store, StoredIn, TooLarge};
+use artifacts::{
+    Artifact, ArtifactMeta, Config, Memory, Owner, Parts, Store, StoredIn, TooLarge, Usage,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
@@ -359,6 +361,14 @@ impl Store for Disk {
         }
         headers.sort_by(|a, b| (b.made, &b.handle).cmp(&(a.made, &a.handle)));
         headers
+    }
+
+    async fn usage(&self) -> Option<Usage> {
+        let unwritten = self.unwritten.usage().await.unwrap_or_default();
+        Some(self.with(|kept| Usage {
+            artifacts: kept.entries.len() + unwritten.artifacts,
+            bytes: kept.entries.values().map(|entry| entry.bytes).sum::<usize>() + unwritten.bytes,
+        }))
     }
 }
 

@@ -22,6 +22,8 @@ pub enum Need {
     Postgres,
     /// `dpkg`, of Debian and its kin.
     Dpkg,
+    /// Prometheus and `promtool`.
+    Prometheus,
 }
 
 /// How a test run treats tests that need more.
@@ -82,6 +84,7 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::MariaDb => "MariaDB",
         Need::Postgres => "PostgreSQL",
         Need::Dpkg => "dpkg",
+        Need::Prometheus => "Prometheus",
     };
     match mode {
         // What is missing is reported by whoever looks for it.
@@ -98,6 +101,7 @@ fn is_here(need: Need) -> bool {
         Need::MariaDb => program("mariadbd").is_some(),
         Need::Postgres => program("initdb").is_some(),
         Need::Dpkg => program("dpkg").is_some(),
+        Need::Prometheus => program("prometheus").is_some(),
     }
 }
 
@@ -136,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_full_run_leaves_nothing_out_and_the_quick_run_everything_that_needs_more() {
-        for need in [Need::Tools, Need::MariaDb, Need::Postgres, Need::Dpkg] {
+        for need in [Need::Tools, Need::MariaDb, Need::Postgres, Need::Dpkg, Need::Prometheus] {
             for is_here in [false, true] {
                 assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);
                 assert_ne!(judge(need, Mode::Quick, is_here), Verdict::Run);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::trace::Trace;
 use crate::{Failure, Json, Object, Reply};
 
 /// Everything beside the question itself. Dropping the future that answers
@@ -24,6 +25,8 @@ pub struct Context {
     /// How long the caller waits; the provider's own limit when `None`.
     pub timeout: Option<Duration>,
     pub client_handle: Arc<dyn ClientHandle>,
+    /// The trace that the question belongs to, where somebody traces.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// Stands for the session of an anonymous caller that opened none: followed by
@@ -107,6 +110,7 @@ impl Context {
             session: "".into(),
             timeout: None,
             client_handle: Arc::new(NoClient),
+            trace: None,
         }
     }
 

@@ -8,14 +8,15 @@
 
 pub mod admin;
 mod caller;
+pub mod metrics;
 pub mod pages;
 mod response;
 mod stream_expiry;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Buf;
@@ -36,6 +37,7 @@ use crate::listen::{self, CallerStanding, Connection, HEALTH_PATH, TlsConfigs};
 use crate::manifest::Manifest;
 use admin::Admin;
 use caller::API_KEY;
+use metrics::MetricsPage;
 use pages::Pages;
 use response::{full_response, json_error};
 
@@ -70,6 +72,8 @@ pub struct Parts {
     pub admin: Option<Box<dyn Admin>>,
     /// Pages for people.
     pub pages: Option<Box<dyn Pages>>,
+    /// Who tells Prometheus how we fare.
+    pub metrics: Option<Box<dyn MetricsPage>>,
     /// Seconds since 1970.
     pub now: Box<dyn Fn() -> u64 + Send + Sync>,
     pub config: Config,
@@ -88,6 +92,27 @@ pub struct Config {
     pub authorization_servers: Vec<String>,
     /// What anybody may know before they connect; nothing when `None`.
     pub card: Option<Card>,
+}
+
+/// What a site has to do at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Sessions of clients.
+    pub sessions: usize,
+    /// Requests that are worked on, and that wait for their turn.
+    pub under_way: usize,
+    pub waiting: usize,
+}
+
+/// A pointer to a site that does not keep it.
+#[derive(Clone)]
+pub struct WeakSite(Weak<Shared>);
+
+impl WeakSite {
+    /// What the site has to do at the moment; nothing once it is gone.
+    pub fn load(&self) -> Load {
+        self.0.upgrade().map_or_else(Load::default, |shared| Site(shared).load())
+    }
 }
 
 /// A running site. Clones are the same site.
@@ -242,6 +267,11 @@ impl Site {
         {
             return admin::respond(admin, request, &identity).await;
         }
+        if let Some(page) = self.0.parts.metrics.as_deref()
+            && path == metrics::PATH
+        {
+            return metrics::respond(page, &request, &identity).await;
+        }
         let is_old = |old: &str| old == path;
         match &self.0.parts.old {
             Some((get, post, endpoint)) if is_old(get) && request.method() == Method::GET => {
@@ -281,8 +311,26 @@ impl Site {
         Ok(caller)
     }
 
+    /// Whether a path is for operators, who need a scope of their own.
     fn is_admin(&self, path: &str) -> bool {
-        self.0.parts.admin.is_some() && path.starts_with(admin::PATH)
+        let parts = &self.0.parts;
+        parts.admin.is_some() && path.starts_with(admin::PATH)
+            || parts.metrics.is_some() && path == metrics::PATH
+    }
+
+    /// A pointer that does not keep the site.
+    pub fn downgrade(&self) -> WeakSite {
+        WeakSite(Arc::downgrade(&self.0))
+    }
+
+    /// What the site has to do at the moment.
+    pub fn load(&self) -> Load {
+        let Parts { endpoints, config, .. } = &self.0.parts;
+        Load {
+            sessions: endpoints.values().map(Endpoint::n_sessions).sum(),
+            under_way: config.concurrency.saturating_sub(self.0.permits.free()),
+            waiting: self.0.permits.waiting(),
+        }
     }
 
     fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {

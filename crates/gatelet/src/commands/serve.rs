@@ -10,6 +10,8 @@ mod console;
 mod greeting;
 mod issuer_keys;
 mod local_socket;
+mod metrics;
+mod readings;
 mod ready;
 mod site;
 
@@ -90,6 +92,7 @@ async fn serve(
     }
     let wiring = Wiring::new(&state, StartPolicy::Configured, &loaded)?;
     let gateway = wiring.gateway(&loaded);
+    wiring.start_sending();
     let serving = Serving { args, paths, state, loaded, wiring, gateway };
     let listen = listening.as_ref().map(|_| serving.config().serve.listen);
     let keeping = serving.keep_up(listen, written);
@@ -129,12 +132,16 @@ impl Serving<'_> {
         // The upstreams start when the client is known: this is about what they
         // listed before.
         self.wiring.log_unmatched(&self.gateway);
+        let scraped = metrics::listen(self, None).await?;
         let input =
             wire::StoppableInput::new(stdio::stdin()?, wire::asked_to_end(HangUp::Reloads)?);
-        let (source, options) = (self.gateway.surface(surface), stdio::Options::default());
+        let source = self.wiring.served(&self.gateway, surface, "pipe");
+        let options =
+            stdio::Options { tracing: self.wiring.tracing(), ..stdio::Options::default() };
         // A task is run again as soon as it is woken. What is waited for here is
         // looked at only after the whole system was asked for news.
         let reason = tokio::spawn(stdio::serve(source, input, stdio::stdout()?, options)).await?;
+        drop(scraped);
         tracing::info!("the client is gone: {reason}");
         Ok(Done::Fine)
     }
@@ -150,6 +157,7 @@ impl Serving<'_> {
         let Listening { socket, operator, _note } = listening;
         let issuers = site::Issuers::new(self.config());
         let site = site::site(self, operator, issuers.clone(), console);
+        let scraped = metrics::listen(self, Some(site.clone())).await?;
         self.gateway.warm();
         // The file that was read, whatever is found later.
         let read = Paths { config: self.loaded.file.clone(), ..self.paths.clone() };
@@ -168,6 +176,7 @@ impl Serving<'_> {
         let limits = serve.limits.connection;
         let served = site.serve(socket, shown, limits, Box::pin(signal)).await;
         end(keeping).await;
+        drop(scraped);
         served?;
         Ok(Done::Fine)
     }
@@ -177,7 +186,7 @@ impl Serving<'_> {
         drop(self.gateway);
         self.wiring.end_upstreams(UPSTREAMS_END).await;
         wire::children_have_ended(UPSTREAMS_END).await;
-        self.wiring.close();
+        self.wiring.close().await;
     }
 }
 

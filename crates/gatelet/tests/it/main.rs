@@ -25,6 +25,7 @@ mod manner;
 mod meanwhile;
 mod mounts;
 mod nested;
+mod observability;
 mod primitives;
 mod reload;
 mod running;

@@ -116,6 +116,7 @@ impl Connection {
             payload: Payload::Internal { method, params },
             timeouts: self.timeouts,
             mode,
+            trace: None,
         };
         self.transport.request(question).await
     }
@@ -134,7 +135,12 @@ impl Connection {
                           of others took too long";
             return Err(Failure::Unavailable { reason: reason.to_owned() });
         };
-        let answer = self.transport.request(Question { request_id, payload, timeouts, mode }).await;
+        let trace = context.trace.clone();
+        if let Some(trace) = &trace {
+            trace.set_request_id(|| request_id.0.to_string());
+        }
+        let question = Question { request_id, payload, timeouts, mode, trace };
+        let answer = self.transport.request(question).await;
         match answer {
             Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,
             Ok(_) | Err(_) => self.n_timeouts.store(0, Ordering::Relaxed),
@@ -161,6 +167,7 @@ impl Connection {
             payload: Payload::Internal { method, params },
             timeouts: Timeouts::same(SIGN_OF_LIFE.min(self.timeouts.quiet)),
             mode: self.mode(|| headers::plain(method, None)),
+            trace: None,
         };
         if let Err(Failure::Timeout { .. }) = self.transport.request(question).await {
             let reason =

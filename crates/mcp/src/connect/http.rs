@@ -30,6 +30,7 @@ use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential, Repeat};
 use super::error::ConnectError;
+use super::headers::for_span;
 use super::options::{Endpoint, Options};
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
@@ -231,6 +232,9 @@ impl Http {
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
+        if let Some(span) = question.trace.as_ref().and_then(|trace| trace.span.as_ref()) {
+            headers.extend(for_span(span));
+        }
         let is_opening = question.method() == method::INITIALIZE;
         let may_repeat = is_opening || is_harmless(question.method());
         let repeat = match may_repeat {
@@ -388,6 +392,7 @@ impl Http {
             payload: Payload::Internal { method: method::INITIALIZE, params: Some(params) },
             timeouts: crate::peer::Timeouts::same(DELIVERY_TIMEOUT),
             mode: RequestMode::InSession,
+            trace: None,
         };
         let mut body = String::new();
         question.write(&mut body);

@@ -62,6 +62,7 @@ async fn listen(connection: Arc<Connection>, filter: Map<String, Value>) {
             },
             timeouts: Timeouts::same(FOR_EVER),
             mode: RequestMode::Stateless(headers::plain(method::LISTEN, None)),
+            trace: None,
         };
         let before = connection.relay.stale.n_acknowledged();
         let ended = connection.transport.request(question).await;

@@ -304,6 +304,7 @@ impl Opening<'_> {
             payload: Payload::Internal { method, params: Some(params) },
             timeouts: Timeouts::same(self.options.opening),
             mode,
+            trace: None,
         };
         transport.request(question).await
     }

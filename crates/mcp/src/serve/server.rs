@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use tool::context::{CONNECTION_PREFIX, SUBJECT_PREFIX};
+use tool::trace::Trace;
 use tool::{
     Ask, Client, ClientHandle, Context, Identity, Json, NoClient, Object, ProviderSource, Reply,
     RpcError,
@@ -70,9 +71,10 @@ impl McpServer {
         session: &Arc<Session>,
         method: String,
         params: Option<Json>,
+        trace: Option<Arc<Trace>>,
     ) -> Exchange {
         let channel = ClientChannel::new(Route::Session(Arc::clone(session)), None, None);
-        let call = self.answer(session, method, params, &channel);
+        let call = self.answer(session, method, params, trace, &channel);
         Exchange::new(call, channel, None)
     }
 
@@ -81,6 +83,7 @@ impl McpServer {
         session: &Arc<Session>,
         method: String,
         params: Option<Json>,
+        trace: Option<Arc<Trace>>,
         channel: &Arc<ClientChannel>,
     ) -> Call {
         match method.as_str() {
@@ -101,7 +104,7 @@ impl McpServer {
             name if method::is_notification(name) => {
                 ready(Reply::Error(discovery::notification_only(name)))
             }
-            _ => ask(session, method, params, channel),
+            _ => ask(session, method, params, trace, channel),
         }
     }
 
@@ -164,6 +167,7 @@ fn ask(
     session: &Arc<Session>,
     method: String,
     params: Option<Json>,
+    trace: Option<Arc<Trace>>,
     channel: &Arc<ClientChannel>,
 ) -> Call {
     let level = session.level();
@@ -174,7 +178,7 @@ fn ask(
         Err(error) => return ready(Reply::Error(error)),
     };
     channel.want_progress(ask.rest().get("_meta"));
-    let context = session.context(Arc::clone(channel) as _);
+    let context = Context { trace, ..session.context(Arc::clone(channel) as _) };
     async move {
         let again = || read(&method, &params, level).ok();
         let reply = input_required::ask(&provider, ask, again, &context).await;
@@ -255,6 +259,7 @@ pub(crate) fn stateless_context(
         session,
         timeout: None,
         client_handle,
+        trace: None,
     }
 }
 

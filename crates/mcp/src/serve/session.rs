@@ -100,6 +100,7 @@ impl Session {
             session: Arc::clone(&self.id),
             timeout: None,
             client_handle,
+            trace: None,
         }
     }
 

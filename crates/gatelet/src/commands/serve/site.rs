@@ -21,6 +21,7 @@ use web::site::{Parts, Site};
 use super::admin::AdminApi;
 use super::console::{self, ConsolePages};
 use super::issuer_keys;
+use super::metrics::Page;
 use super::serving::Serving;
 use crate::changed_file::ChangedFile;
 use crate::commands::key;
@@ -45,9 +46,10 @@ pub(super) fn site(
         body: limits.body_bytes,
         body_time: limits.body_time,
         answer: limits.answer_bytes,
+        tracing: wiring.tracing(),
         ..Options::default()
     };
-    let endpoint = |surface| Endpoint::new(gateway.surface(surface), options.clone());
+    let endpoint = |surface| Endpoint::new(wiring.served(gateway, surface, "tcp"), options.clone());
     let main = endpoint(config.serve.surface);
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
@@ -60,12 +62,15 @@ pub(super) fn site(
     });
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
-    Site::new(Parts {
+    let load = Arc::new(OnceLock::new());
+    let metrics = config.metrics.on_gate.then(|| Page::new(wiring, gateway, Arc::clone(&load)));
+    let site = Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
         policy: policy(config, key::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
         pages,
+        metrics: metrics.map(|page| Box::new(page) as _),
         manifest: Box::new(wiring.presented()),
         now: Box::new(unix_seconds),
         config: web::site::Config {
@@ -79,7 +84,11 @@ pub(super) fn site(
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             }),
         },
-    })
+    });
+    // The page is part of the site and tells of it: a weak pointer, or neither
+    // would ever be gone.
+    load.set(site.downgrade()).ok();
+    site
 }
 
 /// Where the console is, as an operator writes it.

@@ -6,6 +6,7 @@ use super::answers::AnswerMemory;
 use super::hosts::Hosts;
 use super::sessions::Limits as SessionLimits;
 use crate::serve::parked;
+use crate::serve::trace::Tracing;
 
 /// What serving over HTTP may cost, and whom it serves.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Options {
     pub stream_after: Duration,
     /// When a client whose stream broke should come back.
     pub retry: Duration,
+    /// Whether questions carry what is known for their trace.
+    pub tracing: Tracing,
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             alive: Duration::from_secs(15),
             stream_after: Duration::from_secs(1),
             retry: Duration::from_secs(1),
+            tracing: Tracing::Off,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Buf;
 use http::header::ACCEPT;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply, RpcError};
 
 use super::answers::AnswerMemory;
@@ -56,7 +56,8 @@ impl Endpoint {
             }
             Frame::One(message) => {
                 let session = self.session(&request)?;
-                self.in_session(&session, vec![Ok(message)], wants, Shape::One).await
+                let headers = request.headers();
+                self.in_session(&session, vec![Ok(message)], headers, wants, Shape::One).await
             }
             Frame::Batch(messages) => {
                 let session = self.session(&request)?;
@@ -67,7 +68,8 @@ impl Endpoint {
                         body::refusal(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, message);
                     return Err(Box::new(refusal));
                 }
-                self.in_session(&session, messages, wants, Shape::Batch).await
+                let headers = request.headers();
+                self.in_session(&session, messages, headers, wants, Shape::Batch).await
             }
         }
     }
@@ -112,6 +114,7 @@ impl Endpoint {
         &self,
         session: &Arc<HttpSession>,
         messages: Vec<Result<Message, Invalid>>,
+        headers: &HeaderMap,
         wants: Wants,
         shape: Shape,
     ) -> Answered {
@@ -120,8 +123,9 @@ impl Endpoint {
         for message in messages {
             match message {
                 Ok(Message::Request(Question { id, method, params })) => {
+                    let trace = self.0.options.tracing.of(&id, Some(headers));
                     let begin = || {
-                        let exchange = self.0.server.begin(&session.inner, method, params);
+                        let exchange = self.0.server.begin(&session.inner, method, params, trace);
                         if wants == Wants::Whole {
                             exchange.channel().mute();
                         }

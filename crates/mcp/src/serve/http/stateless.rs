@@ -35,7 +35,10 @@ impl Endpoint {
     ) -> Response<Body> {
         let id = &question.id;
         let begun = match self.checked(request, question) {
-            Ok(opening) => modern::begin(&self.0.server, opening, question, None).await,
+            Ok(mut opening) => {
+                opening.trace = self.0.options.tracing.of(id, Some(request.headers()));
+                modern::begin(&self.0.server, opening, question, None).await
+            }
             Err(error) => return refused(id, error),
         };
         match begun {
