@@ -166,7 +166,7 @@ impl Stats {
             match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
                     *stats.events.entry(event.event.clone()).or_default() += 1;
-                    if event.event == store::events::LOST {
+                    if event.event == records::events::LOST {
                         stats.lost += event.attributes.count;
                     }
                     if !event.event.starts_with("execute.") {
