@@ -25,6 +25,7 @@ mod search;
 mod serve;
 mod site;
 mod skills;
+mod state;
 mod surface;
 mod trust;
 mod upstream;
@@ -63,6 +64,7 @@ pub(crate) use problem::{Problems, Source};
 pub(crate) use records::Records;
 pub(crate) use serve::{Serve, Tls, address};
 pub(crate) use site::{Ownership, Rules};
+pub(crate) use state::SharedState;
 pub(crate) use surface::SurfaceName;
 pub(crate) use text::{Environment, Machine, NamedSecrets, Process};
 pub(crate) use upstream::{Entry, Kind, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
@@ -119,6 +121,8 @@ pub(crate) struct Raw {
     /// Servers that are found through their manifests.
     #[serde(default)]
     mount: Vec<mount::Raw>,
+    #[serde(default)]
+    state: state::Raw,
 }
 
 /// The configuration as it is meant.
@@ -151,6 +155,8 @@ pub(crate) struct Config {
     pub(crate) mounts: Vec<Mount>,
     /// What it takes from files, keyrings and commands.
     pub(crate) named_secrets: NamedSecrets,
+    /// What is shared with other replicas, if there are any.
+    pub(crate) state: Option<SharedState>,
 }
 
 impl Config {
@@ -195,6 +201,7 @@ impl Config {
             approvals,
             console,
             scripts,
+            state,
             // Taken up by `Wiring::reload`.
             upstreams: _,
             gate: _,
@@ -222,6 +229,7 @@ impl Config {
                     || approvals.webhook != other.approvals.webhook
             }),
             ("[scripts]", *scripts != other.scripts),
+            ("[state]", *state != other.state),
         ];
         changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }
@@ -441,12 +449,13 @@ fn parse(
     let auth = auth::parse(raw.auth, base, environment, problems);
     here.listen = here.asked.unwrap_or(serve.listen);
     here.public = auth.public_url.clone();
+    let state = state::parse(raw.state, base, environment, problems);
     let upstreams = upstream::parse(found, &here, environment, problems);
     let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
     let confirm = raw.trust.confirm;
     Config {
         approvals: approvals::parse(raw.approvals, confirm, base, environment, problems),
-        artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
+        artifacts: artifacts::parse(raw.artifacts, state.is_some(), base, environment, problems),
         console: console::parse(&raw.console),
         controls: controls::parse(raw.controls, &labels, problems),
         learning: learning::parse(&raw.learning),
@@ -465,6 +474,7 @@ fn parse(
         auth,
         manifest: manifest::parse(raw.manifest, base, problems),
         records: records::parse(raw.records, base, environment),
+        state,
         upstreams,
     }
 }

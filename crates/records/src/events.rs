@@ -205,6 +205,9 @@ pub fn event(record: &Record) -> Value {
     let mut attributes = attributes;
     attributes["arg_keys"] = keys;
     attributes["surface"] = record.surface.name().into();
+    if let Some(script) = &record.script {
+        attributes["script_id"] = script.as_ref().into();
+    }
     let about = About { id: &record.callee.id, upstream: &record.callee.upstream };
     framed(name, record.at, success, Some(record.took), &record.session, &about, &attributes)
 }
@@ -383,8 +386,11 @@ mod tests {
             meta_tool: "tool_execute",
             ending,
             arguments: Some(json!({"path": "three"}).into()),
+            script: None,
             attempts: 1,
             took: Duration::from_micros(1500),
+            stages: Vec::new(),
+            counts: Arc::default(),
             artifact: None,
             raw: Some(Json::encode(&"one two three four five six")),
             sent: Some(Json::encode(&"one")),

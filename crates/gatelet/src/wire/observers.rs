@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use gateway::Gateway;
 use gateway::record::Sink;
-use store::events::Events;
+use records::events::Events;
 use telemetry::fanout::Fanout;
 use telemetry::figures::{Collect, Figures, Overview};
 use tool::clock::Clock;

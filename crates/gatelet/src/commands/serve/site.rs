@@ -28,6 +28,7 @@ use crate::config::{self, Config, KeySource};
 use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
+use crate::wire::shared::Shared;
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(
@@ -46,11 +47,16 @@ pub(super) fn site(
         answer: limits.answer_bytes,
         ..Options::default()
     };
-    let endpoint = |surface| Endpoint::new(gateway.surface(surface), options.clone());
-    let main = endpoint(config.serve.surface);
+    let endpoint = |path: &str, surface| {
+        let replicas = wiring.shared().map(|shared| shared.replicas(path));
+        Endpoint::new(gateway.surface(surface), Options { replicas, ..options.clone() })
+    };
+    let main = endpoint("/mcp", config.serve.surface);
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
-        endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
+        let path = format!("/mcp/{}", surface.name());
+        let endpoint = endpoint(&path, surface);
+        endpoints.insert(path, endpoint);
     }
     let pages = config.console.then(|| {
         let console = console.get_or_init(|| console::console(serving, console_hosts(config)));
@@ -59,6 +65,7 @@ pub(super) fn site(
     });
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
+    let shared = wiring.shared().cloned();
     Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
@@ -67,6 +74,10 @@ pub(super) fn site(
         pages,
         manifest: Box::new(wiring.presented()),
         now: Box::new(unix_seconds),
+        readiness: Box::new(move || {
+            let shared = shared.clone();
+            Box::pin(async move { is_ready(shared.as_ref()).await })
+        }),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
             concurrency: limits.requests,
@@ -101,6 +112,15 @@ fn console_hosts(config: &Config) -> Vec<String> {
     let named =
         config.serve.hosts.iter().filter(|name| *name != "*").map(|name| host(name).to_owned());
     own.chain(named).collect()
+}
+
+/// Whether requests can be answered in full: the store that replicas share, if
+/// there is one, can be used.
+async fn is_ready(shared: Option<&Shared>) -> Result<(), String> {
+    match shared {
+        Some(shared) => shared.check().await.map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
 }
 
 /// A key for this machine's operator, good for as long as gatelet runs.

@@ -1,9 +1,11 @@
 //! What serving over HTTP may cost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answers::AnswerMemory;
 use super::hosts::Hosts;
+use super::replicas::Replicas;
 use super::sessions::Limits as SessionLimits;
 use crate::serve::parked;
 
@@ -28,6 +30,8 @@ pub struct Options {
     pub stream_after: Duration,
     /// When a client whose stream broke should come back.
     pub retry: Duration,
+    /// The other replicas, where there are some.
+    pub replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl Default for Options {
@@ -43,6 +47,7 @@ impl Default for Options {
             alive: Duration::from_secs(15),
             stream_after: Duration::from_secs(1),
             retry: Duration::from_secs(1),
+            replicas: None,
         }
     }
 }

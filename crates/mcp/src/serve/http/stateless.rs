@@ -34,6 +34,9 @@ impl Endpoint {
         wants: Wants,
     ) -> Response<Body> {
         let id = &question.id;
+        if let Some(answer) = Box::pin(self.carried_elsewhere(&caller(request), question)).await {
+            return answer;
+        }
         let begun = match self.checked(request, question) {
             Ok(opening) => modern::begin(&self.0.server, opening, question, None).await,
             Err(error) => return refused(id, error),
