@@ -33,6 +33,7 @@ mod search;
 mod serve;
 mod site;
 mod skills;
+mod state;
 mod surface;
 mod traces;
 mod trust;
@@ -74,6 +75,7 @@ pub use raw_upstream::{Entry, Kind, Raw as RawUpstream, Start, Wire, write};
 pub use records::Records;
 pub use serve::{Serve, Tls, address};
 pub use site::{Ownership, Rules};
+pub use state::SharedState;
 pub use surface::SurfaceName;
 pub use text::{Environment, NamedSecrets, Process};
 pub use traces::Traces;
@@ -133,6 +135,8 @@ pub struct Raw {
     /// Servers that are found through their manifests.
     #[serde(default)]
     mount: Vec<mount::Raw>,
+    #[serde(default)]
+    state: state::Raw,
 }
 
 /// The configuration as it is meant.
@@ -168,6 +172,8 @@ pub struct Config {
     pub mounts: Vec<Mount>,
     /// What it takes from files, keyrings and commands.
     pub named_secrets: NamedSecrets,
+    /// What is shared with other replicas, if there are any.
+    pub state: Option<SharedState>,
 }
 
 impl Config {
@@ -214,6 +220,7 @@ impl Config {
             approvals,
             console,
             scripts,
+            state,
             // Taken up by `Wiring::reload`.
             upstreams: _,
             gate: _,
@@ -243,6 +250,7 @@ impl Config {
                     || approvals.webhook != other.approvals.webhook
             }),
             ("[scripts]", *scripts != other.scripts),
+            ("[state]", *state != other.state),
         ];
         changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }
@@ -457,12 +465,13 @@ fn parse(
     let auth = auth::parse(raw.auth, base, environment, problems);
     here.listen = here.asked.unwrap_or(serve.listen);
     here.public = auth.public_url.clone();
+    let state = state::parse(raw.state, base, environment, problems);
     let upstreams = upstream::parse(found, &here, environment, problems);
     let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
     let confirm = raw.trust.confirm;
     Config {
         approvals: approvals::parse(raw.approvals, confirm, base, environment, problems),
-        artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
+        artifacts: artifacts::parse(raw.artifacts, state.is_some(), base, environment, problems),
         console: console::parse(&raw.console),
         controls: controls::parse(raw.controls, &labels, problems),
         learning: learning::parse(&raw.learning),
@@ -483,6 +492,7 @@ fn parse(
         records: records::parse(raw.records, base, environment),
         metrics: metrics::parse(&raw.metrics, base, environment, problems),
         traces: traces::parse(&raw.traces, base, environment, problems),
+        state,
         upstreams,
     }
 }

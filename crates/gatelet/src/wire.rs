@@ -15,6 +15,7 @@ mod own_manifest;
 mod probe;
 mod sandboxed;
 mod scripting;
+pub(crate) mod shared;
 mod shutdown;
 pub(crate) mod skills;
 mod stages;
@@ -41,8 +42,8 @@ use mcp::serve::trace::Tracing;
 use parking_lot::Mutex;
 use policy::approval::Approvals;
 use policy::approval::queued::Page;
-use roster::clock::System;
 use roster::{self, Indexing, Start};
+use store::clock::System;
 use telemetry::figures::Overview;
 use telemetry::metrics::Readings;
 use telemetry::traces::{self, Peer};
@@ -67,6 +68,7 @@ use listing_store::ListingDirectory;
 use nested::{CashConnector, Nesting, OpenSession};
 use observers::{Life, Observers};
 use own_manifest::{Contents, OwnManifest};
+use shared::Shared;
 
 /// When upstreams are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub(crate) struct Wiring {
     console: Arc<OnceLock<String>>,
     /// Ends all upstreams together.
     shutdown: Shutdown,
+    /// What is shared with other replicas, if there are any.
+    shared: Option<Shared>,
 }
 
 /// The configuration that was taken up last, with its skills.
@@ -170,7 +174,13 @@ impl Wiring {
             gatelet_id,
             current: Arc::new(Mutex::new(AppliedConfig::new(config, Library::default()))),
             shutdown: Shutdown::default(),
+            shared: config.state.as_ref().map(Shared::new),
         })
+    }
+
+    /// What is shared with other replicas, if there are any.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        self.shared.as_ref()
     }
 
     /// The gateway of a configuration. Starts nothing yet.
@@ -192,14 +202,25 @@ impl Wiring {
             listing_store: Arc::clone(&self.listings) as _,
         };
         parts.policies = PolicyParts {
-            stages: self.controls.first(config, &self.state, &self.identities, &clock),
+            stages: self.controls.first(
+                config,
+                &self.state,
+                self.shared.as_ref(),
+                &self.identities,
+                &clock,
+            ),
             visibility: config.visibility.clone().into(),
             approvals: Arc::clone(&self.approvals),
         };
         parts.answers = AnswerParts {
             gate: gate(config),
             shapes: config.shapes.clone(),
-            artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
+            artifacts: artifact_store::store(
+                &config.artifacts,
+                &self.state,
+                self.shared.as_ref(),
+                &clock,
+            ),
             raw: config.artifacts.raw,
             scripting: scripting::scripting(&config.scripts),
             recipes: scripting::recipes(&config.scripts),

@@ -33,7 +33,6 @@ pub mod readable;
 mod restarts;
 mod subscriptions;
 
-pub mod clock;
 pub mod derived;
 
 pub use config::{Config, Indexing};

@@ -20,6 +20,10 @@ pub enum Need {
     MariaDb,
     /// PostgreSQL.
     Postgres,
+    /// Redis or Valkey, and `libfaketime`, by which its clock is moved.
+    Valkey,
+    /// The same, and nginx in front of several gatelets.
+    Nginx,
     /// `dpkg`, of Debian and its kin.
     Dpkg,
     /// Prometheus and `promtool`.
@@ -83,6 +87,8 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::Tools => "real servers and clients (GATELET_TOOLS)",
         Need::MariaDb => "MariaDB",
         Need::Postgres => "PostgreSQL",
+        Need::Valkey => "redis-server and faketime",
+        Need::Nginx => "redis-server and nginx",
         Need::Dpkg => "dpkg",
         Need::Prometheus => "Prometheus",
     };
@@ -100,6 +106,8 @@ fn is_here(need: Need) -> bool {
         Need::Tools => tools().is_some_and(|place| place.is_dir()),
         Need::MariaDb => program("mariadbd").is_some(),
         Need::Postgres => program("initdb").is_some(),
+        Need::Valkey => program("redis-server").is_some() && crate::valkey::clock().is_some(),
+        Need::Nginx => is_here(Need::Valkey) && program("nginx").is_some(),
         Need::Dpkg => program("dpkg").is_some(),
         Need::Prometheus => program("prometheus").is_some(),
     }
@@ -140,7 +148,15 @@ mod tests {
 
     #[test]
     fn the_full_run_leaves_nothing_out_and_the_quick_run_everything_that_needs_more() {
-        for need in [Need::Tools, Need::MariaDb, Need::Postgres, Need::Dpkg, Need::Prometheus] {
+        for need in [
+            Need::Tools,
+            Need::MariaDb,
+            Need::Postgres,
+            Need::Valkey,
+            Need::Nginx,
+            Need::Dpkg,
+            Need::Prometheus,
+        ] {
             for is_here in [false, true] {
                 assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);
                 assert_ne!(judge(need, Mode::Quick, is_here), Verdict::Run);

@@ -44,6 +44,10 @@ use response::{full_response, json_error};
 /// Where the manifest stands.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
 
+/// Whether the process lives, and whether requests should be sent to it.
+pub const LIVENESS_PATH: &str = "/healthz";
+pub const READINESS_PATH: &str = "/readyz";
+
 /// Where a client learns who issues tokens for us.
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
@@ -56,6 +60,9 @@ const WAITING: usize = 256;
 
 /// How long a request waits for a permit.
 const TO_WAIT: Duration = Duration::from_secs(5);
+
+/// Says whether requests can be answered in full now, or what is missing.
+pub type Readiness = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 /// What a site is made of.
 pub struct Parts {
@@ -76,6 +83,8 @@ pub struct Parts {
     pub metrics: Option<Box<dyn MetricsPage>>,
     /// Seconds since 1970.
     pub now: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Whether requests can be answered in full now, or what is missing.
+    pub readiness: Box<Readiness>,
     pub config: Config,
 }
 
@@ -191,6 +200,12 @@ impl Site {
         let metadata = path.strip_prefix(METADATA_PATH);
         if path == HEALTH_PATH {
             return self.health();
+        }
+        if path == LIVENESS_PATH {
+            return well("alive");
+        }
+        if path == READINESS_PATH {
+            return self.readiness().await;
         }
         if path == MANIFEST_PATH {
             return self.manifest(&request);
@@ -352,7 +367,23 @@ impl Site {
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
         }
-        full_response(StatusCode::OK, "application/json", json!({"status": "ok"}).to_string())
+        well("ok")
+    }
+
+    /// Whether a balancer should send requests here.
+    async fn readiness(&self) -> Response<Body> {
+        if self.0.draining.load(Ordering::Relaxed) {
+            return busy("the gate is closing");
+        }
+        match (self.0.parts.readiness)().await {
+            Ok(()) => well("ready"),
+            Err(reason) => busy(&reason),
+        }
+    }
+
+    /// The endpoints by their path.
+    pub fn endpoints(&self) -> &BTreeMap<String, Endpoint> {
+        &self.0.parts.endpoints
     }
 
     fn manifest<B>(&self, request: &Request<B>) -> Response<Body> {
@@ -492,6 +523,10 @@ fn busy(message: &str) -> Response<Body> {
     let mut response = json_error(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+fn well(status: &str) -> Response<Body> {
+    full_response(StatusCode::OK, "application/json", json!({ "status": status }).to_string())
 }
 
 #[cfg(test)]

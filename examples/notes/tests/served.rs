@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gateway::{Gateway, Parts, Surface};
 use mcp::connect::{self, Program, Target};
-use roster::clock::System;
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
+use store::clock::System;
 use tool::{Ask, Call, Client, Context, Failure, Provider, Reply};
 
 fn program() -> Target {

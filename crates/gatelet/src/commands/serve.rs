@@ -15,19 +15,23 @@ mod readings;
 mod ready;
 mod site;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::console::Console;
+use mcp::serve::http::Endpoint;
 use mcp::serve::stdio;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use valkey::OpenError;
 
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
+use crate::wire::shared::Shared;
 use crate::wire::{self, HangUp, StartPolicy, Watched, Wiring, chain};
 use config::Loaded;
 use port::Listening;
@@ -91,6 +95,7 @@ async fn serve(
         loaded.config.serve.listen = listening.socket.local_addr()?;
     }
     let wiring = Wiring::new(&state, StartPolicy::Configured, &loaded)?;
+    check_shared(&wiring).await?;
     let gateway = wiring.gateway(&loaded);
     wiring.start_sending();
     let serving = Serving { args, paths, state, loaded, wiring, gateway };
@@ -166,6 +171,7 @@ impl Serving<'_> {
             tokio::spawn(issuers.clone().keep(read)),
             tokio::spawn(issuers.fetch(self.config().auth.key_sources.clone())),
             tokio::spawn(ready::announce(self.wiring.clone(), self.gateway.clone())),
+            tokio::spawn(keep_shared(self.wiring.shared().cloned(), site.endpoints().clone())),
         ];
         let (signal, closing) = (wire::asked_to_end(HangUp::Reloads)?, site.clone());
         greeting::greet(self);
@@ -187,6 +193,26 @@ impl Serving<'_> {
         self.wiring.end_upstreams(UPSTREAMS_END).await;
         wire::children_have_ended(UPSTREAMS_END).await;
         self.wiring.close().await;
+    }
+}
+
+/// Hears from the other replicas, if there are any, until dropped.
+async fn keep_shared(shared: Option<Shared>, endpoints: BTreeMap<String, Endpoint>) {
+    if let Some(shared) = shared {
+        shared.keep(endpoints).await;
+    }
+}
+
+/// A store that must not be used ends the start; one that is away may come back.
+async fn check_shared(wiring: &Wiring) -> Result<(), CliError> {
+    let Some(shared) = wiring.shared() else { return Ok(()) };
+    match shared.check().await {
+        Ok(()) => Ok(()),
+        Err(OpenError::Unfit(why)) => Err(CliError::Usage(why)),
+        Err(error @ OpenError::Away(_)) => {
+            tracing::error!(%error, "nothing is shared with other replicas until the store is back");
+            Ok(())
+        }
     }
 }
 

@@ -112,7 +112,7 @@ fn configured(paths: &Paths) -> anyhow::Result<Vec<PathBuf>> {
                    configuration, or name a file of records";
         CliError::Usage(format!("records are off: {how}"))
     })?;
-    let mut files = store::events::all_files(&file);
+    let mut files = records::events::all_files(&file);
     // Between two files there is a moment without the one that is written.
     if 1 < files.len() && !file.exists() {
         files.pop();

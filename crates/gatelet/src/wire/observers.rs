@@ -8,7 +8,7 @@ use anyhow::Context;
 use gateway::Gateway;
 use gateway::record::Sink;
 use parking_lot::Mutex;
-use store::events::{Events, Rotation};
+use records::events::{Events, Rotation};
 use telemetry::fanout::Fanout;
 use telemetry::figures::{Collect, Figures, Overview};
 use telemetry::metrics::{self, Readings};

@@ -9,6 +9,7 @@ mod add;
 mod approvals;
 mod artifacts;
 mod clients;
+mod cluster;
 mod console;
 mod controls;
 mod doctor;

@@ -13,6 +13,7 @@
 mod legacy_sse;
 mod options;
 mod post;
+mod replicas;
 mod request;
 mod sse_clients;
 mod stateless;
@@ -51,6 +52,7 @@ pub use body::{AnswerTo, Body};
 pub use hosts::Hosts;
 pub use options::Options;
 pub use path::at;
+pub use replicas::{NotCarried, Replicas};
 pub use sessions::Limits as SessionLimits;
 
 /// The connection that a request came on, in the request's extensions: all that
@@ -92,7 +94,8 @@ struct Shared {
 
 impl Endpoint {
     pub fn new(source: Arc<dyn ProviderSource>, options: Options) -> Endpoint {
-        let server = McpServer::new(source, options.parked);
+        let tag = options.replicas.as_ref().map_or(0, |replicas| replicas.tag());
+        let server = McpServer::new(source, options.parked, tag);
         let sessions = HttpSessions::new(Arc::clone(&server), options.sessions);
         Endpoint(Arc::new(Shared {
             server,
@@ -120,8 +123,8 @@ impl Endpoint {
         }
         let answered = match *request.method() {
             Method::POST => self.post(request).await,
-            Method::GET => self.get(&request),
-            Method::DELETE => self.delete(&request),
+            Method::GET => self.get(&request.map(drop)).await,
+            Method::DELETE => self.delete(&request.map(drop)).await,
             _ => Err(Box::new(not_allowed())),
         };
         answered.unwrap_or_else(|refusal| *refusal)
@@ -142,8 +145,8 @@ impl Endpoint {
 
     /// Opens the stream of a session that belongs to no request, or takes up
     /// one that broke.
-    fn get<B>(&self, request: &Request<B>) -> Answered {
-        let session = self.session(request)?;
+    async fn get(&self, request: &Request<()>) -> Answered {
+        let session = self.session(request).await?;
         if !request::accepts(request, "text/event-stream") {
             return Err(refuse(
                 StatusCode::NOT_ACCEPTABLE,
@@ -169,14 +172,15 @@ impl Endpoint {
     }
 
     /// Ends a session.
-    fn delete<B>(&self, request: &Request<B>) -> Answered {
-        let session = self.session(request)?;
+    async fn delete(&self, request: &Request<()>) -> Answered {
+        let session = self.session(request).await?;
+        self.forget_session(&session.inner.id).await;
         self.0.sessions.end(&session.inner.id);
         Ok(body::bare(StatusCode::NO_CONTENT))
     }
 
     /// The session that a request belongs to.
-    fn session<B>(&self, request: &Request<B>) -> Result<Arc<HttpSession>, Refusal> {
+    async fn session(&self, request: &Request<()>) -> Result<Arc<HttpSession>, Refusal> {
         let version = request::text(request, header::PROTOCOL_VERSION);
         let modern = version.and_then(|version| version.parse::<Revision>().ok());
         let modern = modern.is_some_and(Revision::is_modern);
@@ -188,10 +192,10 @@ impl Endpoint {
                            which modern revision the request is of";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         };
-        let caller = identity(request);
-        let session = self.0.sessions.find(id);
+        let caller = caller(request);
+        let session = self.find_session(id, &caller).await;
         // A session is seen with the rights that it was opened with.
-        let session = session.filter(|session| session.inner.caller == caller);
+        let session = session.filter(|session| session.inner.caller == caller.identity);
         let session = session.ok_or_else(|| {
             let message = "no such session: it ended, was idle for too long, or what you may do \
                            has changed; send `initialize` again";

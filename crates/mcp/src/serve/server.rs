@@ -35,10 +35,15 @@ pub(crate) struct McpServer {
 }
 
 impl McpServer {
-    pub(crate) fn new(source: Arc<dyn ProviderSource>, limits: parked::Limits) -> Arc<McpServer> {
+    /// `replica` tells this one from others that serve the same; 0 where there are none.
+    pub(crate) fn new(
+        source: Arc<dyn ProviderSource>,
+        limits: parked::Limits,
+        replica: u32,
+    ) -> Arc<McpServer> {
         Arc::new(McpServer {
             source,
-            park: Arc::new(ParkedCalls::new(limits)),
+            park: Arc::new(ParkedCalls::new(limits, replica)),
             log_levels: LogLevels::default(),
             watched: PerCaller::new("subscriptions", subscriptions::PER_CALLER),
         })

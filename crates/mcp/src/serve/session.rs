@@ -27,6 +27,15 @@ use crate::revision::{Revision, code, method};
 /// How many questions of providers one client may have to answer at once.
 pub(crate) const QUESTIONS: usize = 64;
 
+/// By how many bits the tag of a replica stands above the number of a question.
+/// Both together are a number that JavaScript counts with exactly.
+const TAG_SHIFT: u32 = 20;
+
+/// The replica that asked the question with this number; 0 where there is one only.
+pub(crate) fn asked_by(number: u64) -> u32 {
+    u32::try_from(number >> TAG_SHIFT).unwrap_or(0)
+}
+
 /// One client of an older revision.
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,
@@ -75,6 +84,12 @@ impl Session {
             next: AtomicU64::new(1),
             news: Mutex::default(),
         }
+    }
+
+    /// The session at the replica with this tag: its questions say where their
+    /// answers belong.
+    pub(crate) fn asking_as(self, tag: u32) -> Session {
+        Session { next: AtomicU64::new((u64::from(tag) << TAG_SHIFT) + 1), ..self }
     }
 
     /// Lets a task pass on news of the client, in place of the one before: only

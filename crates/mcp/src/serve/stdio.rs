@@ -74,7 +74,7 @@ async fn on_pipe(
 ) -> String {
     let peer = Peer::new(options.limits);
     let pipe = Arc::new(Pipe {
-        server: McpServer::new(source, options.parked),
+        server: McpServer::new(source, options.parked, 0),
         peer: peer.clone(),
         caller: Caller::on_pipe(options.caller),
         session: Mutex::default(),

@@ -48,6 +48,7 @@ fn parts() -> Parts {
         pages: None,
         metrics: None,
         now: Box::new(|| 1000),
+        readiness: Box::new(|| Box::pin(async { Ok(()) })),
         config: Config {
             origins: vec!["https://page.example".into()],
             concurrency: 4,
@@ -236,9 +237,23 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
 async fn a_closing_site_turns_new_requests_away() {
     let site = site(|_, _| ());
     assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 200);
+    assert_eq!(ask(&site, "GET", "/readyz", &[]).await.0, 200);
     site.drain();
     assert_eq!(ask(&site, "POST", "/mcp", CALL).await.0, 503);
     assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 503);
+    assert_eq!(ask(&site, "GET", "/readyz", &[]).await.0, 503);
+    assert_eq!(ask(&site, "GET", "/healthz", &[]).await.0, 200, "nobody needs to restart it");
+}
+
+#[tokio::test]
+async fn a_site_that_lacks_something_is_alive_and_not_ready() {
+    let lacking = site(|parts, _| {
+        parts.readiness = Box::new(|| Box::pin(async { Err("the store is away".to_owned()) }));
+    });
+    let (status, _, body) = ask(&lacking, "GET", "/readyz", &[]).await;
+    assert!(status == 503 && body.contains("the store is away"), "{status} {body}");
+    assert_eq!(ask(&lacking, "GET", "/healthz", &[]).await.0, 200);
+    assert_eq!(ask(&lacking, "POST", "/mcp", CALL).await.0, 200, "it answers what it can");
 }
 
 #[tokio::test]

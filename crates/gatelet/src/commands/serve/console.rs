@@ -9,8 +9,8 @@ use gateway::Gateway;
 use http::{Request, Response};
 use mcp::serve::http::Body;
 use policy::approval::{QueuedRequest, Remembered};
-use roster::clock::System;
 use store::audit::AuditLog;
+use store::clock::System;
 use store::files::Files;
 use web::site::pages::{Pages, Visitor};
 

@@ -30,6 +30,7 @@ use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
 use config::{Config, KeySource};
+use crate::wire::shared::Shared;
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(
@@ -49,11 +50,17 @@ pub(super) fn site(
         tracing: wiring.tracing(),
         ..Options::default()
     };
-    let endpoint = |surface| Endpoint::new(wiring.served(gateway, surface, "tcp"), options.clone());
-    let main = endpoint(config.serve.surface);
+    let endpoint = |path: &str, surface| {
+        let replicas = wiring.shared().map(|shared| shared.replicas(path));
+        let served = wiring.served(gateway, surface, "tcp");
+        Endpoint::new(served, Options { replicas, ..options.clone() })
+    };
+    let main = endpoint("/mcp", config.serve.surface);
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
-        endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
+        let path = format!("/mcp/{}", surface.name());
+        let endpoint = endpoint(&path, surface);
+        endpoints.insert(path, endpoint);
     }
     let pages = config.console.then(|| {
         let console = console.get_or_init(|| console::console(serving, console_hosts(config)));
@@ -62,6 +69,7 @@ pub(super) fn site(
     });
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
+    let shared = wiring.shared().cloned();
     let load = Arc::new(OnceLock::new());
     let metrics = config.metrics.on_gate.then(|| Page::new(wiring, gateway, Arc::clone(&load)));
     let site = Site::new(Parts {
@@ -73,6 +81,10 @@ pub(super) fn site(
         metrics: metrics.map(|page| Box::new(page) as _),
         manifest: Box::new(wiring.presented()),
         now: Box::new(unix_seconds),
+        readiness: Box::new(move || {
+            let shared = shared.clone();
+            Box::pin(async move { is_ready(shared.as_ref()).await })
+        }),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
             concurrency: limits.requests,
@@ -111,6 +123,15 @@ fn console_hosts(config: &Config) -> Vec<String> {
     let named =
         config.serve.hosts.iter().filter(|name| *name != "*").map(|name| host(name).to_owned());
     own.chain(named).collect()
+}
+
+/// Whether requests can be answered in full: the store that replicas share, if
+/// there is one, can be used.
+async fn is_ready(shared: Option<&Shared>) -> Result<(), String> {
+    match shared {
+        Some(shared) => shared.check().await.map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
 }
 
 /// A key for this machine's operator, good for as long as gatelet runs.

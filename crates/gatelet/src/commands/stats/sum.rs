@@ -193,7 +193,7 @@ impl Stats {
             return;
         }
         *self.events.entry(event.event.clone()).or_default() += 1;
-        if event.event == store::events::LOST {
+        if event.event == records::events::LOST {
             self.lost += event.attributes.count;
         }
         if !event.event.starts_with("execute.") {

@@ -218,11 +218,11 @@ impl CashRequest<'_> {
                 let is_error = self.cash.pipeline.gate.load().gated_is_error;
                 unpicked(&artifact, &why, stored, is_error)
             }
-            Ok(Outcome::Plan(call)) => Reply::text(&format!(
+            Ok(Outcome::Plan(plan)) => Reply::text(&format!(
                 "Would call `{}` of `{}` with {}",
-                call.callee.tool,
-                call.callee.upstream,
-                call.arguments().map_or("{}", Json::as_str)
+                plan.call.callee.tool,
+                plan.call.callee.upstream,
+                plan.call.arguments().map_or("{}", Json::as_str)
             )),
             Err(error) => self.failed(slot, &error),
         }

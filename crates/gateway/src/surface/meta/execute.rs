@@ -10,7 +10,7 @@ use tool::{Json, Object, Reply};
 use super::arguments::Named;
 use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
 use crate::choice::Surface;
-use crate::dispatch::{CallError, Outcome};
+use crate::dispatch::{CallError, Outcome, Plan};
 use crate::error::GatewayError;
 use crate::surface::artifact_resources;
 use crate::surface::stripped::{Stripped, encode};
@@ -22,7 +22,6 @@ use policy::call::{Mode, Request};
 use policy::code::Code;
 use policy::confirm;
 use policy::tolerant;
-use policy::validate::ValidCall;
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -110,7 +109,7 @@ impl Meta<'_> {
                 self.note(&entry.id);
                 Ok(noted(unpicked(&artifact, &why, stored), note))
             }
-            Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
+            Ok(Outcome::Plan(plan)) => Ok(Reply::text(&self.plan(entry, slot, &plan).to_string())),
             Err(error) => Err(self.failed(entry, slot, &error)),
         }
     }
@@ -232,9 +231,9 @@ impl Meta<'_> {
     }
 
     /// What would happen, with every check that it would meet.
-    fn plan(&self, entry: &Entry, slot: Slot, call: &ValidCall) -> Value {
+    fn plan(&self, entry: &Entry, slot: Slot, plan: &Plan) -> Value {
         let in_force = self.tools.pipeline.live.now();
-        let spends = in_force.stages.quota.check(call, self.context).is_ok();
+        let Plan { call, is_within_limits } = plan;
         let annotations = self.snapshot.catalog.tool(slot).raw.member("annotations");
         let annotations = annotations.and_then(|annotations| annotations.value().ok());
         let mut declared: Map<String, Value> = match annotations {
@@ -245,7 +244,7 @@ impl Meta<'_> {
         let verdict = |passed: bool| if passed { "pass" } else { "fail" };
         let mut checks = vec![
             json!({"name": "schema_validation", "status": "pass"}),
-            json!({"name": "rate_limit", "status": verdict(spends)}),
+            json!({"name": "rate_limit", "status": verdict(*is_within_limits)}),
         ];
         let policy = match in_force.admit(&self.snapshot.catalog, call, self.context) {
             Ok(Admission::Free) => None,

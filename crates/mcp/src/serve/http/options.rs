@@ -1,9 +1,11 @@
 //! What serving over HTTP may cost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answers::AnswerMemory;
 use super::hosts::Hosts;
+use super::replicas::Replicas;
 use super::sessions::Limits as SessionLimits;
 use crate::serve::parked;
 use crate::serve::trace::Tracing;
@@ -31,6 +33,8 @@ pub struct Options {
     pub retry: Duration,
     /// Whether questions carry what is known for their trace.
     pub tracing: Tracing,
+    /// The other replicas, where there are some.
+    pub replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl Default for Options {
@@ -47,6 +51,7 @@ impl Default for Options {
             stream_after: Duration::from_secs(1),
             retry: Duration::from_secs(1),
             tracing: Tracing::Off,
+            replicas: None,
         }
     }
 }

@@ -49,18 +49,18 @@ impl Endpoint {
                 Ok(self.alone(&request, &question, wants).await)
             }
             Frame::One(Message::Request(question)) if question.method == method::INITIALIZE => {
-                Ok(self.initialize(&request, &question, wants))
+                Ok(self.initialize(&request, &question, wants).await)
             }
             Frame::One(Message::Notification(_)) if says_modern(&request) => {
                 Ok(body::bare(StatusCode::ACCEPTED))
             }
             Frame::One(message) => {
-                let session = self.session(&request)?;
+                let session = self.session(&request).await?;
                 let headers = request.headers();
                 self.in_session(&session, vec![Ok(message)], headers, wants, Shape::One).await
             }
             Frame::Batch(messages) => {
-                let session = self.session(&request)?;
+                let session = self.session(&request).await?;
                 if !session.inner.revision.has_batches() {
                     let message =
                         "batches are only known in revision 2025-03-26; post one message at a time";
@@ -74,7 +74,7 @@ impl Endpoint {
         }
     }
 
-    fn initialize<B>(
+    async fn initialize<B>(
         &self,
         request: &Request<B>,
         question: &Question,
@@ -85,13 +85,18 @@ impl Endpoint {
         let caller = caller(request);
         let opened = self.0.server.initialize(Arc::clone(&id), params, &caller, None);
         let reply = match opened {
-            Ok((session, reply)) => match self.0.sessions.add(session, &caller) {
-                Ok(()) => reply,
-                Err(full) => {
-                    let error = Reply::Error(RpcError::new(code::SERVER, full.to_string()));
-                    return body::answer(StatusCode::TOO_MANY_REQUESTS, &question.id, &error);
+            Ok((session, reply)) => {
+                match self.0.sessions.add(session.asking_as(self.tag()), &caller) {
+                    Ok(()) => {
+                        self.note_session(&id, params, &caller.identity).await;
+                        reply
+                    }
+                    Err(full) => {
+                        let error = Reply::Error(RpcError::new(code::SERVER, full.to_string()));
+                        return body::answer(StatusCode::TOO_MANY_REQUESTS, &question.id, &error);
+                    }
                 }
-            },
+            }
             Err(error) => {
                 return body::answer(StatusCode::BAD_REQUEST, &question.id, &Reply::Error(error));
             }
@@ -143,7 +148,9 @@ impl Endpoint {
                     let own = Arc::clone(session);
                     take_notification(session, &notification, move || own.standalone());
                 }
-                Ok(Message::Response(response)) => session.inner.complete_question(response),
+                Ok(Message::Response(response)) => {
+                    Box::pin(self.complete_question(session, response)).await;
+                }
                 Err(invalid) => {
                     let id = invalid.id.clone().unwrap_or_else(Json::null);
                     answers.push((id, Reply::Error(invalid.to_error())));

@@ -34,6 +34,9 @@ impl Endpoint {
         wants: Wants,
     ) -> Response<Body> {
         let id = &question.id;
+        if let Some(answer) = Box::pin(self.carried_elsewhere(&caller(request), question)).await {
+            return answer;
+        }
         let begun = match self.checked(request, question) {
             Ok(mut opening) => {
                 opening.trace = self.0.options.tracing.of(id, Some(request.headers()));
