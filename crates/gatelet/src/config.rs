@@ -55,7 +55,7 @@ pub(crate) use self::scripts::Scripts;
 pub(crate) use self::skills::Skills;
 pub(crate) use auth::{Auth, KeySource};
 pub(crate) use controls::Controls;
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, SameData};
 pub(crate) use learning::Learning;
 pub(crate) use manifest::Manifest;
 pub(crate) use mount::{Mount, Raw as RawMount, meant};
