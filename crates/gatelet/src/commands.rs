@@ -132,6 +132,8 @@ impl Command {
             | Command::Help(_)
             | Command::Call(_)
             | Command::Skill(_)
+            | Command::Run(_)
+            | Command::Recipe(_)
             | Command::Upstreams(_)
             | Command::Status(_)
             | Command::Logs(_)
