@@ -1,14 +1,14 @@
-//! What a server said to one question, as a client sees it.
+//! The reply of a server to one request, reduced to what the checks look at.
 
 use serde_json::Value;
 use tool::{Failure, Reply};
 
-/// One answer, reduced to what can be judged.
+/// One reply, as a client sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The text of all text blocks.
     pub text: String,
-    /// The answer says, in a way that MCP knows, that something went wrong.
+    /// The reply is a JSON-RPC error, or a tool result with `isError`.
     pub is_error: bool,
     /// Kinds of content other than text.
     pub other_kinds: Vec<String>,
@@ -17,7 +17,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn read(reply: Result<Reply, Failure>) -> Answer {
+    /// Reduces a reply; a failure becomes an error with its message.
+    pub fn from_reply(reply: Result<Reply, Failure>) -> Answer {
         match reply {
             Ok(Reply::Result(json)) => json.value().map_or_else(
                 |error| Answer::error(&error.to_string()),
@@ -48,14 +49,14 @@ impl Answer {
         self.text.chars().count()
     }
 
-    /// The first words, for evidence.
+    /// The beginning of the text, as evidence for the report.
     pub fn excerpt(&self) -> String {
         let line = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let cut: String = line.chars().take(90).collect();
         if cut.len() < line.len() { format!("{cut}…") } else { cut }
     }
 
-    /// Whether the text says that the response was gated.
+    /// Returns whether the text says that the response was gated.
     pub fn is_gated(&self) -> bool {
         self.text.to_ascii_lowercase().contains("gated")
     }

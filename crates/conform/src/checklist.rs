@@ -1,4 +1,4 @@
-//! The 127 items, as data.
+//! The 127 items of the CaSH checklist, as data.
 
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ pub struct Item {
     pub requirement: String,
 }
 
-/// What a breach of an item means.
+/// What it means when a server does not fulfil an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Must hold: a breach fails the server.

@@ -1,8 +1,8 @@
-//! Deciding every item from what the server said.
+//! Decides every item of the checklist from a transcript.
 //!
-//! A check is a function from the transcript to what was seen. What a breach
-//! means (fail or warn) follows from the item's own level, so no check decides
-//! that. Items without a check cannot be seen from outside; the table says why.
+//! A check is a function from the transcript to an observation. Whether a breach
+//! fails or warns follows from the level of the item, so no check decides that.
+//! Items without a check cannot be seen from outside; the table says why.
 
 mod call;
 mod gate;
@@ -18,7 +18,7 @@ use crate::checklist::{Item, Level};
 use crate::survey::{Role, Transcript};
 use observation::{Check, Observation};
 
-/// The four words of the report.
+/// The result of one item in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
@@ -28,7 +28,7 @@ pub enum Verdict {
     Skip,
 }
 
-/// One item, decided.
+/// One item with its verdict and the evidence for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub id: String,
@@ -46,7 +46,7 @@ fn checks() -> impl Iterator<Item = &'static (&'static str, Check)> {
 }
 
 /// Items that no client can see, and how they are shown instead.
-const UNSEEN: &[(&str, &str)] = &[
+const NOT_VISIBLE: &[(&str, &str)] = &[
     ("C008", "needs an upstream whose raw answers are known"),
     ("C038", "needs two identities"),
     ("C049", "needs a skill that declares arguments"),
@@ -76,18 +76,18 @@ pub fn judge(items: &[Item], transcript: &Transcript) -> Vec<Outcome> {
 
 fn decide(item: &Item, transcript: &Transcript) -> Outcome {
     let check = checks().find(|(id, _)| *id == item.id).map(|(_, check)| check);
-    let missing = asked(&item.id).filter(|name| call::schema(transcript, name).is_none());
+    let missing = tool_of(&item.id).filter(|name| call::schema(transcript, name).is_none());
     let seen = match check {
         Some(_) if !concerns(item, transcript) => {
-            Observation::Unseen(format!("binds a {}", item.applies))
+            Observation::NotVisible(format!("binds a {}", item.applies))
         }
         Some(check) => check(transcript),
-        None => Observation::Unseen(reason(&item.id)),
+        None => Observation::NotVisible(reason(&item.id)),
     };
     // Who has no `help` cannot break its rules; that is no merit.
     let seen = match (seen, missing) {
         (Observation::Good(_), Some(name)) => {
-            Observation::Unseen(format!("the server has no `{name}`"))
+            Observation::NotVisible(format!("the server has no `{name}`"))
         }
         (seen, _) => seen,
     };
@@ -95,7 +95,7 @@ fn decide(item: &Item, transcript: &Transcript) -> Outcome {
         (Observation::Good(evidence), _) => (Verdict::Pass, evidence),
         (Observation::Bad(evidence), Level::Must) => (Verdict::Fail, evidence),
         (Observation::Bad(evidence), Level::Should) => (Verdict::Warn, evidence),
-        (Observation::Unseen(why), _) => (Verdict::Skip, why),
+        (Observation::NotVisible(why), _) => (Verdict::Skip, why),
     };
     Outcome {
         id: item.id.clone(),
@@ -106,8 +106,8 @@ fn decide(item: &Item, transcript: &Transcript) -> Outcome {
     }
 }
 
-/// The tool that shows whether an item is kept.
-fn asked(id: &str) -> Option<&'static str> {
+/// The tool that an item is about, if it is about one.
+fn tool_of(id: &str) -> Option<&'static str> {
     let groups = [
         ("call", call::CHECKS),
         ("call", gate::CHECKS),
@@ -128,7 +128,7 @@ fn concerns(item: &Item, transcript: &Transcript) -> bool {
 }
 
 fn reason(id: &str) -> String {
-    let known = UNSEEN.iter().find(|(unseen, _)| *unseen == id);
+    let known = NOT_VISIBLE.iter().find(|(not_visible, _)| *not_visible == id);
     known.map_or_else(|| "not visible from outside".to_owned(), |(_, why)| (*why).to_owned())
 }
 
@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn every_item_has_a_check_or_a_reason_and_never_both() {
         let checked: Vec<&str> = checks().map(|(id, _)| *id).collect();
-        let unseen: Vec<&str> = UNSEEN.iter().map(|(id, _)| *id).collect();
-        let all: BTreeSet<&str> = checked.iter().chain(&unseen).copied().collect();
-        assert_eq!(all.len(), checked.len() + unseen.len(), "an item is decided twice");
+        let not_visible: Vec<&str> = NOT_VISIBLE.iter().map(|(id, _)| *id).collect();
+        let all: BTreeSet<&str> = checked.iter().chain(&not_visible).copied().collect();
+        assert_eq!(all.len(), checked.len() + not_visible.len(), "an item is decided twice");
         for item in items() {
             assert!(all.contains(item.id.as_str()), "{} has neither", item.id);
         }

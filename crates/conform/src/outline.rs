@@ -1,7 +1,7 @@
-//! What a help text lists, read from its Markdown alone.
+//! Parses the namespaces, functions and parameters that a help text lists.
 //!
-//! An agent has nothing but the text, so neither has the judge: headings name
-//! the group, a bullet is an entry, a table row is a parameter.
+//! An agent has nothing but the Markdown text, so this parser uses nothing else: a
+//! heading names a group, a bullet is an entry, a table row is a parameter.
 
 /// One listed name with its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct Parameter {
     pub required: bool,
 }
 
-/// Reads a listing. At the root, entries without a telling heading are
-/// namespaces; below it they are functions.
+/// Parses a listing. Entries under a heading that names no group are namespaces at
+/// the root, and functions below it.
 pub fn listing(text: &str, is_root: bool) -> Outline {
     let mut outline = Outline::default();
     let mut group = is_root;
@@ -70,7 +70,7 @@ fn entry(line: &str) -> Option<Entry> {
     })
 }
 
-/// Reads the parameters of a function's page from its first table.
+/// Parses the parameters of a function's page from its first table.
 pub fn parameters(text: &str) -> Vec<Parameter> {
     let mut columns: Option<Vec<String>> = None;
     let mut parameters = Vec::new();

@@ -1,4 +1,4 @@
-//! The verdicts, as text, JSON and Markdown.
+//! The report: all verdicts, as text, JSON and Markdown.
 
 use serde::Serialize;
 
@@ -21,12 +21,12 @@ impl Report {
         self.outcomes.iter().filter(|outcome| outcome.verdict == verdict).count()
     }
 
-    /// Whether no item failed.
+    /// Returns whether no item failed.
     pub fn conforms(&self) -> bool {
         self.count(Verdict::Fail) == 0
     }
 
-    /// One line that sums up.
+    /// One line with the counts of all verdicts.
     pub fn summary(&self) -> String {
         let n = |verdict| self.count(verdict);
         format!(

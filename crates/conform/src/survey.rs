@@ -1,9 +1,9 @@
-//! Talking to the server and writing down what it says.
+//! Talks to the server and writes its replies into a transcript.
 //!
-//! Only harmless questions are asked: `help` and `skill` never have side
-//! effects, and a function is called only when the operator named it as a
-//! trial, or when it needs no arguments and is called like something that
-//! reads. What cannot be tried that way stays `None` and is skipped later.
+//! The survey makes only harmless requests: `help` and `skill` never have side
+//! effects, and a function is called only when the operator named it as a trial, or
+//! when it needs no arguments and its name is that of a function that only reads.
+//! What cannot be tried that way stays `None`, and its checks are skipped later.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tool::{Ask, Call, Context, Json, Object, Provider, Read, Reply, Tool};
 use crate::answer::Answer;
 use crate::outline::{self, Outline, Parameter};
 
-/// What the server is meant to be.
+/// The role of the server in the CaSH specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Server,
@@ -22,7 +22,7 @@ pub enum Role {
     DynamicAggregator,
 }
 
-/// A call that may be made.
+/// A harmless call that the survey may make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     pub namespace: String,
@@ -37,7 +37,7 @@ impl std::fmt::Display for Trial {
     }
 }
 
-/// Longer answers are held back by themselves.
+/// Replies longer than this are gated without an explicit limit.
 const LARGE: usize = 10_000;
 
 /// How the survey is done.
@@ -58,7 +58,7 @@ impl Default for Options {
     }
 }
 
-/// What is judged: a server, and its web address if it has one.
+/// The server that is examined: a provider, and its web address if it has one.
 pub struct Subject {
     pub provider: Arc<dyn Provider>,
     pub web: Option<Arc<dyn Web>>,
@@ -71,7 +71,7 @@ pub trait Web: Send + Sync {
     async fn get(&self, path: &str, accept: &str) -> Result<Page, String>;
 }
 
-/// What came back for a GET.
+/// The response to a GET request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     pub status: u16,
@@ -86,7 +86,7 @@ pub struct NamespacePage {
     pub path: String,
     pub answer: Answer,
     pub outline: Outline,
-    /// The same question in another spelling of the path.
+    /// The reply to the same request with another spelling of the path.
     pub respelled: Answer,
     /// Namespaces that stand among the functions.
     pub mislabelled: Vec<String>,
@@ -119,12 +119,12 @@ pub struct TrialResult {
     pub respelled: Answer,
     pub dotted: Answer,
     pub gated: Answer,
-    pub accommodated: Option<Answer>,
+    pub with_suggested_limit: Option<Answer>,
     pub afterwards: Answer,
     pub bad_limit: Answer,
 }
 
-/// Everything the server said.
+/// All replies of the server.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     pub role: Option<Role>,
@@ -139,11 +139,11 @@ pub struct Transcript {
     pub help_nowhere: Answer,
     pub help_bad_paths: Vec<(String, Answer)>,
     pub root: Outline,
-    pub rooms: Vec<NamespacePage>,
-    pub leaves: Vec<FunctionPage>,
+    pub namespace_pages: Vec<NamespacePage>,
+    pub function_pages: Vec<FunctionPage>,
     pub skills: Answer,
     pub skill_again: Answer,
-    pub lessons: Vec<SkillPage>,
+    pub skill_pages: Vec<SkillPage>,
     pub skill_unknown: Answer,
     pub skill_path: Answer,
     pub unknown_namespace: Answer,
@@ -167,7 +167,7 @@ pub struct Transcript {
     pub manifest_json: Option<Page>,
 }
 
-/// Asks everything that the checklist needs.
+/// Makes every request that the checklist needs.
 pub async fn survey(subject: &Subject, options: &Options) -> Transcript {
     let asker = Client { provider: Arc::clone(&subject.provider), context: Context::anonymous() };
     let listing = subject.provider.listing();
@@ -199,7 +199,7 @@ struct Client {
 impl Client {
     async fn ask(&self, tool: &str, arguments: Value) -> Answer {
         let call = Call::new(tool, Json::from(arguments));
-        Answer::read(self.provider.ask(Ask::Call(call), &self.context).await)
+        Answer::from_reply(self.provider.ask(Ask::Call(call), &self.context).await)
     }
 
     async fn helps(&self, transcript: &mut Transcript) {
@@ -218,7 +218,7 @@ impl Client {
         let mut paths: Vec<String> =
             transcript.root.namespaces.iter().map(|entry| entry.name.clone()).collect();
         for entry in &transcript.root.functions {
-            transcript.leaves.push(self.leaf("", &entry.name).await);
+            transcript.function_pages.push(self.page("", &entry.name).await);
         }
         let mut at = 0;
         while at < paths.len() && at < breadth {
@@ -232,15 +232,21 @@ impl Client {
             let mut mislabelled = Vec::new();
             // A few of each namespace show as much as all of them.
             for entry in outline.functions.iter().take(4) {
-                let leaf = self.leaf(&path, &entry.name).await;
+                let page = self.page(&path, &entry.name).await;
                 let below = format!("{path}.{}", entry.name);
-                if leaf.answer.is_error && self.is_namespace(&below).await {
+                if page.answer.is_error && self.is_namespace(&below).await {
                     mislabelled.push(below);
                 } else {
-                    transcript.leaves.push(leaf);
+                    transcript.function_pages.push(page);
                 }
             }
-            transcript.rooms.push(NamespacePage { path, answer, outline, respelled, mislabelled });
+            transcript.namespace_pages.push(NamespacePage {
+                path,
+                answer,
+                outline,
+                respelled,
+                mislabelled,
+            });
             at += 1;
         }
         if let Some(first) = paths.first() {
@@ -255,7 +261,7 @@ impl Client {
         !self.ask("help", json!({"namespace": path})).await.is_error
     }
 
-    async fn leaf(&self, namespace: &str, function: &str) -> FunctionPage {
+    async fn page(&self, namespace: &str, function: &str) -> FunctionPage {
         let place = json!({"namespace": namespace, "function": function});
         let answer = self.ask("help", place.clone()).await;
         let mut full = place;
@@ -291,7 +297,7 @@ impl Client {
                 };
                 let place = json!({"namespace": namespace, "skillname": name});
                 let answer = self.ask("skill", place).await;
-                transcript.lessons.push(SkillPage { namespace, name, answer });
+                transcript.skill_pages.push(SkillPage { namespace, name, answer });
             }
         }
     }
@@ -302,18 +308,19 @@ impl Client {
         transcript.root_function = self.ask("call", json!({"function": "zzznope"})).await;
         let root = json!({"namespace": "", "function": "zzznope"});
         transcript.root_function_empty = self.ask("call", root).await;
-        let known = transcript.rooms.first().map(|room| room.path.clone()).unwrap_or_default();
+        let known =
+            transcript.namespace_pages.first().map(|page| page.path.clone()).unwrap_or_default();
         let unknown = json!({"namespace": known, "function": "zzznope"});
         transcript.unknown_function = Some(self.ask("call", unknown).await);
         transcript.no_function = self.ask("call", json!({"namespace": known})).await;
         let empty = json!({"namespace": known, "function": ""});
         transcript.empty_function = self.ask("call", empty).await;
-        let strict = transcript.leaves.iter().find_map(|leaf| {
-            let parameter = leaf.parameters.iter().find(|parameter| parameter.required)?;
-            reads(&leaf.function).then(|| (leaf.clone(), parameter.clone()))
+        let strict = transcript.function_pages.iter().find_map(|page| {
+            let parameter = page.parameters.iter().find(|parameter| parameter.required)?;
+            looks_read_only(&page.function).then(|| (page.clone(), parameter.clone()))
         });
-        if let Some((leaf, parameter)) = strict {
-            let call = json!({"namespace": leaf.namespace, "function": leaf.function});
+        if let Some((page, parameter)) = strict {
+            let call = json!({"namespace": page.namespace, "function": page.function});
             transcript.bad_arguments = Some((parameter, self.ask("call", call).await));
         }
     }
@@ -339,7 +346,7 @@ impl Client {
     /// The trial that the operator named, if it shows something.
     async fn named_trial(&self, transcript: &mut Transcript, options: &Options) -> Option<Trial> {
         let trial = options.trial.clone()?;
-        let mut why = self.mistake(&trial).await;
+        let mut why = self.refusal_reason(&trial).await;
         if why.is_none() && self.call(&trial, json!({})).await.is_gated() {
             why = Some("its answer is too long".to_owned());
         }
@@ -350,7 +357,7 @@ impl Client {
 
     async fn large(&self, large: &Trial, transcript: &mut Transcript) {
         let gated = self.call(large, json!({})).await;
-        let mut why = self.mistake(large).await;
+        let mut why = self.refusal_reason(large).await;
         if why.is_none() && !gated.is_gated() && !gated.is_error && gated.chars() <= LARGE {
             why = Some(format!("the answer has only {} characters", gated.chars()));
         }
@@ -364,30 +371,30 @@ impl Client {
         transcript.large = Some((gated, full));
     }
 
-    /// What is wrong with a call by the server's own words, whoever is to
-    /// blame for what it answers: there is no such function, or it needs more.
-    async fn mistake(&self, trial: &Trial) -> Option<String> {
-        let leaf = self.leaf(&trial.namespace, &trial.function).await;
-        if leaf.answer.is_error {
-            return Some(format!("`help` knows no such function: {}", leaf.answer.excerpt()));
+    /// Returns why the server refuses a call, in its own words: there is no such
+    /// function, or an argument is missing.
+    async fn refusal_reason(&self, trial: &Trial) -> Option<String> {
+        let page = self.page(&trial.namespace, &trial.function).await;
+        if page.answer.is_error {
+            return Some(format!("`help` knows no such function: {}", page.answer.excerpt()));
         }
         let given = |parameter: &Parameter| {
             let keys = trial.kwargs.as_object().into_iter().flat_map(serde_json::Map::keys);
             keys.into_iter().any(|key| canonical(key) == canonical(&parameter.name))
         };
-        let lacking = leaf.parameters.iter().find(|one| one.required && !given(one));
+        let lacking = page.parameters.iter().find(|one| one.required && !given(one));
         lacking.map(|parameter| format!("it needs `{}`", parameter.name))
     }
 
     async fn find_trial(&self, transcript: &Transcript) -> Option<Trial> {
-        for leaf in &transcript.leaves {
-            let needs_nothing = leaf.parameters.iter().all(|parameter| !parameter.required);
-            if !needs_nothing || !reads(&leaf.function) {
+        for page in &transcript.function_pages {
+            let needs_nothing = page.parameters.iter().all(|parameter| !parameter.required);
+            if !needs_nothing || !looks_read_only(&page.function) {
                 continue;
             }
             let trial = Trial {
-                namespace: leaf.namespace.clone(),
-                function: leaf.function.clone(),
+                namespace: page.namespace.clone(),
+                function: page.function.clone(),
                 kwargs: json!({}),
             };
             let answer = self.call(&trial, json!({})).await;
@@ -408,7 +415,7 @@ impl Client {
             "function": format!("{}.{}", trial.namespace, trial.function), "kwargs": trial.kwargs,
         });
         let gated = self.call(trial, json!({"sizelimit": 1})).await;
-        let accommodated = match gated.suggested_limit() {
+        let with_suggested_limit = match gated.suggested_limit() {
             Some(limit) => Some(self.call(trial, json!({"sizelimit": limit})).await),
             None => None,
         };
@@ -418,7 +425,7 @@ impl Client {
             respelled: self.call(trial, other).await,
             dotted: self.ask("call", dotted).await,
             gated,
-            accommodated,
+            with_suggested_limit,
             afterwards: self.call(trial, json!({})).await,
             bad_limit: self.call(trial, json!({"sizelimit": 0})).await,
         }
@@ -497,9 +504,9 @@ const ACTS: &[&str] = &[
     "upsert", "write",
 ];
 
-/// Whether a function is called like something that only reads. What is called
-/// runs on somebody's server, so in doubt it is not.
-fn reads(function: &str) -> bool {
+/// Returns whether a function is called like something that only reads. What is
+/// called runs on somebody's server, so in doubt it is not.
+fn looks_read_only(function: &str) -> bool {
     let words = words(function);
     let begins = words.first().is_some_and(|first| READS.contains(&first.as_str()));
     begins && !words.iter().any(|word| ACTS.contains(&word.as_str()))
@@ -537,9 +544,13 @@ mod tests {
 
     #[test]
     fn only_what_sounds_harmless_is_tried() {
-        assert!(reads("list_orders") && reads("getTime"));
-        assert!(reads("GET_TIME") && reads("status") && reads("search.all-orders"));
-        assert!(!reads("delete_all") && !reads("create"));
+        assert!(looks_read_only("list_orders") && looks_read_only("getTime"));
+        assert!(
+            looks_read_only("GET_TIME")
+                && looks_read_only("status")
+                && looks_read_only("search.all-orders")
+        );
+        assert!(!looks_read_only("delete_all") && !looks_read_only("create"));
         for acts in [
             "checkout",
             "check_in",
@@ -553,7 +564,7 @@ mod tests {
             "timeout",
             "",
         ] {
-            assert!(!reads(acts), "{acts}");
+            assert!(!looks_read_only(acts), "{acts}");
         }
     }
 }

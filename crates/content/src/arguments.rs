@@ -1,4 +1,4 @@
-//! What a caller sent, read strictly.
+//! Parses the arguments of the tools, strictly.
 //!
 //! The contract has two families of messages. *Rules* look at the shape of
 //! every argument and all their failures are reported together; *tool
@@ -15,17 +15,17 @@ pub(crate) mod records;
 
 use serde_json::Value;
 
-pub(crate) use rules::{Need, Rule, Shape, check};
+pub(crate) use rules::{ArgumentType, Presence, Rule, check};
 
 use crate::config::Limits;
 use crate::query::Page;
 
-/// Arguments that cannot be used, and why, in the contract's words.
+/// Why arguments are refused, in the words of the contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Invalid(pub(crate) String);
+pub(crate) struct InvalidArguments(pub(crate) String);
 
-/// Longest text that is compared with anything in the database. Longer texts
+/// The longest text that is compared with anything in the database. Longer texts
 /// match nothing on a real site, and engines limit their patterns.
 pub(crate) const MAX_TEXT: usize = 10_000;
 
@@ -34,12 +34,19 @@ pub(crate) struct Arguments<'a>(&'a Value);
 
 impl<'a> Arguments<'a> {
     /// Applies the rules; all failures come back in one message.
-    pub(crate) fn read(value: &'a Value, rules: &[Rule]) -> Result<Arguments<'a>, Invalid> {
+    pub(crate) fn read(
+        value: &'a Value,
+        rules: &[Rule],
+    ) -> Result<Arguments<'a>, InvalidArguments> {
         let failures = check(rules, value);
-        if failures.is_empty() { Ok(Arguments(value)) } else { Err(Invalid(failures.join(" "))) }
+        if failures.is_empty() {
+            Ok(Arguments(value))
+        } else {
+            Err(InvalidArguments(failures.join(" ")))
+        }
     }
 
-    /// An argument that says something: not missing, not null, not blank.
+    /// An argument with a value: not missing, not null, not blank.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !coerce::is_blank(value))
     }
@@ -67,11 +74,11 @@ impl<'a> Arguments<'a> {
     }
 
     /// An integer that the rules have required already.
-    pub(crate) fn required(&self, key: &str) -> Result<i64, Invalid> {
-        self.integer(key).ok_or_else(|| Invalid(format!("The {key} field is required.")))
+    pub(crate) fn required(&self, key: &str) -> Result<i64, InvalidArguments> {
+        self.integer(key).ok_or_else(|| InvalidArguments(format!("The {key} field is required.")))
     }
 
-    pub(crate) fn page(&self, max_limit: i64, max_offset: i64) -> Result<Page, Invalid> {
+    pub(crate) fn page(&self, max_limit: i64, max_offset: i64) -> Result<Page, InvalidArguments> {
         let limit = self.required("limit")?;
         between("limit", limit, 1, max_limit)?;
         let offset = self.integer("offset").unwrap_or(0);
@@ -79,7 +86,7 @@ impl<'a> Arguments<'a> {
         Ok(Page { limit, offset })
     }
 
-    pub(crate) fn depth(&self, limits: &Limits) -> Result<Option<i64>, Invalid> {
+    pub(crate) fn depth(&self, limits: &Limits) -> Result<Option<i64>, InvalidArguments> {
         let depth = self.integer("depth");
         if let Some(depth) = depth {
             between("depth", depth, 1, limits.max_depth)?;
@@ -89,11 +96,11 @@ impl<'a> Arguments<'a> {
 }
 
 /// `Ok` when the number is in the range, the contract's words otherwise.
-fn between(name: &str, number: i64, least: i64, most: i64) -> Result<(), Invalid> {
+fn between(name: &str, number: i64, least: i64, most: i64) -> Result<(), InvalidArguments> {
     if (least..=most).contains(&number) {
         return Ok(());
     }
-    Err(Invalid(format!("{name} must be between {least} and {most}.")))
+    Err(InvalidArguments(format!("{name} must be between {least} and {most}.")))
 }
 
 #[cfg(test)]

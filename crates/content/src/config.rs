@@ -1,4 +1,4 @@
-//! What an operator decides.
+//! The options of the toolset, which the operator chooses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,7 +88,7 @@ pub enum ErrorForm {
     Result,
 }
 
-/// Whose eyes a call sees the site with.
+/// As whom a call reads the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
     /// Everybody sees everything that is not deleted.

@@ -1,9 +1,9 @@
-//! The words of the contract that several parts say.
+//! Constants of the contract that several modules use.
 
-/// Who the toolset says it is.
+/// The name under which the toolset presents itself.
 pub const PLATFORM: &str = "eMCP";
 
-/// The version of the contract that is kept.
+/// The version of the contract that the toolset implements.
 pub const TOOLSET_VERSION: &str = "1.0";
 
 /// What `data.reason` of an error says when a result is over its limit.

@@ -1,4 +1,4 @@
-//! One way to run a statement on three engines.
+//! Runs statements on any of the three engines.
 //!
 //! Every connection is opened read-only, and every statement has a time
 //! limit. A connection that breaks is replaced and the statement is run
@@ -6,9 +6,9 @@
 
 mod cell;
 mod connect;
+mod error_class;
 mod pool;
 mod sqlite;
-mod verdict;
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use tokio::time::timeout;
 pub(crate) use cell::{Cell, Rows};
 pub(crate) use connect::ConnectError;
 use connect::Engine;
-pub(crate) use verdict::{Refused, refused};
-use verdict::{Verdict, verdict};
+use error_class::{ErrorClass, classify};
+pub(crate) use error_class::{Refused, refused};
 
 use crate::config::{self, Source};
 use crate::statement::{Dialect, Statement};
@@ -75,7 +75,7 @@ macro_rules! run {
         let Ok(rows) = rows else {
             return Err(DatabaseError::Slow($self.timeout));
         };
-        if !matches!(&rows, Err(error) if verdict(error) == Verdict::Lost) {
+        if !matches!(&rows, Err(error) if classify(error) == ErrorClass::Lost) {
             $lent.give_back();
         }
         rows.and_then(|rows| $cells(&rows))
@@ -142,10 +142,10 @@ impl Database {
     }
 
     fn judge(&self, error: Error) -> DatabaseError {
-        match verdict(&error) {
-            Verdict::Lost => DatabaseError::Lost(error),
-            Verdict::Slow => DatabaseError::Slow(self.timeout),
-            Verdict::Refused => DatabaseError::Refused(error),
+        match classify(&error) {
+            ErrorClass::Lost => DatabaseError::Lost(error),
+            ErrorClass::Slow => DatabaseError::Slow(self.timeout),
+            ErrorClass::Refused => DatabaseError::Refused(error),
         }
     }
 

@@ -1,4 +1,4 @@
-//! How a question is answered: its statement, and the engine's plan for it.
+//! Shows how a query is answered: its SQL statement, and the engine's plan for it.
 
 use serde_json::Value;
 use tool::Call;
@@ -8,14 +8,14 @@ use crate::provider::Content;
 use crate::query::Operand;
 use crate::sql::{self, Visibility};
 use crate::statement::{Dialect, Statement};
-use crate::tools::{self, Read};
+use crate::tools::{self, QueryParser};
 
-/// A question that was rendered and not asked yet.
-pub struct Prepared {
+/// A query that was rendered as SQL and not run yet.
+pub struct PreparedQuery {
     statement: Statement,
 }
 
-/// Why a question cannot be looked at.
+/// Why a query cannot be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     #[error("there is no tool `{0}`")]
@@ -33,7 +33,7 @@ impl From<DatabaseError> for ExplainError {
     }
 }
 
-impl Prepared {
+impl PreparedQuery {
     pub fn sql(&self) -> &str {
         &self.statement.text
     }
@@ -50,26 +50,26 @@ impl Prepared {
 }
 
 impl Content {
-    /// Renders a question as everybody would ask it.
-    pub fn prepare(&self, tool: &str, arguments: &Value) -> Result<Prepared, ExplainError> {
+    /// Renders the query of a call, without restrictions of a caller.
+    pub fn prepare(&self, tool: &str, arguments: &Value) -> Result<PreparedQuery, ExplainError> {
         let definition = tools::find(tool).ok_or_else(|| ExplainError::NoTool(tool.to_owned()))?;
         let limits = &self.config.limits;
-        let invalid = |error: crate::arguments::Invalid| ExplainError::Arguments(error.0);
+        let invalid = |error: crate::arguments::InvalidArguments| ExplainError::Arguments(error.0);
         let statement = match definition.read {
-            Read::Documents(read) => {
+            QueryParser::Documents(read) => {
                 let query = read(arguments, limits).map_err(invalid)?;
                 sql::documents(&self.site, &query, Visibility::Whole)
             }
-            Read::Records(read) => {
+            QueryParser::Records(read) => {
                 let query = read(arguments, limits).map_err(invalid)?;
                 sql::records(&self.site, &query, Visibility::Whole)
             }
         };
-        Ok(Prepared { statement })
+        Ok(PreparedQuery { statement })
     }
 
-    /// The engine's plan for a question, a line per step.
-    pub async fn plan(&self, prepared: &Prepared) -> Result<Vec<String>, ExplainError> {
+    /// The engine's plan for a query, one line per step.
+    pub async fn plan(&self, prepared: &PreparedQuery) -> Result<Vec<String>, ExplainError> {
         let statement = sql::explain(&self.site, &prepared.statement);
         let rows = self.database.fetch(&statement).await?;
         let line = |row: Vec<Cell>| {

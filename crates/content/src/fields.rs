@@ -3,11 +3,11 @@
 /// One field and how it is shown.
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    pub(crate) shown: Shown,
+    pub(crate) shown: FieldFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum FieldFormat {
     Number,
     Flag,
     Text,
@@ -16,21 +16,21 @@ pub(crate) enum Shown {
 }
 
 pub(crate) const DOCUMENT: [Field; 17] = [
-    Field { name: "id", shown: Shown::Number },
-    Field { name: "parent", shown: Shown::Number },
-    Field { name: "pagetitle", shown: Shown::Text },
-    Field { name: "longtitle", shown: Shown::Text },
-    Field { name: "description", shown: Shown::Text },
-    Field { name: "alias", shown: Shown::Maybe },
-    Field { name: "published", shown: Shown::Number },
-    Field { name: "deleted", shown: Shown::Number },
-    Field { name: "hidemenu", shown: Shown::Flag },
-    Field { name: "menuindex", shown: Shown::Number },
-    Field { name: "template", shown: Shown::Number },
-    Field { name: "createdon", shown: Shown::Number },
-    Field { name: "editedon", shown: Shown::Number },
-    Field { name: "pub_date", shown: Shown::Number },
-    Field { name: "unpub_date", shown: Shown::Number },
-    Field { name: "isfolder", shown: Shown::Number },
-    Field { name: "type", shown: Shown::Text },
+    Field { name: "id", shown: FieldFormat::Number },
+    Field { name: "parent", shown: FieldFormat::Number },
+    Field { name: "pagetitle", shown: FieldFormat::Text },
+    Field { name: "longtitle", shown: FieldFormat::Text },
+    Field { name: "description", shown: FieldFormat::Text },
+    Field { name: "alias", shown: FieldFormat::Maybe },
+    Field { name: "published", shown: FieldFormat::Number },
+    Field { name: "deleted", shown: FieldFormat::Number },
+    Field { name: "hidemenu", shown: FieldFormat::Flag },
+    Field { name: "menuindex", shown: FieldFormat::Number },
+    Field { name: "template", shown: FieldFormat::Number },
+    Field { name: "createdon", shown: FieldFormat::Number },
+    Field { name: "editedon", shown: FieldFormat::Number },
+    Field { name: "pub_date", shown: FieldFormat::Number },
+    Field { name: "unpub_date", shown: FieldFormat::Number },
+    Field { name: "isfolder", shown: FieldFormat::Number },
+    Field { name: "type", shown: FieldFormat::Text },
 ];

@@ -1,6 +1,6 @@
-//! A site of any size, for measuring.
+//! Generates a site of any size, for measurements.
 //!
-//! Twenty documents below each, ten template variables with a value in every
+//! Each document has twenty children, and there are ten template variables with a value in every
 //! document, and the indexes that the CMS itself makes. Only ever written to
 //! a database that has no site in it.
 

@@ -10,8 +10,8 @@ mod auth;
 mod dispatch;
 mod envelope;
 mod errors;
+mod http_reply;
 mod incoming;
-mod outcome;
 mod policy;
 mod queue;
 mod rate;
@@ -42,8 +42,8 @@ use audit::Record;
 use auth::Caller;
 use envelope::Envelope;
 use errors::Refusal;
+use http_reply::HttpReply;
 use incoming::{Incoming, Route};
-use outcome::Outcome;
 
 /// What answers a message once it has been let in.
 #[async_trait]
@@ -118,7 +118,7 @@ pub struct Edge {
     state: State,
     clock: Clock,
     audit: AuditSink,
-    rates: rate::Windows,
+    rates: rate::RateWindows,
     inner: BTreeMap<String, Arc<dyn MessageHandler>>,
     queued: tokio::sync::Notify,
 }
@@ -161,7 +161,7 @@ impl ServerConfig {
 
 impl Edge {
     pub fn new(config: Config, state: State, clock: Clock, audit: AuditSink) -> Edge {
-        let rates = rate::Windows::default();
+        let rates = rate::RateWindows::default();
         let queued = tokio::sync::Notify::new();
         Edge { config, state, clock, audit, rates, inner: BTreeMap::new(), queued }
     }
@@ -274,7 +274,7 @@ impl Edge {
         incoming: &Incoming,
         caller: &Caller,
         record: &mut Record,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         match (&incoming.route, &incoming.method) {
             (Route::Unknown, _) => return Err(Refusal::NoServer),
             (Route::Task { server, id }, &Method::GET) => {
@@ -328,7 +328,7 @@ impl Edge {
         caller: &Caller,
         session: Option<&str>,
         inner: &Arc<dyn MessageHandler>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let answered = match envelope.complaint() {
             Some(complaint) => Answered { body: Some(complaint), ..Answered::default() },
             None => inner.respond(body.clone(), &caller.identity, session).await,
@@ -341,12 +341,12 @@ impl Edge {
             headers.push(("mcp-session-id", answered.session.unwrap_or_else(fresh)));
         }
         let Some(body) = answered.body else {
-            return Ok(Outcome { status: StatusCode::ACCEPTED, headers, body: Bytes::new() });
+            return Ok(HttpReply { status: StatusCode::ACCEPTED, headers, body: Bytes::new() });
         };
         if answered.streamed {
             let stream = server.and_then(|server| server.stream).unwrap_or(self.config.stream);
             headers.extend(stream_headers(stream)?);
-            return Ok(Outcome { status: StatusCode::OK, headers, body });
+            return Ok(HttpReply { status: StatusCode::OK, headers, body });
         }
         let body = if is_initialize { with_platform(body) } else { body };
         let limit = server.and_then(|server| server.max_result_bytes);
@@ -358,7 +358,7 @@ impl Edge {
             return Err(refusal);
         }
         headers.push(("content-type", "application/json".to_owned()));
-        Ok(Outcome { status: StatusCode::OK, headers, body })
+        Ok(HttpReply { status: StatusCode::OK, headers, body })
     }
 }
 
@@ -426,7 +426,7 @@ fn with_platform(body: Bytes) -> Bytes {
     amended().unwrap_or(body)
 }
 
-fn finish(outcome: Outcome, trace_id: &str) -> Response<Bytes> {
+fn finish(outcome: HttpReply, trace_id: &str) -> Response<Bytes> {
     let mut response = Response::new(outcome.body);
     *response.status_mut() = outcome.status;
     let headers = outcome.headers.into_iter().chain([("x-trace-id", trace_id.to_owned())]);

@@ -1,8 +1,8 @@
-//! The indexes that make the tools' questions cheap.
+//! The indexes that make the queries of the tools fast.
 
 use crate::statement::Dialect;
 
-/// An index that makes some question cheap.
+/// An index that makes some query fast.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) table: &'static str,
@@ -13,115 +13,115 @@ pub(crate) struct Index {
 /// A column of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    Up(&'static str),
+    Ascending(&'static str),
     /// From high to low. Only MariaDB and MySQL need it: the others sort equal
     /// values as they go, these would sort the whole table to list the newest
     /// first.
-    Down(&'static str),
+    Descending(&'static str),
 }
 
-use Column::{Down, Up};
+use Column::{Ascending, Descending};
 
 /// Every index that the tools can use, besides primary keys.
 pub(crate) const INDEXES: &[Index] = &[
     Index {
         table: "site_content",
-        columns: &[Up("parent"), Up("menuindex")],
+        columns: &[Ascending("parent"), Ascending("menuindex")],
         why: "children, siblings and their ranges in menu order",
     },
     Index {
         table: "site_content_closure",
-        columns: &[Up("ancestor"), Up("depth"), Up("descendant")],
+        columns: &[Ascending("ancestor"), Ascending("depth"), Ascending("descendant")],
         why: "descendants, root_tree and search below a parent",
     },
     Index {
         table: "site_content_closure",
-        columns: &[Up("descendant"), Up("depth")],
+        columns: &[Ascending("descendant"), Ascending("depth")],
         why: "ancestors, and search with parent 0 on a large site",
     },
     Index {
         table: "site_tmplvar_contentvalues",
-        columns: &[Up("tmplvarid"), Up("contentid")],
+        columns: &[Ascending("tmplvarid"), Ascending("contentid")],
         why: "template variables of a document",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("id")],
+        columns: &[Ascending("deleted"), Ascending("id")],
         why: "search, and search for deleted documents",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("pagetitle")],
+        columns: &[Ascending("deleted"), Ascending("pagetitle")],
         why: "search ordered by pagetitle",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("menuindex")],
+        columns: &[Ascending("deleted"), Ascending("menuindex")],
         why: "search ordered by menuindex",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("createdon")],
+        columns: &[Ascending("deleted"), Ascending("createdon")],
         why: "search ordered by createdon",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("pub_date")],
+        columns: &[Ascending("deleted"), Ascending("pub_date")],
         why: "search ordered by pub_date, and with order_by_date",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("pub_date"), Up("createdon")],
+        columns: &[Ascending("deleted"), Ascending("pub_date"), Ascending("createdon")],
         why: "search with order_by_date",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Down("pagetitle")],
+        columns: &[Ascending("deleted"), Descending("pagetitle")],
         why: "search ordered by pagetitle, last first",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Down("menuindex")],
+        columns: &[Ascending("deleted"), Descending("menuindex")],
         why: "search ordered by menuindex, last first",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Down("createdon")],
+        columns: &[Ascending("deleted"), Descending("createdon")],
         why: "search ordered by createdon, newest first",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Down("pub_date")],
+        columns: &[Ascending("deleted"), Descending("pub_date")],
         why: "search ordered by date, newest first",
     },
     Index {
         table: "site_content",
-        columns: &[Up("deleted"), Up("pub_date"), Down("createdon")],
+        columns: &[Ascending("deleted"), Ascending("pub_date"), Descending("createdon")],
         why: "search ordered by date, newest first",
     },
     Index {
         table: "site_content",
-        columns: &[Up("template"), Up("deleted")],
+        columns: &[Ascending("template"), Ascending("deleted")],
         why: "search by template",
     },
     Index {
         table: "site_content",
-        columns: &[Up("published"), Up("deleted")],
+        columns: &[Ascending("published"), Ascending("deleted")],
         why: "search for unpublished documents",
     },
     Index {
         table: "site_content",
-        columns: &[Up("hidemenu"), Up("deleted")],
+        columns: &[Ascending("hidemenu"), Ascending("deleted")],
         why: "search by hidemenu",
     },
     Index {
         table: "site_tmplvars",
-        columns: &[Up("name")],
+        columns: &[Ascending("name")],
         why: "template variables by their names",
     },
     Index {
         table: "site_content_tags",
-        columns: &[Up("tv_id"), Up("tag_id"), Up("doc_id")],
+        columns: &[Ascending("tv_id"), Ascending("tag_id"), Ascending("doc_id")],
         why: "search by tags",
     },
 ];
@@ -129,20 +129,20 @@ pub(crate) const INDEXES: &[Index] = &[
 impl Column {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Up(name) | Down(name) => name,
+            Ascending(name) | Descending(name) => name,
         }
     }
 
     /// Whether it goes from high to low.
-    pub(crate) fn falls(self) -> bool {
-        matches!(self, Down(_))
+    pub(crate) fn is_descending(self) -> bool {
+        matches!(self, Descending(_))
     }
 }
 
 impl Index {
     /// Whether this engine has a use for it.
     pub(crate) fn is_for(&self, dialect: Dialect) -> bool {
-        let falls = self.columns.iter().any(|column| column.falls());
-        dialect == Dialect::MySql || !falls
+        let is_descending = self.columns.iter().any(|column| column.is_descending());
+        dialect == Dialect::MySql || !is_descending
     }
 }

@@ -20,7 +20,7 @@ mod contract;
 mod fields;
 mod indexes;
 mod models;
-mod number;
+mod number_prefix;
 mod query;
 mod site;
 mod sql;
@@ -29,20 +29,20 @@ mod statement;
 mod database;
 mod probe;
 
-mod outcome;
 mod pattern;
 mod provider;
+mod result_json;
 mod viewer;
 
-mod advice;
 mod explain;
 pub mod generate;
+mod missing_indexes;
 
 pub mod http;
 
 pub use config::{Config, ErrorForm, Limits, Overrides, Ownership, Pool, Source, Tree};
 pub use contract::{PLATFORM, TOOLSET_VERSION};
-pub use explain::{ExplainError, Prepared};
+pub use explain::{ExplainError, PreparedQuery};
 pub use models::SENSITIVE;
 pub use provider::{Content, OpenError, listing, open};
 pub use viewer::OWNER_ROLE;

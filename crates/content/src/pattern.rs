@@ -1,4 +1,4 @@
-//! Names with gaps.
+//! Matches names against patterns with `*`.
 
 /// Whether a name fits a pattern in which `*` stands for anything.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {

@@ -1,7 +1,5 @@
-//! Finds out what a database has.
-//!
-//! Done once when the toolset is opened: which tables and columns there are, of
-//! what kind, and whether the closure table can be trusted.
+//! Examines a database once, when the toolset is opened: which tables and columns
+//! it has, of what type, and whether the closure table is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The toolset as a provider.
+//! The toolset as a [`Provider`]: opens a site, lists the tools and answers calls.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use tool::{
     Tool,
 };
 
-use crate::arguments::Invalid;
+use crate::arguments::InvalidArguments;
 use crate::config::{Config, ErrorForm};
 use crate::contract::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
 use crate::database::{ConnectError, Database, DatabaseError, Refused, Rows, refused};
-use crate::outcome;
 use crate::pattern;
 use crate::probe::{ProbeError, probe};
-use crate::query::{Documents, Records};
+use crate::query::{DocumentQuery, RecordQuery};
+use crate::result_json;
 use crate::site::Site;
 use crate::sql;
-use crate::tools::{self, Definition, Read, TOOLS};
+use crate::tools::{self, Definition, QueryParser, TOOLS};
 use crate::viewer::{Viewer, ViewerError};
 
 const INVALID_PARAMS: i64 = -32602;
@@ -37,13 +37,13 @@ pub enum OpenError {
     /// The database is away.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
-    /// The server is there, and lets us not in.
+    /// The server is there, but refuses the connection.
     #[error("the database server refuses us: {0}")]
     Refused(String),
     /// There is no such file, or no such database on the server.
     #[error("{0}")]
     NoDatabase(String),
-    /// The database is there, but it is no site.
+    /// The database is there, but it does not contain a site.
     #[error("{0}")]
     NoSite(String),
 }
@@ -88,7 +88,7 @@ impl Content {
         };
         match self.answer(tool, call, context).await {
             Ok(result) => Ok(self.fit(result)),
-            Err(Problem::Invalid(Invalid(message))) => Ok(self.invalid(&message)),
+            Err(Problem::InvalidArguments(InvalidArguments(message))) => Ok(self.invalid(&message)),
             Err(Problem::Forbidden(message)) => Ok(self.forbidden(&message)),
             Err(Problem::DatabaseError(trouble)) => self.report(trouble),
         }
@@ -102,27 +102,27 @@ impl Content {
     ) -> Result<Json, Problem> {
         let arguments = read_arguments(call)?;
         match tool.read {
-            Read::Documents(read) => {
+            QueryParser::Documents(read) => {
                 let query = read(&arguments, &self.config.limits)?;
                 let rows = self.documents(&query, context).await?;
-                Ok(outcome::documents(tool.answer, &query, rows))
+                Ok(result_json::documents(tool.answer, &query, rows))
             }
-            Read::Records(read) => {
+            QueryParser::Records(read) => {
                 let query = read(&arguments, &self.config.limits)?;
                 let rows = self.records(&query, context).await?;
                 let fields: Vec<&str> = self.site.fields(query.model).collect();
-                Ok(outcome::records(tool.answer, &query, &fields, rows))
+                Ok(result_json::records(tool.answer, &query, &fields, rows))
             }
         }
     }
 
-    async fn documents(&self, query: &Documents, context: &Context) -> Result<Rows, Problem> {
+    async fn documents(&self, query: &DocumentQuery, context: &Context) -> Result<Rows, Problem> {
         let viewer = self.viewer(context).await?;
         let statement = sql::documents(&self.site, query, viewer.visibility);
         Ok(self.database.fetch(&statement).await?)
     }
 
-    async fn records(&self, query: &Records, context: &Context) -> Result<Rows, Problem> {
+    async fn records(&self, query: &RecordQuery, context: &Context) -> Result<Rows, Problem> {
         let model = query.model;
         let viewer = self.viewer(context).await?;
         if !viewer.may_read(model, &self.site, &self.database).await? {
@@ -134,13 +134,13 @@ impl Content {
         }
         if !self.site.has_table(model.table) {
             let message = format!("Model [{}] has no table in this database.", model.name);
-            return Err(Invalid(message).into());
+            return Err(InvalidArguments(message).into());
         }
         let used = query.filters.iter().map(|filter| filter.field).chain([query.order.0]);
         for field in used {
             if !self.site.has(model.table, field) {
                 let message = format!("Field [{field}] does not exist in this database.");
-                return Err(Invalid(message).into());
+                return Err(InvalidArguments(message).into());
             }
         }
         let statement = sql::records(&self.site, query, viewer.visibility);
@@ -246,14 +246,14 @@ impl Provider for Content {
 
 /// Why a call has no items.
 enum Problem {
-    Invalid(Invalid),
+    InvalidArguments(InvalidArguments),
     Forbidden(String),
     DatabaseError(DatabaseError),
 }
 
-impl From<Invalid> for Problem {
-    fn from(invalid: Invalid) -> Problem {
-        Problem::Invalid(invalid)
+impl From<InvalidArguments> for Problem {
+    fn from(invalid: InvalidArguments) -> Problem {
+        Problem::InvalidArguments(invalid)
     }
 }
 
@@ -264,18 +264,18 @@ impl From<DatabaseError> for Problem {
 }
 
 /// The arguments as a tree; missing ones are an empty object.
-fn read_arguments(call: &Call) -> Result<Value, Invalid> {
+fn read_arguments(call: &Call) -> Result<Value, InvalidArguments> {
     let Some(arguments) = call.arguments.as_ref().filter(|json| !json.is_null()) else {
         return Ok(Value::Object(Map::new()));
     };
-    let unreadable = |error| Invalid(format!("The arguments cannot be read: {error}."));
+    let unreadable = |error| InvalidArguments(format!("The arguments cannot be read: {error}."));
     let value = arguments.value().map_err(unreadable)?;
     match value {
         Value::Object(_) => Ok(value),
         // Where the contract comes from, an empty list is an empty object.
         Value::Array(items) if items.is_empty() => Ok(Value::Object(Map::new())),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Invalid("The arguments must be an object.".to_owned()))
+            Err(InvalidArguments("The arguments must be an object.".to_owned()))
         }
     }
 }

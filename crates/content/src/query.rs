@@ -1,20 +1,20 @@
-//! A question to the database, as plain values.
+//! A query to the database, as plain values.
 //!
-//! The argument layer makes these, [`crate::sql`] renders them. Names of
-//! columns are `&'static str` from fixed lists; whatever a caller wrote is a
-//! value and is only ever bound.
+//! A query is made from a tool's arguments and rendered as SQL later; this module
+//! knows neither. Names of columns are `&'static str` from fixed lists. What a
+//! caller wrote is a value, and values are only ever bound to a statement.
 
-/// Which rows of an ordered list.
+/// A page of an ordered list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) limit: i64,
     pub(crate) offset: i64,
 }
 
-/// A list of documents.
+/// A query for a list of documents.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Documents {
-    pub(crate) reach: Reach,
+pub(crate) struct DocumentQuery {
+    pub(crate) scope: TreeScope,
     pub(crate) deleted: bool,
     pub(crate) published: Option<bool>,
     pub(crate) hidden: Option<bool>,
@@ -27,11 +27,11 @@ pub(crate) struct Documents {
     pub(crate) page: Page,
 }
 
-/// Which part of the tree is looked at.
+/// The part of the document tree that is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum TreeScope {
     Site,
-    /// Nothing at all, by the contract: too many filters.
+    /// No document at all: the contract says so for too many filters.
     Nowhere,
     One(i64),
     /// Everything below a document; 0 is the whole site.
@@ -39,12 +39,12 @@ pub(crate) enum Reach {
         parent: i64,
         depth: i64,
     },
-    /// What is exactly so many levels below a document.
+    /// The documents exactly `depth` levels below a document.
     Level {
         parent: i64,
         depth: i64,
     },
-    /// Live roots and what is below them.
+    /// The roots that are not deleted, and what is below them.
     Roots {
         depth: i64,
     },
@@ -58,13 +58,13 @@ pub(crate) enum Reach {
     },
     Siblings {
         id: i64,
-        which: Which,
+        which: SiblingFilter,
     },
 }
 
-/// Which siblings, by menu index.
+/// The siblings that are listed, by menu index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum SiblingFilter {
     All,
     Adjacent,
     Before,
@@ -98,12 +98,12 @@ pub(crate) enum Fallback {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TvFilter {
     pub(crate) tv: Tv,
-    pub(crate) test: Test,
+    pub(crate) test: Condition,
 }
 
 /// A condition on one value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Test {
+pub(crate) enum Condition {
     Compare { op: Comparison, with: Operand, cast: Option<Cast> },
     In(Vec<Operand>),
     NotIn(Vec<Operand>),
@@ -139,7 +139,7 @@ pub(crate) enum Operand {
     Text(String),
 }
 
-/// The number at the start of a text.
+/// How a text is turned into a number: by the number at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cast {
     /// What follows the integer is cut off.
@@ -148,7 +148,7 @@ pub(crate) enum Cast {
     Decimal { scale: u8 },
 }
 
-/// As many digits after the point as every engine keeps.
+/// The most digits after the point; every engine stores as many.
 pub(crate) const MAX_SCALE: u8 = 30;
 
 /// Documents that carry one of these tags.
@@ -158,20 +158,20 @@ pub(crate) struct Tags {
     pub(crate) names: Vec<String>,
 }
 
-/// One term of an order.
+/// One term of a sort order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Order {
-    pub(crate) by: Key,
+    pub(crate) by: OrderKey,
     pub(crate) direction: Direction,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Key {
+pub(crate) enum OrderKey {
     /// A column of the document.
     Column(&'static str),
     /// The publication date, or else the date of creation.
     Date,
-    /// How far above the start a document is.
+    /// How many levels above the first document it is.
     Distance,
     Tv {
         tv: Tv,
@@ -181,13 +181,13 @@ pub(crate) enum Key {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    Up,
-    Down,
+    Ascending,
+    Descending,
 }
 
-/// Rows of one of the listed models.
+/// A query for rows of one of the listed models.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Records {
+pub(crate) struct RecordQuery {
     pub(crate) model: &'static crate::models::Model,
     pub(crate) filters: Vec<FieldFilter>,
     pub(crate) order: (&'static str, Direction),
@@ -198,29 +198,29 @@ pub(crate) struct Records {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldFilter {
     pub(crate) field: &'static str,
-    pub(crate) test: Test,
+    pub(crate) test: Condition,
 }
 
 impl Order {
-    pub(crate) fn up(column: &'static str) -> Order {
-        Order { by: Key::Column(column), direction: Direction::Up }
+    pub(crate) fn ascending(column: &'static str) -> Order {
+        Order { by: OrderKey::Column(column), direction: Direction::Ascending }
     }
 
-    pub(crate) fn down(column: &'static str) -> Order {
-        Order { by: Key::Column(column), direction: Direction::Down }
+    pub(crate) fn descending(column: &'static str) -> Order {
+        Order { by: OrderKey::Column(column), direction: Direction::Descending }
     }
 }
 
-impl Test {
-    /// Whether a missing value can pass.
+impl Condition {
+    /// Returns whether a missing value can match.
     pub(crate) fn takes_null(&self) -> bool {
         match self {
-            Test::Null => true,
-            Test::Compare { .. }
-            | Test::In(_)
-            | Test::NotIn(_)
-            | Test::Like { .. }
-            | Test::NotNull => false,
+            Condition::Null => true,
+            Condition::Compare { .. }
+            | Condition::In(_)
+            | Condition::NotIn(_)
+            | Condition::Like { .. }
+            | Condition::NotNull => false,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What a database turned out to have.
+//! What is known about the database of a site.
 //!
-//! Plain facts, which the probe collects when the toolset is opened. Statements
-//! are rendered against them, so a column that is not there is never asked for.
+//! The facts are collected once, when the toolset is opened. Statements are rendered
+//! for them, so a column that does not exist is never selected.
 
 use std::collections::BTreeMap;
 

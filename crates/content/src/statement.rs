@@ -2,7 +2,7 @@
 
 use crate::query::Operand;
 
-/// Which SQL is spoken.
+/// The SQL dialect of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -10,7 +10,7 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-/// A query and what is bound to it.
+/// The text of a statement, and the values that are bound to it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {
     pub(crate) text: String,

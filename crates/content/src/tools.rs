@@ -1,7 +1,7 @@
-//! The fourteen tools, each once.
+//! The definitions of the fourteen tools.
 //!
-//! Name, words for the reader, schema and reader of arguments stand together;
-//! everything that lists or looks up tools goes through [`TOOLS`].
+//! Each definition has the name, the description, the schema and the parser of the
+//! arguments. Everything that lists or looks up tools uses [`TOOLS`].
 
 mod form;
 mod schema;
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use crate::arguments::{documents, records};
 use crate::config::Limits;
 
-pub(crate) use form::{Answer, Read};
+pub(crate) use form::{QueryParser, ResultShape};
 
 /// One tool of the contract.
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
     title: &'static str,
     description: &'static str,
-    pub(crate) answer: Answer,
+    pub(crate) answer: ResultShape,
     input: fn(&Limits) -> Value,
-    pub(crate) read: Read,
+    pub(crate) read: QueryParser,
 }
 
 /// Every tool, in the order of the contract.
@@ -32,116 +32,116 @@ pub(crate) const TOOLS: &[Definition] = &[
                       tree (parent and depth), state, template, template variables (TVs) and tags. \
                       Returns titles and settings of each document, and the TVs named in with_tvs; \
                       never the page text.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::search,
-        read: Read::Documents(documents::search),
+        read: QueryParser::Documents(documents::search),
     },
     Definition {
         name: "evo.content.get",
         title: "Get a document",
         description: "Returns one document by its id, or null when there is none.",
-        answer: Answer::Item,
+        answer: ResultShape::Item,
         input: schema::get,
-        read: Read::Documents(documents::get),
+        read: QueryParser::Documents(documents::get),
     },
     Definition {
         name: "evo.content.root_tree",
         title: "Site tree",
         description: "Lists the root documents and everything below them down to depth levels, as \
                       a flat list ordered by id; parent says where each one belongs.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::root_tree,
-        read: Read::Documents(documents::root_tree),
+        read: QueryParser::Documents(documents::root_tree),
     },
     Definition {
         name: "evo.content.descendants",
         title: "Documents below",
         description: "Lists the documents below a document, down to depth levels (1: its children).",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::deep,
-        read: Read::Documents(documents::descendants),
+        read: QueryParser::Documents(documents::descendants),
     },
     Definition {
         name: "evo.content.ancestors",
         title: "Documents above",
         description: "Lists the documents above a document, the root first; with depth only the \
                       nearest ones. Good for breadcrumbs.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::deep,
-        read: Read::Documents(documents::ancestors),
+        read: QueryParser::Documents(documents::ancestors),
     },
     Definition {
         name: "evo.content.children",
         title: "Children",
         description: "Lists the documents directly below a document, in menu order.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::near,
-        read: Read::Documents(documents::children),
+        read: QueryParser::Documents(documents::children),
     },
     Definition {
         name: "evo.content.siblings",
         title: "Siblings",
         description: "Lists the other documents with the same parent, in menu order.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::near,
-        read: Read::Documents(documents::siblings),
+        read: QueryParser::Documents(documents::siblings),
     },
     Definition {
         name: "evo.content.neighbors",
         title: "Neighbors",
         description: "Lists the siblings whose menu index is exactly one lower or higher.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::near,
-        read: Read::Documents(documents::neighbors),
+        read: QueryParser::Documents(documents::neighbors),
     },
     Definition {
         name: "evo.content.prev_siblings",
         title: "Siblings before",
         description: "Lists the siblings with a lower menu index, the nearest first.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::near,
-        read: Read::Documents(documents::prev_siblings),
+        read: QueryParser::Documents(documents::prev_siblings),
     },
     Definition {
         name: "evo.content.next_siblings",
         title: "Siblings after",
         description: "Lists the siblings with a higher menu index, the nearest first.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::near,
-        read: Read::Documents(documents::next_siblings),
+        read: QueryParser::Documents(documents::next_siblings),
     },
     Definition {
         name: "evo.content.children_range",
         title: "Children in a range",
         description: "Lists the children of a document whose menu index is between from and to.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::ranged,
-        read: Read::Documents(documents::children_range),
+        read: QueryParser::Documents(documents::children_range),
     },
     Definition {
         name: "evo.content.siblings_range",
         title: "Siblings in a range",
         description: "Lists the siblings of a document whose menu index is between from and to.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::ranged,
-        read: Read::Documents(documents::siblings_range),
+        read: QueryParser::Documents(documents::siblings_range),
     },
     Definition {
         name: "evo.model.list",
         title: "List records",
         description: "Lists records of one of the listed models (templates, template variables, \
                       users, roles, …) by structured filters. Secrets are never returned.",
-        answer: Answer::Items,
+        answer: ResultShape::Items,
         input: schema::model_list,
-        read: Read::Records(records::list),
+        read: QueryParser::Records(records::list),
     },
     Definition {
         name: "evo.model.get",
         title: "Get a record",
         description: "Returns one record of a listed model by its id, or null when there is none.",
-        answer: Answer::Item,
+        answer: ResultShape::Item,
         input: schema::model_get,
-        read: Read::Records(records::get),
+        read: QueryParser::Records(records::get),
     },
 ];
 

@@ -1,8 +1,8 @@
-//! Whose eyes a call sees the site with.
+//! Finds out as which CMS user a call reads the site.
 //!
-//! Which CMS user a caller acts for is known by the caller's name, from the
-//! operator, or by a role `evo-user:ID`. That user's rights are looked up for
-//! every call, so taking them away works at once.
+//! The operator maps names of callers to CMS users, or a caller has a role
+//! `evo-user:ID`. The rights of that user are looked up for every call, so that
+//! taking them away works at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub const OWNER_ROLE: &str = "evo-user:";
 /// The role that says everything may be done.
 const ADMINISTRATOR: i64 = 1;
 
-/// What a caller may do here.
+/// What a caller may see and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Viewer {
     pub(crate) visibility: Visibility,

@@ -1,24 +1,24 @@
-//! The table of everything that can be found.
+//! The table of all codes: everything that `gatelet doctor` can find.
 
-/// Something that can be wrong.
+/// One kind of problem.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Code {
-    /// How it is called in output, `explain` and the documentation.
+    /// Its name in output, `explain` and the documentation.
     pub code: &'static str,
     pub area: Area,
     pub severity: Severity,
-    /// In a few words.
+    /// The problem in a few words.
     pub title: &'static str,
-    /// What it means for whoever uses gatelet.
+    /// What the problem means for the user of gatelet.
     pub meaning: &'static str,
     pub who: Who,
-    /// The command that mends it; `{}` is what the finding is about.
+    /// The command that fixes it; `{}` stands for the subject of the finding.
     pub fix: Option<&'static str>,
-    /// Whether `--fix` does it.
+    /// Whether `--fix` fixes it.
     pub is_fixable: bool,
 }
 
-/// How bad it is. The worst first.
+/// How bad a problem is, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something does not work.
@@ -29,7 +29,7 @@ pub enum Severity {
     Note,
 }
 
-/// What it is about.
+/// The part of the installation that a problem is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Area {
     Program,
@@ -41,7 +41,7 @@ pub enum Area {
     Upstream,
 }
 
-/// Who can mend it.
+/// Who can fix a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Whoever configures this gatelet.

@@ -1,23 +1,23 @@
-//! Something that was found, and all of them together.
+//! A finding of `gatelet doctor`, and the report of all of them.
 
 use serde_json::{Value, json};
 
 use crate::code::{Code, Severity};
 
-/// One thing that is wrong, or worth knowing.
+/// One problem, or something worth knowing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub code: &'static Code,
     /// What it is about: an upstream, a file, a host.
     pub subject: String,
-    /// What was seen. May be the words of others.
+    /// What was seen. It may contain text from upstreams.
     pub detail: String,
-    /// The command that mends it, ready to be copied.
+    /// The command that fixes it, ready to be copied.
     pub fix: Option<String>,
 }
 
 impl Finding {
-    /// `code` is one of the table.
+    /// Creates a finding about `subject`, with the fix that the code has.
     pub fn new(code: &'static Code, subject: &str, detail: impl Into<String>) -> Finding {
         let fix = code.fix.map(|fix| fix.replace("{}", &shell_word(subject)));
         Finding { code, subject: subject.to_owned(), detail: detail.into(), fix }
@@ -43,12 +43,13 @@ impl Finding {
     }
 }
 
-/// A word that a shell takes as it is; what is not plain is left to the reader.
+/// Returns the text as one word of a shell command; a text that would need quotes
+/// becomes a placeholder.
 fn shell_word(text: &str) -> String {
     tool::shell::word(text).unwrap_or_else(|| "NAME".to_owned())
 }
 
-/// Everything that was found.
+/// All findings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     pub findings: Vec<Finding>,

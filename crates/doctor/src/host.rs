@@ -1,9 +1,10 @@
-//! One host on this machine, and whether it leads here.
+//! Judges one host (a program that uses MCP servers): whether it is configured to
+//! use this gatelet.
 
 use crate::code;
 use crate::finding::Finding;
 
-/// What was measured.
+/// What was measured of one host.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// What the host is called on the command line.
@@ -11,7 +12,7 @@ pub struct Facts {
     pub outcome: Outcome,
 }
 
-/// What its files say.
+/// What the configuration files of the host say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A file that cannot be read, and why.
@@ -20,11 +21,11 @@ pub enum Outcome {
     Absent,
     /// An entry starts another program.
     OtherProgram(String),
-    /// An entry leads here.
+    /// An entry leads to this gatelet.
     Here,
 }
 
-/// What is wrong with it.
+/// Returns the problem of the host, if it has one.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let new = |code, detail: &str| Some(Finding::new(code, &facts.id, detail));
     match &facts.outcome {

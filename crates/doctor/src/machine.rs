@@ -1,4 +1,4 @@
-//! The program, its files and the machine.
+//! Judges the program, its configuration and state directory, and the machine.
 
 use crate::code;
 use crate::finding::Finding;
@@ -26,12 +26,12 @@ pub struct Facts {
 pub struct Config {
     pub file: String,
     /// Why it cannot be used.
-    pub wrong: Option<String>,
-    /// What is odd in it, a line for each.
-    pub odd: Vec<String>,
+    pub error: Option<String>,
+    /// The warnings about it, a line each.
+    pub warnings: Vec<String>,
     /// Why gatelet must not listen where it is told to.
     pub exposed: Option<String>,
-    /// Who may read it: the bits of its rights.
+    /// The permission bits of the file.
     pub mode: Option<u32>,
     pub n_plain_secrets: usize,
 }
@@ -43,30 +43,30 @@ pub struct State {
     /// Why nothing can be written there.
     pub unwritable: Option<String>,
     pub mode: Option<u32>,
-    /// Keys and the bits of their rights.
+    /// The names of key files, with their permission bits.
     pub keys: Vec<(String, u32)>,
     /// Why the trust ledger is not believed.
     pub tampered: Option<String>,
-    /// Sockets at which nobody listens.
-    pub stale: Vec<String>,
+    /// Sockets on which nobody listens.
+    pub stale_sockets: Vec<String>,
 }
 
-/// gatelet that runs, or would.
+/// The gatelet that runs, or would run.
 #[derive(Clone, Debug, Default)]
 pub struct Service {
     pub is_running: bool,
     /// The address at which another program listens.
-    pub taken: Option<String>,
+    pub address_taken: Option<String>,
 }
 
 const FULL: u64 = 50 << 20;
 const LOW: u64 = 500 << 20;
 const FEW_FILES: u64 = 1024;
 const DAY: u64 = 86_400;
-/// The bits that let others in.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// What is wrong with it.
+/// Returns all problems of the installation.
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     let other = facts.other_programs.iter();
@@ -78,7 +78,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         None => found.push(Finding::new(&code::CONFIG_MISSING, "configuration", "none was found")),
     }
     facts.state.judge(&mut found);
-    if let Some(address) = &facts.service.taken {
+    if let Some(address) = &facts.service.address_taken {
         found.push(Finding::new(&code::PORT_TAKEN, address, "it is in use"));
     }
     if !facts.service.is_running {
@@ -128,8 +128,8 @@ fn machine(facts: &Facts, found: &mut Vec<Finding>) {
 impl Config {
     fn judge(&self, found: &mut Vec<Finding>) {
         let new = |code, detail: &str| Finding::new(code, &self.file, detail);
-        found.extend(self.wrong.as_deref().map(|why| new(&code::CONFIG_WRONG, why)));
-        found.extend(self.odd.iter().map(|line| new(&code::CONFIG_ODD, line)));
+        found.extend(self.error.as_deref().map(|why| new(&code::CONFIG_WRONG, why)));
+        found.extend(self.warnings.iter().map(|line| new(&code::CONFIG_ODD, line)));
         found.extend(self.exposed.as_deref().map(|why| new(&code::CONFIG_EXPOSED, why)));
         if self.n_plain_secrets == 0 {
             return;
@@ -159,7 +159,7 @@ impl State {
         if let Some(why) = &self.tampered {
             found.push(Finding::new(&code::LEDGER_TAMPERED, "trust.json", why.as_str()));
         }
-        let stale = self.stale.iter();
+        let stale = self.stale_sockets.iter();
         found.extend(
             stale.map(|file| Finding::new(&code::SOCKET_STALE, file, "nobody listens there")),
         );
@@ -177,7 +177,7 @@ mod tests {
                 mode: Some(0o100_644),
                 ..Config::default()
             }),
-            service: Service { is_running: true, taken: None },
+            service: Service { is_running: true, address_taken: None },
             free: Some(10 << 30),
             files: Some(4096),
             clock: Some((2_000_000_000, 1_900_000_000)),
@@ -204,20 +204,23 @@ mod tests {
         check(|facts| facts.clock = Some((1, 1_900_000_000)), &["clock-wrong"]);
         check(|facts| facts.unenforceable = Some("x".to_owned()), &["sandbox-weak"]);
         check(|facts| facts.service.is_running = false, &["not-running"]);
-        check(|facts| facts.service.taken = Some("127.0.0.1:1".to_owned()), &["port-taken"]);
+        check(
+            |facts| facts.service.address_taken = Some("127.0.0.1:1".to_owned()),
+            &["port-taken"],
+        );
         check(|facts| facts.state.mode = Some(0o755), &["state-open"]);
         check(
             |facts| facts.state.keys = vec![("k".to_owned(), 0o640), ("l".to_owned(), 0o600)],
             &["key-open"],
         );
         check(|facts| facts.state.tampered = Some("x".to_owned()), &["ledger-tampered"]);
-        check(|facts| facts.state.stale = vec!["s".to_owned()], &["socket-stale"]);
+        check(|facts| facts.state.stale_sockets = vec!["s".to_owned()], &["socket-stale"]);
         check(|facts| facts.state.unwritable = Some("x".to_owned()), &["state-unwritable"]);
         check(|facts| facts.other_programs = vec!["/x".to_owned()], &["program-twice"]);
         let plain = |facts: &mut Facts| facts.config.as_mut().unwrap().n_plain_secrets = 1;
         check(plain, &["config-plain-secrets", "config-readable"]);
         check(
-            |facts| facts.config.as_mut().unwrap().wrong = Some("x".to_owned()),
+            |facts| facts.config.as_mut().unwrap().error = Some("x".to_owned()),
             &["config-wrong"],
         );
         check(

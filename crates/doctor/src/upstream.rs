@@ -1,9 +1,9 @@
-//! One upstream, as it was found when it was tried.
+//! Judges one upstream by what happened when it was tried.
 
 use crate::code;
 use crate::finding::Finding;
 
-/// What was measured.
+/// What was measured of one upstream.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub label: String,
@@ -13,19 +13,19 @@ pub struct Facts {
     pub outcome: Outcome,
 }
 
-/// How the try went.
+/// What happened when the upstream was tried.
 #[derive(Clone, Debug, Default)]
 pub enum Outcome {
     /// It was not tried.
     #[default]
     Untried,
-    /// What its entry refers to is missing.
+    /// Its entry refers to a variable or secret that is missing.
     Unset(String),
     /// Its program is not there.
     NoProgram(String),
-    /// A program that did not come up, with its last words.
+    /// Its program did not start; the reason may be its last output.
     Failed(String),
-    /// An address that did not answer.
+    /// Its address did not answer.
     Unreachable(String),
     Unauthorized(String),
     Forbidden(String),
@@ -34,7 +34,24 @@ pub enum Outcome {
     Up(Up),
 }
 
-/// One that came up.
+impl Outcome {
+    /// What is known of an upstream that came up.
+    pub fn up(&self) -> Option<&Up> {
+        match self {
+            Outcome::Up(up) => Some(up),
+            Outcome::Untried
+            | Outcome::Unset(_)
+            | Outcome::NoProgram(_)
+            | Outcome::Failed(_)
+            | Outcome::Unreachable(_)
+            | Outcome::Unauthorized(_)
+            | Outcome::Forbidden(_)
+            | Outcome::Sandboxed(_) => None,
+        }
+    }
+}
+
+/// An upstream that came up, and what was seen of it.
 #[derive(Clone, Debug, Default)]
 pub struct Up {
     pub server: String,
@@ -43,7 +60,7 @@ pub struct Up {
     pub ping_millis: Option<u64>,
     pub n_tools: usize,
     pub n_others: usize,
-    /// What was skipped, renamed or damaged.
+    /// What was skipped, renamed or damaged in its listing.
     pub findings: Vec<String>,
     /// Tools that changed since somebody vouched for them.
     pub drifted: Vec<String>,
@@ -61,7 +78,7 @@ const LONGEST_NAME: usize = 64;
 /// The first revision; every other has more.
 const OLD: &str = "2024-11-05";
 
-/// What is wrong with it.
+/// Returns all problems of the upstream.
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let new = |code, detail: &str| Finding::new(code, &facts.label, detail);
     if facts.is_quarantined {
@@ -104,18 +121,18 @@ impl Up {
             found.push(new(&code::UPSTREAM_FINDINGS, format!("{}: {first}", self.findings.len())));
         }
         if !self.drifted.is_empty() {
-            found.push(new(&code::UPSTREAM_DRIFT, some(&self.drifted)));
+            found.push(new(&code::UPSTREAM_DRIFT, first_few(&self.drifted)));
         }
         let long = self.tools.iter().filter(|(_, length)| LONGEST_DESCRIPTION < *length);
         let long: Vec<String> = long.map(|(name, length)| format!("{name} ({length})")).collect();
         if !long.is_empty() {
-            found.push(new(&code::UPSTREAM_LONG_DEFINITION, some(&long)));
+            found.push(new(&code::UPSTREAM_LONG_DEFINITION, first_few(&long)));
         }
         let full = |name: &String| label.chars().count() + 2 + name.chars().count();
         let wide = self.tools.iter().filter(|(name, _)| LONGEST_NAME < full(name));
         let wide: Vec<String> = wide.map(|(name, _)| name.clone()).collect();
         if !wide.is_empty() {
-            found.push(new(&code::UPSTREAM_LONG_NAME, some(&wide)));
+            found.push(new(&code::UPSTREAM_LONG_NAME, first_few(&wide)));
         }
         if self.protocol == OLD {
             found.push(new(&code::UPSTREAM_OLD_PROTOCOL, self.protocol.clone()));
@@ -124,8 +141,8 @@ impl Up {
     }
 }
 
-/// The first few, and how many more there are.
-fn some(names: &[String]) -> String {
+/// Names the first few, and says how many more there are.
+fn first_few(names: &[String]) -> String {
     let shown = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(3) {
         0 => shown,

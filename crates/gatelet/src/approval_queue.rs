@@ -16,7 +16,6 @@ use store::files::Files;
 use tool::clock::Clock;
 use tool::hex;
 
-use crate::config;
 use crate::local_socket::config_digest;
 use crate::secret;
 

@@ -131,6 +131,8 @@ impl Command {
             | Command::Down(_)
             | Command::Help(_)
             | Command::Call(_)
+            | Command::Run(_)
+            | Command::Recipe(_)
             | Command::Skill(_)
             | Command::Run(_)
             | Command::Recipe(_)

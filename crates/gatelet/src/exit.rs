@@ -10,9 +10,9 @@
 
 use std::process::ExitCode;
 
-use crate::config::edit::Unedited;
-use crate::config::{LoadError, Problems};
 use crate::terminal::{BAD, DIM, foreign, paint, say, unwritten};
+use config::edit::Unedited;
+use config::{LoadError, Problems};
 
 /// What a command that ran to its end has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 mod cli;
 mod commands;
 
-mod config;
+mod config_loader;
 mod paths;
 mod wire;
 

@@ -18,9 +18,9 @@ use store::document::JsonDocument;
 use tokio::sync::Notify;
 use web::aggregate::label;
 
-use crate::config::{Config, Mount, Process, RawMount, meant};
 use crate::fetch;
 use crate::time::unix_seconds as now;
+use config::{Config, Mount, Process, RawMount, meant};
 use memory::{Memory, RememberedManifest};
 
 pub(crate) use mounted::{MountedServer, Origin};

@@ -54,9 +54,9 @@ pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};
 
 use crate::approval_queue;
-use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
 use crate::mounts::{self, MountedServer, Mounts};
 use crate::usage_file;
+use config::{Config, Learning, Loaded, Mount, Reach, Upstream};
 use connector::{Remote, Site};
 use identity::Identities;
 use listing_store::ListingDirectory;

@@ -1,4 +1,4 @@
-//! What a CaSH server has, read from its `help` like an agent would.
+//! Finds the functions of a CaSH server by reading its `help`, as an agent would.
 
 use std::collections::VecDeque;
 
@@ -7,40 +7,40 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
 use tool::{Context, Failure, Finding, Provider, Severity, Tool};
 
-use crate::question;
+use crate::request;
 
-/// Levels below the root; deeper ones are nobody's.
+/// The deepest level of namespaces that is visited.
 const DEEPEST: usize = 8;
 const MOST_NAMESPACES: usize = 500;
 const MOST_FUNCTIONS: usize = 5_000;
-/// Pages of one listing.
-const PAGES: usize = 50;
-/// So many functions have their page read for their arguments.
-const READ: usize = 300;
-/// Questions at once.
+/// The most pages of one listing.
+const MOST_PAGES: usize = 50;
+/// The most functions whose page is requested to learn their parameters.
+const MOST_DESCRIBED: usize = 300;
+/// The most requests at the same time.
 const AT_ONCE: usize = 8;
 
-/// One function of the other side.
+/// One function of the CaSH server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) namespace: String,
     pub(crate) name: String,
     description: String,
-    /// What its page says, if it was read.
+    /// The parameters on its page, if the page was requested.
     parameters: Option<Vec<Parameter>>,
 }
 
-/// What was left out on the way, so that nothing is lost silently.
+/// What was left out because of a limit; each becomes a finding.
 #[derive(Debug, Default)]
 struct Cuts {
-    /// Namespaces that were not looked into.
+    /// Namespaces that were not visited.
     namespaces: Vec<String>,
-    /// Those of which not every page was read.
+    /// Namespaces of which not every page was requested.
     unfinished: Vec<String>,
     /// How many functions are over the limit.
     functions: usize,
-    /// Functions whose page was not read, so that their arguments are unknown.
-    unread: usize,
+    /// How many functions have unknown parameters, because their page was not requested.
+    without_parameters: usize,
 }
 
 impl Cuts {
@@ -55,28 +55,30 @@ impl Cuts {
             let named: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{n}`")).collect();
             named.join(", ")
         };
-        let Cuts { namespaces, unfinished, functions, unread } = self;
+        let Cuts { namespaces, unfinished, functions, without_parameters } = self;
         let (n, named) = (namespaces.len(), some(&namespaces));
         tell(0 < n, format!("{n} namespaces are too deep or too many and were left out: {named}"));
         let (n, named) = (unfinished.len(), some(&unfinished));
         tell(0 < n, format!("{n} namespaces have pages that were not read: {named}"));
         tell(0 < functions, format!("{functions} functions over {MOST_FUNCTIONS} were left out"));
         tell(
-            0 < unread,
-            format!("the arguments of {unread} functions are not known: their pages were not read"),
+            0 < without_parameters,
+            format!(
+                "the arguments of {without_parameters} functions are not known: their pages were not read"
+            ),
         );
         findings
     }
 }
 
-/// How many namespaces a finding names.
+/// The most namespaces that a finding names.
 const NAMED: usize = 5;
 
-/// Everything that `help` leads to, and what was left out.
-pub(crate) async fn read(
+/// Returns all functions that `help` leads to, and a finding for each kind of omission.
+pub(crate) async fn discover(
     upstream: &dyn Provider,
 ) -> Result<(Vec<Function>, Vec<Finding>), Failure> {
-    let context = question::own_context();
+    let context = request::own_context();
     let mut cuts = Cuts::default();
     let mut found: Vec<Function> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
@@ -96,7 +98,7 @@ pub(crate) async fn read(
         cuts.functions += found.len().saturating_sub(MOST_FUNCTIONS);
         found.truncate(MOST_FUNCTIONS);
     }
-    let n_read = found.len().min(READ);
+    let n_read = found.len().min(MOST_DESCRIBED);
     let rest = found.split_off(n_read);
     let mut reads = Vec::with_capacity(n_read);
     for function in found {
@@ -104,7 +106,7 @@ pub(crate) async fn read(
     }
     let mut all: Vec<Function> = stream::iter(reads).buffered(AT_ONCE).collect().await;
     all.extend(rest);
-    cuts.unread = all.iter().filter(|function| function.parameters.is_none()).count();
+    cuts.without_parameters = all.iter().filter(|function| function.parameters.is_none()).count();
     Ok((all, cuts.findings()))
 }
 
@@ -115,12 +117,12 @@ async fn namespace_listing(
     cuts: &mut Cuts,
 ) -> Result<(Vec<String>, Vec<Function>), Failure> {
     let (mut below, mut functions): (Vec<String>, Vec<Function>) = (Vec::new(), Vec::new());
-    for page in 1..=PAGES {
+    for page in 1..=MOST_PAGES {
         let mut arguments = json!({"namespace": namespace});
         if page != 1 {
             arguments["kwargs"] = json!({"page": page});
         }
-        let Ok(text) = question::text(upstream, "help", arguments, context).await? else {
+        let Ok(text) = request::text(upstream, "help", arguments, context).await? else {
             cuts.unfinished.push(namespace.to_owned());
             break;
         };
@@ -144,7 +146,7 @@ async fn namespace_listing(
         if !more || before == below.len() + functions.len() {
             break;
         }
-        if page == PAGES {
+        if page == MOST_PAGES {
             cuts.unfinished.push(namespace.to_owned());
         }
     }
@@ -157,7 +159,7 @@ async fn with_parameters(
     context: &Context,
 ) -> Function {
     let arguments = json!({"namespace": function.namespace, "function": function.name});
-    if let Ok(Ok(text)) = question::text(upstream, "help", arguments, context).await {
+    if let Ok(Ok(text)) = request::text(upstream, "help", arguments, context).await {
         let mut parameters = outline::parameters(&text);
         if parameters.is_empty() {
             // A gatelet quotes the page of a server that is behind it.

@@ -11,7 +11,7 @@
 mod functions;
 mod skills;
 
-mod question;
+mod request;
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use tool::{
     Provider, Reply, Server, Tool,
 };
 
-/// Opens sessions, and looks whether it is a CaSH server that answers.
+/// Opens sessions, and wraps those of CaSH servers as [`Nested`].
 pub struct CashConnector<S> {
     pub sessions: S,
     pub nesting: Nesting,
-    /// What tells this gatelet from every other.
+    /// The identifier of this gatelet, by which it recognises itself behind others.
     pub gatelet_id: Arc<str>,
 }
 
@@ -74,19 +74,19 @@ pub trait OpenSession: Send + Sync {
     fn credential_health(&self) -> Option<CredentialHealth>;
 }
 
-/// A server that was reached.
+/// A session with a server.
 pub struct OpenedSession {
-    /// Who answers callers.
+    /// Answers calls.
     pub upstream: Arc<dyn Provider>,
-    /// Who tells what there is. Nobody calls then, so where only callers are
-    /// let in it is one of their sessions.
-    pub first: Arc<dyn Provider>,
+    /// Answers requests for listings, which gatelet makes for itself. Where a server
+    /// lets only callers in, this is the session of one of them.
+    pub listing_session: Arc<dyn Provider>,
 }
 
 #[async_trait]
 impl<S: OpenSession> Connector for CashConnector<S> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        let OpenedSession { upstream, first } = self.sessions.open(client).await?;
+        let OpenedSession { upstream, listing_session } = self.sessions.open(client).await?;
         // Before it is read: this gatelet would wait for what it tells itself.
         if let Some(reason) = loop_guard::refusal(&upstream.listing().server, &self.gatelet_id) {
             return Err(Failure::Unavailable { reason });
@@ -95,8 +95,8 @@ impl<S: OpenSession> Connector for CashConnector<S> {
         if !is_cash(&listing) || !self.nesting.admits(&listing) {
             return Ok(upstream);
         }
-        let shared = Shared { upstream, first, listing: RwLock::default() };
-        shared.look().await?;
+        let shared = Shared { upstream, listing_session, listing: RwLock::default() };
+        shared.refresh_listing().await?;
         Ok(Arc::new(Nested(Arc::new(shared))))
     }
 
@@ -110,11 +110,11 @@ struct Nested(Arc<Shared>);
 
 struct Shared {
     upstream: Arc<dyn Provider>,
-    first: Arc<dyn Provider>,
+    listing_session: Arc<dyn Provider>,
     listing: RwLock<Arc<Listing>>,
 }
 
-/// Whether a server has the three tools and no others.
+/// Returns whether a server has the three tools and no others.
 fn is_cash(listing: &Listing) -> bool {
     let mut names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
     names.sort_unstable();
@@ -126,9 +126,9 @@ fn is_cash(listing: &Listing) -> bool {
 }
 
 impl Shared {
-    /// Reads what the server has.
-    async fn look(&self) -> Result<(), Failure> {
-        let (found, cuts) = functions::read(&*self.first).await?;
+    /// Requests the functions of the server and updates the listing.
+    async fn refresh_listing(&self) -> Result<(), Failure> {
+        let (found, cuts) = functions::discover(&*self.listing_session).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
         // They are about the three tools, which nobody sees here.
@@ -152,13 +152,14 @@ impl Shared {
         Ok(())
     }
 
-    /// What the server says now that it can do, where it can be asked again.
+    /// Asks the server again for its capabilities, where its protocol revision has a
+    /// method for that.
     async fn discover(&self, server: &Server) -> Option<Json> {
         if server.protocol.as_str() < Revision::LATEST.as_str() {
             return None;
         }
         let ask = Ask::Other { method: method::DISCOVER.to_owned(), params: Object::new() };
-        match self.first.ask(ask, &question::own_context()).await {
+        match self.listing_session.ask(ask, &request::own_context()).await {
             Ok(Reply::Result(told)) => told.member("capabilities"),
             Ok(Reply::Error(_)) | Err(_) => None,
         }
@@ -170,7 +171,7 @@ impl Shared {
         arguments.push("namespace", Json::encode(namespace));
         arguments.push("function", Json::encode(function));
         arguments.push("kwargs", call.arguments.unwrap_or_else(Json::empty_object));
-        arguments.push("sizelimit", Json::encode(&question::WHOLE));
+        arguments.push("sizelimit", Json::encode(&request::NO_LIMIT));
         let arguments = Some(arguments.to_json());
         let call = Call { name: "call".to_owned(), arguments, rest: call.rest };
         self.upstream.ask(Ask::Call(call), context).await
@@ -182,7 +183,7 @@ impl Shared {
     }
 }
 
-/// What the other side can do, and that it has skills as CaSH has them.
+/// The capabilities of the server, with the CaSH skills added.
 fn capabilities(theirs: &Json) -> Json {
     let theirs = theirs.value().unwrap_or_else(|_| json!({}));
     let mut all = if theirs.is_object() { theirs } else { json!({}) };
@@ -205,7 +206,7 @@ impl Provider for Nested {
             let shared = Arc::clone(&shared);
             async move {
                 if event == Event::Changed(Kind::Tools)
-                    && let Err(error) = shared.look().await
+                    && let Err(error) = shared.refresh_listing().await
                 {
                     tracing::warn!(%error, "a server changed and cannot be read again");
                 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 use tool::{Ask, Call, Context, Failure, Json, Listing, Object, Provider, Reply};
 
-use crate::question;
+use crate::request;
 
 /// How long a list may be believed, in milliseconds.
 const LIFETIME: u64 = 60_000;
@@ -40,7 +40,7 @@ pub(crate) async fn list(upstream: &dyn Provider, context: &Context) -> Result<R
         let arguments =
             if namespace.is_empty() { json!({}) } else { json!({"namespace": namespace}) };
         // A server without skills may say so with an error.
-        let Ok(text) = question::text(upstream, "skill", arguments, context).await? else {
+        let Ok(text) = request::text(upstream, "skill", arguments, context).await? else {
             continue;
         };
         let found = index(&text, &namespace);
@@ -87,12 +87,12 @@ pub(crate) async fn read(
     // long for ours is for our own gate to say.
     let kwargs = params.get("kwargs").and_then(|kwargs| Object::parse(kwargs).ok());
     let mut kwargs = kwargs.unwrap_or_default();
-    kwargs.set("sizelimit", Json::encode(&question::WHOLE));
+    kwargs.set("sizelimit", Json::encode(&request::NO_LIMIT));
     params.set("kwargs", kwargs.to_json());
     upstream.ask(ask(&params), context).await
 }
 
-/// Whether a gate kept the text, and would give it to who asks for more.
+/// Returns whether a gate kept the text, and would give it to who asks for more.
 fn is_gated(reply: &Reply) -> bool {
     let Reply::Result(result) = reply else { return false };
     let gated = result.member("_meta").and_then(|meta| meta.member("cash/gated"));

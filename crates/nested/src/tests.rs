@@ -64,7 +64,10 @@ struct Direct(Arc<Cash>);
 #[async_trait]
 impl OpenSession for Direct {
     async fn open(&self, _: &Client) -> Result<OpenedSession, Failure> {
-        Ok(OpenedSession { upstream: Arc::clone(&self.0) as _, first: Arc::clone(&self.0) as _ })
+        Ok(OpenedSession {
+            upstream: Arc::clone(&self.0) as _,
+            listing_session: Arc::clone(&self.0) as _,
+        })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -102,7 +105,7 @@ struct Guarded;
 impl OpenSession for Guarded {
     async fn open(&self, _: &Client) -> Result<OpenedSession, Failure> {
         let cash = Arc::new(Cash::default());
-        Ok(OpenedSession { upstream: Arc::new(Named(Arc::clone(&cash))), first: cash })
+        Ok(OpenedSession { upstream: Arc::new(Named(Arc::clone(&cash))), listing_session: cash })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -170,7 +173,7 @@ async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
         (&json!("orders"), &json!("list"))
     );
     assert_eq!(arguments["kwargs"], json!({"x": 1}));
-    assert_eq!(arguments["sizelimit"], question::WHOLE, "our own gate decides");
+    assert_eq!(arguments["sizelimit"], request::NO_LIMIT, "our own gate decides");
 }
 
 #[tokio::test]

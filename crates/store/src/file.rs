@@ -1,9 +1,9 @@
 //! Files that are there whole or not at all, for their owner alone.
 //!
-//! Others may read, write and change the same file at the same time: who reads
-//! it never sees a half, who [makes](create) it makes it once. Who changes what
-//! it says does so through [`files`](crate::files), one at a time. What is in a
-//! file is for others to know.
+//! Several processes may read, write and change the same file at the same time. A
+//! reader never sees half of a file, and [`create`] makes a file only once. Whoever
+//! changes a file by what is in it holds its [`Lock`]. This module does not know
+//! what files contain.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result, Write};

@@ -69,7 +69,7 @@ impl Scan<'_> {
         let start = self.at;
         if line.trim().is_empty() {
             self.at += 1;
-        } else if let Some(fence) = Opening::parse(line) {
+        } else if let Some(fence) = FenceStart::parse(line) {
             self.fence(&fence);
         } else if let Some((level, text)) = heading(line) {
             self.push_line(Kind::Heading { level, text });
@@ -92,7 +92,7 @@ impl Scan<'_> {
         self.at += 1;
     }
 
-    fn fence(&mut self, fence: &Opening) {
+    fn fence(&mut self, fence: &FenceStart) {
         let start = self.at;
         let mut end = start + 1;
         while end < self.lines.len() && !fence.closed_by(self.lines[end]) {
@@ -141,7 +141,7 @@ impl Scan<'_> {
     /// followed by a row again is a cell torn by a line break.
     fn continues_table(&self) -> bool {
         let line = self.lines[self.at];
-        if line.trim().is_empty() || heading(line).is_some() || Opening::parse(line).is_some() {
+        if line.trim().is_empty() || heading(line).is_some() || FenceStart::parse(line).is_some() {
             return false;
         }
         if line.trim_start().starts_with('|') || line.contains(" | ") {
@@ -210,7 +210,7 @@ impl Scan<'_> {
 
     fn continues_text(&self, line: &str) -> bool {
         !line.trim().is_empty()
-            && Opening::parse(line).is_none()
+            && FenceStart::parse(line).is_none()
             && heading(line).is_none()
             && bullet(line).is_none()
             && !is_rule(line)
@@ -220,15 +220,15 @@ impl Scan<'_> {
 }
 
 /// The first line of a fence.
-struct Opening {
+struct FenceStart {
     mark: char,
     ticks: usize,
     indent: usize,
     language: String,
 }
 
-impl Opening {
-    fn parse(line: &str) -> Option<Opening> {
+impl FenceStart {
+    fn parse(line: &str) -> Option<FenceStart> {
         let body = line.trim_start();
         let mark = body.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let ticks = body.chars().take_while(|&letter| letter == mark).count();
@@ -237,7 +237,7 @@ impl Opening {
             return None;
         }
         let language = rest.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
-        Some(Opening { mark, ticks, indent: line.len() - body.len(), language })
+        Some(FenceStart { mark, ticks, indent: line.len() - body.len(), language })
     }
 
     fn closed_by(&self, line: &str) -> bool {

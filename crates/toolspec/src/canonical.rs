@@ -1,6 +1,6 @@
 //! The canonical form of a document's parts, as edits of its lines.
 
-use crate::document::{Documented, Field, Required, Side, TableShape, Topic};
+use crate::document::{DocumentedTool, Field, IoSpec, Required, TableShape, Topic};
 use crate::finding::Edit;
 use crate::markdown::{code_span, label, write_row};
 use crate::parse::fields::column;
@@ -8,7 +8,12 @@ use crate::subject::Subject;
 use crate::types;
 
 /// A bold label becomes a heading; what stood beside it stays below it.
-pub(crate) fn label_fix(written: &str, line: usize, heading: &str, topic: Topic) -> Option<Edit> {
+pub(crate) fn label_to_heading(
+    written: &str,
+    line: usize,
+    heading: &str,
+    topic: Topic,
+) -> Option<Edit> {
     let body = written.trim_start();
     let body = body.strip_prefix("- ").or_else(|| body.strip_prefix("* ")).unwrap_or(body);
     let rest = match label(body) {
@@ -37,7 +42,7 @@ pub(crate) fn label_fix(written: &str, line: usize, heading: &str, topic: Topic)
 /// lose something: a damaged row, an unknown column, a condition.
 pub(crate) fn canonical_table(
     subject: &Subject<'_>,
-    side: &Side,
+    side: &IoSpec,
     table: &TableShape,
     is_input: bool,
 ) -> Option<Edit> {
@@ -74,7 +79,7 @@ pub(crate) fn output_head() -> Vec<String> {
 
 fn row(field: &Field, is_input: bool) -> String {
     let name = code_span(&field.path);
-    let typed = field.type_text.as_deref().map(types::read);
+    let typed = field.type_text.as_deref().map(types::parse);
     let of = match (typed, &field.type_text) {
         (Some(typed), _) if typed.known => code_span(&types::write(&typed.schema)),
         (_, Some(text)) => code_span(text),
@@ -106,12 +111,12 @@ fn with_default(field: &Field) -> String {
 /// The JSON Schema that a table amounts to, to stand under it.
 pub(crate) fn schema_fence(
     subject: &Subject<'_>,
-    side: &Side,
+    side: &IoSpec,
     table: &TableShape,
-    tool: &Documented,
+    tool: &DocumentedTool,
 ) -> Option<Edit> {
     let known = side.fields.iter().all(|field| {
-        field.type_text.as_ref().is_some_and(|text| types::read(text).known)
+        field.type_text.as_ref().is_some_and(|text| types::parse(text).known)
             && field.required.is_some()
     });
     if !known || subject.is_damaged(tool.heading.place.line, tool.end) {

@@ -1,5 +1,5 @@
-//! What changed between two states of the same tools, and what that costs
-//! callers: breaking, minor or patch.
+//! Compares two states of the same tools, and rates each change by the version
+//! bump it needs: major (breaking), minor or patch.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::example::resolve;
 use crate::finding::{Finding, Position};
 use crate::types;
 
-/// How much a change asks of a version.
+/// The version bump that a change needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bump {
@@ -23,7 +23,7 @@ pub enum Bump {
     Major,
 }
 
-/// One change.
+/// One change of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     pub tool: String,
@@ -44,11 +44,12 @@ pub struct MissingBump {
     pub expected: String,
 }
 
-/// What changed, and which versions are owed.
+/// The changes between two states, and the versions that were not raised far enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub changes: Vec<Change>,
-    pub owed: Vec<MissingBump>,
+    #[serde(rename = "owed")]
+    pub missing_bumps: Vec<MissingBump>,
 }
 
 /// Compares two states of the same tools.
@@ -108,9 +109,11 @@ fn compare(before: &Definition, after: &Definition, report: &mut Report) {
     for (key, bump, what) in hints(before, after) {
         wording(bump, format!("`{key}` {what}"));
     }
-    let mut found = Walk::between(Side::Input, &before.input, &after.input);
+    let mut found = SchemaComparison::between(Direction::Input, &before.input, &after.input);
     match (&before.output, &after.output) {
-        (Some(old), Some(new)) => found.extend(Walk::between(Side::Output, old, new)),
+        (Some(old), Some(new)) => {
+            found.extend(SchemaComparison::between(Direction::Output, old, new))
+        }
         (Some(_), None) => found.push((Bump::Major, "the output schema was removed".to_owned())),
         (None, Some(_)) => found.push((Bump::Minor, "the output schema is new".to_owned())),
         (None, None) => {}
@@ -119,7 +122,7 @@ fn compare(before: &Definition, after: &Definition, report: &mut Report) {
     let needed = report.changes[first..].iter().map(|change| change.bump).max();
     if let Some(from) = &before.version {
         let to = after.version.as_ref().unwrap_or(from);
-        report.owed.extend(owed(name, from, to, needed));
+        report.missing_bumps.extend(missing_bump(name, from, to, needed));
     }
 }
 
@@ -146,30 +149,30 @@ fn hints(before: &Definition, after: &Definition) -> Vec<(&'static str, Bump, St
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Direction {
     Input,
     Output,
 }
 
-struct Walk<'a> {
-    side: Side,
+struct SchemaComparison<'a> {
+    side: Direction,
     old_root: &'a Value,
     new_root: &'a Value,
     /// The parts that were compared already: a schema may lead to the same
     /// ones by more ways than anybody can walk.
     seen: HashSet<(*const Value, *const Value)>,
-    found: Found,
+    found: Changes,
 }
 
-type Found = Vec<(Bump, String)>;
+type Changes = Vec<(Bump, String)>;
 
 /// How deep schemas are compared.
 const DEEPEST: usize = 12;
 
-impl<'a> Walk<'a> {
-    fn between(side: Side, old: &'a Value, new: &'a Value) -> Found {
-        let (seen, found) = (HashSet::new(), Found::new());
-        let mut walk = Walk { side, old_root: old, new_root: new, seen, found };
+impl<'a> SchemaComparison<'a> {
+    fn between(side: Direction, old: &'a Value, new: &'a Value) -> Changes {
+        let (seen, found) = (HashSet::new(), Changes::new());
+        let mut walk = SchemaComparison { side, old_root: old, new_root: new, seen, found };
         walk.schema("", old, new, 0);
         walk.found
     }
@@ -191,8 +194,8 @@ impl<'a> Walk<'a> {
 
     fn name(&self, path: &str) -> String {
         let side = match self.side {
-            Side::Input => "input",
-            Side::Output => "output",
+            Direction::Input => "input",
+            Direction::Output => "output",
         };
         if path.is_empty() { side.to_owned() } else { format!("{side} `{path}`") }
     }
@@ -219,8 +222,8 @@ impl<'a> Walk<'a> {
                 })
         };
         let harmless = match self.side {
-            Side::Input => !before.is_empty() && within(&before, &after) || after.is_empty(),
-            Side::Output => !after.is_empty() && within(&after, &before),
+            Direction::Input => !before.is_empty() && within(&before, &after) || after.is_empty(),
+            Direction::Output => !after.is_empty() && within(&after, &before),
         };
         let bump = if harmless { Bump::Minor } else { Bump::Major };
         let what = format!(
@@ -246,8 +249,8 @@ impl<'a> Walk<'a> {
         let narrower = only_in(&before, &after);
         let wider = only_in(&after, &before);
         let breaks = match self.side {
-            Side::Input => narrower,
-            Side::Output => wider && before.is_some() && after.is_none(),
+            Direction::Input => narrower,
+            Direction::Output => wider && before.is_some() && after.is_none(),
         };
         let bump = if breaks { Bump::Major } else { Bump::Minor };
         self.found.push((bump, format!("the values of {} changed", self.name(path))));
@@ -268,16 +271,16 @@ impl<'a> Walk<'a> {
                 continue;
             };
             match (needed.contains(&name.as_str()), needs.contains(&name.as_str()), self.side) {
-                (false, true, Side::Input) => {
+                (false, true, Direction::Input) => {
                     self.found.push((Bump::Major, format!("{at} became required")))
                 }
-                (true, false, Side::Input) => {
+                (true, false, Direction::Input) => {
                     self.found.push((Bump::Minor, format!("{at} became optional")))
                 }
-                (true, false, Side::Output) => {
+                (true, false, Direction::Output) => {
                     self.found.push((Bump::Major, format!("{at} may be missing")))
                 }
-                (false, true, Side::Output) => {
+                (false, true, Direction::Output) => {
                     self.found.push((Bump::Minor, format!("{at} is always there")))
                 }
                 (true, true, _) | (false, false, _) => {}
@@ -286,12 +289,12 @@ impl<'a> Walk<'a> {
         }
         for name in after.keys().filter(|name| !is_old(name)) {
             let at = self.name(&join(name));
-            let required = needs.contains(&name.as_str()) && self.side == Side::Input;
+            let required = needs.contains(&name.as_str()) && self.side == Direction::Input;
             let (bump, kind) =
                 if required { (Bump::Major, "required") } else { (Bump::Minor, "optional") };
             let what = match self.side {
-                Side::Input => format!("{at} is new and {kind}"),
-                Side::Output => format!("{at} is new"),
+                Direction::Input => format!("{at} is new and {kind}"),
+                Direction::Output => format!("{at} is new"),
             };
             self.found.push((bump, what));
         }
@@ -335,7 +338,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a limit on what goes in got looser (on what comes out: tighter).
+    /// Returns whether a limit on what goes in got looser (on what comes out:
+    /// tighter).
     fn loosens(&self, key: &str, was: Option<&Value>, is: Option<&Value>) -> bool {
         let number = |value: Option<&Value>| value.and_then(Value::as_f64);
         let looser = match key {
@@ -349,14 +353,14 @@ impl<'a> Walk<'a> {
             "additionalProperties" => is.is_none() || is == Some(&Value::Bool(true)),
             _ => return false,
         };
-        looser == (self.side == Side::Input)
+        looser == (self.side == Direction::Input)
     }
 }
 
 /// The version that a tool, or a whole server, owes when it was not raised far
 /// enough for the greatest of its changes. What is no version is never far
 /// enough; without a change a version may only not fall.
-pub fn owed(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<MissingBump> {
+pub fn missing_bump(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<MissingBump> {
     let old = numbers(from)?;
     let expected = match needed {
         Some(Bump::Major) => [old[0].saturating_add(1), 0, 0],
@@ -490,20 +494,20 @@ mod tests {
 
     #[test]
     fn a_version_that_was_not_raised_is_owed() {
-        let owed = |version: &str, edit: fn(&mut Definition)| {
+        let expected = |version: &str, edit: fn(&mut Definition)| {
             let mut new = base();
             edit(&mut new);
             new.version = Some(version.to_owned());
-            diff(&[base()], &[new]).owed.first().map(|owed| owed.expected.clone())
+            diff(&[base()], &[new]).missing_bumps.first().map(|missing| missing.expected.clone())
         };
         let breaking: fn(&mut Definition) = |t| t.input["required"] = json!(["a", "b"]);
         let adding: fn(&mut Definition) = |t| t.input["properties"]["n"] = json!({});
-        assert_eq!(owed("1.3.0", breaking), Some("2.0.0".to_owned()));
-        assert_eq!(owed("2.0.0", breaking), None);
-        assert_eq!(owed("1.2.4", adding), Some("1.3.0".to_owned()));
-        assert_eq!(owed("1.3.0", adding), None);
-        assert_eq!(owed("1.2.3", |t| t.description = None), Some("1.2.4".to_owned()));
-        assert_eq!(owed("1.2.3", |_| {}), None);
+        assert_eq!(expected("1.3.0", breaking), Some("2.0.0".to_owned()));
+        assert_eq!(expected("2.0.0", breaking), None);
+        assert_eq!(expected("1.2.4", adding), Some("1.3.0".to_owned()));
+        assert_eq!(expected("1.3.0", adding), None);
+        assert_eq!(expected("1.2.3", |t| t.description = None), Some("1.2.4".to_owned()));
+        assert_eq!(expected("1.2.3", |_| {}), None);
     }
 
     #[test]
@@ -522,13 +526,13 @@ mod tests {
     #[test]
     fn the_greatest_version_can_owe_no_more() {
         let most = format!("{}.0.0", u64::MAX);
-        assert_eq!(owed("t", &most, &most, Some(Bump::Major)), None);
+        assert_eq!(missing_bump("t", &most, &most, Some(Bump::Major)), None);
     }
 
     #[test]
     fn what_is_no_version_is_owed_one() {
         let check = |from: &str, to: &str, needed: Option<Bump>| {
-            owed("t", from, to, needed).map(|owed| owed.expected)
+            missing_bump("t", from, to, needed).map(|missing| missing.expected)
         };
         assert_eq!(check("1.0.0", "banana", Some(Bump::Minor)).as_deref(), Some("1.1.0"));
         assert_eq!(check("1.0.0", "banana", None).as_deref(), Some("1.0.0"));

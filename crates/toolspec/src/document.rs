@@ -1,4 +1,4 @@
-//! What a document says, whatever it looks like.
+//! The parsed form of a document, the same for every layout.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -31,13 +31,13 @@ pub struct Definition {
 pub struct Document {
     pub title: Option<Located<String>>,
     /// `Version`, `Status`, `Last Updated`, … as written.
-    pub pairs: Vec<(String, Located<String>)>,
-    /// Where it says that there are no tools.
+    pub metadata: Vec<(String, Located<String>)>,
+    /// Where the document says that there are no tools.
     pub says_no_tools: Option<Position>,
-    pub tools: Vec<Documented>,
+    pub tools: Vec<DocumentedTool>,
 }
 
-/// Something, and where it stands.
+/// A value, and its place in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located<T> {
     pub value: T,
@@ -46,7 +46,7 @@ pub struct Located<T> {
 
 /// One tool of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Documented {
+pub struct DocumentedTool {
     /// The name it is called by: the invocation name, or the heading's.
     pub name: String,
     pub heading: Heading,
@@ -58,15 +58,15 @@ pub struct Documented {
     pub annotations: Option<Value>,
     pub description: Option<Located<String>>,
     pub sections: Vec<Section>,
-    pub input: Side,
-    pub output: Side,
+    pub input: IoSpec,
+    pub output: IoSpec,
     pub idempotency: Option<Located<String>>,
     /// JSON in the error section.
     pub error_samples: Vec<Located<Value>>,
     pub examples: Vec<Example>,
 }
 
-/// How a tool is introduced.
+/// The heading, table row or bullet that introduces a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
     pub place: Position,
@@ -81,7 +81,7 @@ pub struct Heading {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
     pub topic: Topic,
-    pub form: Form,
+    pub form: SectionMark,
     /// The title as written.
     pub title: String,
     pub place: Position,
@@ -93,25 +93,25 @@ pub struct Section {
 
 /// How a section is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SectionMark {
     /// A heading of this level.
     Heading(usize),
     /// A bold label, or a bullet that starts with the section's name.
     Label,
-    /// Nothing: its place and looks give it away.
+    /// No mark: the section is recognised by its place and content.
     Implied,
 }
 
-/// What goes in, or what comes out.
+/// What the document says about the input of a tool, or about its output.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct IoSpec {
     pub fields: Vec<Field>,
     pub tables: Vec<TableShape>,
     /// A JSON Schema that the document gives.
     pub schema: Option<Located<Value>>,
     /// Example objects, where a schema was expected.
     pub samples: Vec<Located<Value>>,
-    /// It says that there is nothing.
+    /// The document says that there is no input, or no output.
     pub nothing: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct TableShape {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
     pub place: Position,
-    /// The call, or why it cannot be read.
+    /// The call, or why it cannot be parsed.
     pub call: Result<Call, String>,
 }
 
@@ -164,21 +164,21 @@ pub struct Call {
 
 impl Document {
     /// The value of `**Version**` and the like, by name.
-    pub fn pair(&self, name: &str) -> Option<&Located<String>> {
-        self.pairs.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    pub fn metadata_value(&self, name: &str) -> Option<&Located<String>> {
+        self.metadata.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// The tools as a server would define them.
     pub fn definitions(&self) -> Vec<Definition> {
-        self.tools.iter().map(Documented::definition).collect()
+        self.tools.iter().map(DocumentedTool::definition).collect()
     }
 
-    pub fn tool(&self, name: &str) -> Option<&Documented> {
+    pub fn tool(&self, name: &str) -> Option<&DocumentedTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }
 
-impl Documented {
+impl DocumentedTool {
     /// The tool as a server would define it.
     pub fn definition(&self) -> Definition {
         Definition {
@@ -196,13 +196,13 @@ impl Documented {
         self.sections.iter().find(|section| section.topic == topic)
     }
 
-    /// Whether an annotation is set to true.
+    /// Returns whether an annotation is set to true.
     pub(crate) fn hint(&self, key: &str) -> Option<bool> {
         self.annotations.as_ref()?.get(key)?.as_bool()
     }
 }
 
-impl Side {
+impl IoSpec {
     /// The schema that the document gives, or the one its fields amount to.
     pub fn effective(&self) -> Option<Value> {
         match &self.schema {
@@ -218,7 +218,8 @@ impl Side {
 pub(crate) const DEEPEST: usize = 32;
 
 impl Field {
-    /// Whether the path has more levels than are told apart; it is one name then.
+    /// Returns whether the path has more levels than are told apart; it is one name
+    /// then.
     pub(crate) fn is_too_deep(&self) -> bool {
         DEEPEST < self.path.matches(['.', '[']).count()
     }

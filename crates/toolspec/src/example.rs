@@ -1,14 +1,14 @@
-//! Values that fit a schema, made up from what the schema says.
+//! Generates example values that match a schema, and checks values against one.
 
 use serde_json::{Map, Value, json};
 use validator::{Dialect, Draft, ValidationError, Validator};
 
-/// Checks that a schema is one; says where it is not.
+/// Checks that a schema is valid JSON Schema; the error says where it is not.
 pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
     compile(schema).map(drop)
 }
 
-/// A validator that looks nowhere but into the schema.
+/// Compiles a schema. The validator never fetches other schemas.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
     Validator::compile(schema, Dialect::Is(draft(schema))).map_err(|error| {
         let pointer = error.instance_path().to_string();
@@ -17,8 +17,9 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
     })
 }
 
-/// What is wrong with a value, without the value: it may be long, or a secret.
-pub(crate) fn tell(error: &ValidationError<'_>) -> String {
+/// Describes a validation error without quoting the value, which may be long or a
+/// secret.
+pub(crate) fn describe_error(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
     let told = cut(&error.masked_with("it").to_string());
     if pointer.is_empty() { told } else { format!("at `{}`: {told}", cut(&pointer)) }
@@ -42,60 +43,61 @@ fn draft(schema: &Value) -> Draft {
     }
 }
 
-/// Why a value does not fit; nothing when it does or the schema is none.
+/// Returns why a value does not match a schema; nothing when it matches, or when
+/// the schema is invalid.
 pub(crate) fn problems(schema: &Value, value: &Value) -> Vec<String> {
     let Ok(validator) = compile(schema) else { return Vec::new() };
-    validator.errors(value, 4).iter().map(tell).collect()
+    validator.errors(value, 4).iter().map(describe_error).collect()
 }
 
-/// How deep an example goes.
+/// The deepest nesting of a generated example.
 const DEEPEST: usize = 6;
 
-/// A value that fits, if one can be made up.
+/// Generates a value that matches the schema, if possible.
 pub(crate) fn synthesise(schema: &Value) -> Option<Value> {
     let validator = compile(schema).ok()?;
-    let rich = make(schema, schema, Wanted::Telling, 0);
-    let plain = make(schema, schema, Wanted::Required, 0);
+    let rich = make(schema, schema, Included::WithExamples, 0);
+    let plain = make(schema, schema, Included::Required, 0);
     [rich, plain, json!({})].into_iter().find(|value| validator.is_valid(value) && !has_dots(value))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Included {
     /// What is required, and what the schema gives an example of.
-    Telling,
+    WithExamples,
     Required,
 }
 
-fn make(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value {
-    if let Some(given) = given(schema) {
+fn make(schema: &Value, root: &Value, included: Included, depth: usize) -> Value {
+    if let Some(given) = documented_value(schema) {
         return given;
     }
     if DEEPEST < depth {
         return Value::Null;
     }
     if let Some(target) = resolve(schema, root) {
-        return make(target, root, wanted, depth + 1);
+        return make(target, root, included, depth + 1);
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(first) = schema.get(key).and_then(Value::as_array).and_then(|list| list.first())
         {
             return match schema.get("properties") {
-                Some(_) => make(&narrowed(schema, key, first), root, wanted, depth + 1),
-                None => make(first, root, wanted, depth + 1),
+                Some(_) => make(&narrowed(schema, key, first), root, included, depth + 1),
+                None => make(first, root, included, depth + 1),
             };
         }
     }
     if let Some(list) = schema.get("allOf").and_then(Value::as_array) {
-        let mut whole = object(schema, root, wanted, depth);
+        let mut whole = object(schema, root, included, depth);
         for part in list {
-            merge(&mut whole, make(part, root, wanted, depth + 1));
+            merge(&mut whole, make(part, root, included, depth + 1));
         }
         return whole;
     }
-    by_type(schema, root, wanted, depth)
+    by_type(schema, root, included, depth)
 }
 
-fn given(schema: &Value) -> Option<Value> {
+fn documented_value(schema: &Value) -> Option<Value> {
     let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
     let fits = |value: &Value| problems(schema, value).is_empty() && !has_dots(value);
     let candidates = [
@@ -132,7 +134,7 @@ fn narrowed(schema: &Value, key: &str, branch: &Value) -> Value {
     whole
 }
 
-fn by_type(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value {
+fn by_type(schema: &Value, root: &Value, included: Included, depth: usize) -> Value {
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
         Some(Value::Array(names)) => {
@@ -143,8 +145,8 @@ fn by_type(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value 
         Some(_) | None => "string",
     };
     match name {
-        "object" => object(schema, root, wanted, depth),
-        "array" => array(schema, root, wanted, depth),
+        "object" => object(schema, root, included, depth),
+        "array" => array(schema, root, included, depth),
         "integer" | "number" => number(schema),
         "boolean" => Value::Bool(true),
         "null" => Value::Null,
@@ -152,14 +154,15 @@ fn by_type(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value 
     }
 }
 
-fn object(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value {
+fn object(schema: &Value, root: &Value, included: Included, depth: usize) -> Value {
     let mut members = Map::new();
     let required = crate::types::required(schema);
     if let Some(properties) = crate::types::properties(schema) {
         for (name, property) in properties {
             let telling = property.get("example").is_some() || property.get("examples").is_some();
-            if required.contains(&name.as_str()) || (wanted == Wanted::Telling && telling) {
-                members.insert(name.clone(), make(property, root, wanted, depth + 1));
+            if required.contains(&name.as_str()) || (included == Included::WithExamples && telling)
+            {
+                members.insert(name.clone(), make(property, root, included, depth + 1));
             }
         }
     }
@@ -170,17 +173,17 @@ fn object(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value {
     Value::Object(members)
 }
 
-fn array(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value {
+fn array(schema: &Value, root: &Value, included: Included, depth: usize) -> Value {
     let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
     if let Some(prefix) = schema.get("prefixItems").and_then(Value::as_array) {
-        return prefix.iter().map(|item| make(item, root, wanted, depth + 1)).collect();
+        return prefix.iter().map(|item| make(item, root, included, depth + 1)).collect();
     }
-    let count = if least == 0 && wanted == Wanted::Required { 0 } else { least.clamp(1, 16) };
+    let count = if least == 0 && included == Included::Required { 0 } else { least.clamp(1, 16) };
     let any = json!({});
     let items = schema.get("items").filter(|items| items.is_object()).unwrap_or(&any);
     let mut list = Vec::new();
     for at in 0..count {
-        let mut item = make(items, root, wanted, depth + 1);
+        let mut item = make(items, root, included, depth + 1);
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) && list.contains(&item) {
             item = distinct(items, &item, at);
         }
@@ -296,7 +299,7 @@ fn merge(whole: &mut Value, part: Value) {
     }
 }
 
-/// Whether a value somewhere is just dots.
+/// Returns whether a value somewhere is just dots.
 pub(crate) fn has_dots(value: &Value) -> bool {
     match value {
         Value::String(text) => text == "..." || text == "…",

@@ -37,8 +37,8 @@ mod diff;
 pub mod mock;
 
 pub use check::check;
-pub use diff::{Bump, Change, MissingBump, diff, owed};
-pub use document::{Definition, Document, Documented};
+pub use diff::{Bump, Change, MissingBump, diff, missing_bump};
+pub use document::{Definition, Document, DocumentedTool};
 pub use finding::{Edit, Finding, Position};
 pub use fix::fix;
 pub use generate::{Options, generate};

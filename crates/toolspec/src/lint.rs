@@ -14,7 +14,8 @@ pub fn lint(text: &str, against: &Comparison<'_>) -> (Document, Vec<Finding>) {
     let lines: Vec<&str> = text.lines().collect();
     for rule in rules::all() {
         let mut found = Vec::new();
-        let subject = Subject { document: &document, lines: &lines, against, so_far: &findings };
+        let subject =
+            Subject { document: &document, lines: &lines, against, earlier_findings: &findings };
         (rule.check)(&subject, &mut found);
         findings.extend(found);
     }

@@ -54,7 +54,7 @@ fn split(body: &str, respect_code: bool) -> (Vec<String>, bool) {
     (cells, in_code)
 }
 
-/// Whether this is the line under a table's header.
+/// Returns whether this is the line under a table's header.
 pub(crate) fn is_delimiter_row(line: &str) -> bool {
     let line = line.trim();
     line.contains('-')

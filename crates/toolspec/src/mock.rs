@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server};
 use validator::Validator;
 
-use crate::document::{Definition, Document, Documented, Field};
-use crate::example::{compile, problems, synthesise, tell};
+use crate::document::{Definition, Document, DocumentedTool, Field};
+use crate::example::{compile, describe_error, problems, synthesise};
 use crate::finding::{Finding, Position};
 
 /// A provider of the tools that a document describes.
 pub struct Mock {
     listing: Arc<Listing>,
-    tools: Vec<Served>,
+    tools: Vec<MockTool>,
 }
 
-struct Served {
+struct MockTool {
     name: String,
     validator: Validator,
     answer: Answer,
@@ -63,11 +63,12 @@ impl Mock {
                 report("E08", documented.heading.place, message);
             }
             let answer = answer(documented, definition.output.is_some(), &mut report);
-            tools.push(Served { name: definition.name.clone(), validator, answer });
+            tools.push(MockTool { name: definition.name.clone(), validator, answer });
             listed.push(definition.to_tool());
         }
         let name = document.title.as_ref().map_or("mock", |title| title.value.as_str());
-        let version = document.pair("version").map_or("0.0.0", |version| version.value.as_str());
+        let version =
+            document.metadata_value("version").map_or("0.0.0", |version| version.value.as_str());
         let server =
             Server::new(name, version.trim_start_matches('v'), json!({"tools": {}}).into());
         let listing = Listing { server, tools: listed, ..Listing::default() };
@@ -90,7 +91,7 @@ fn input(definition: &mut Definition) -> Result<Validator, String> {
 
 /// The documented sample, else the examples of the fields, else a generated value.
 fn answer(
-    tool: &Documented,
+    tool: &DocumentedTool,
     promised: bool,
     report: &mut impl FnMut(&'static str, Position, String),
 ) -> Answer {
@@ -203,7 +204,8 @@ impl Mock {
         let Ok(arguments) = arguments else {
             return Reply::Error(RpcError::new(-32602, "`arguments` cannot be parsed"));
         };
-        let problems: Vec<String> = tool.validator.errors(&arguments, 8).iter().map(tell).collect();
+        let problems: Vec<String> =
+            tool.validator.errors(&arguments, 8).iter().map(describe_error).collect();
         if !problems.is_empty() {
             let body = json!({
                 "status": "failure",

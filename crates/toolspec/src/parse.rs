@@ -6,7 +6,7 @@ mod json;
 pub(crate) mod names;
 
 use crate::block::{Block, Kind, scan};
-use crate::document::{Document, Documented, Heading, Located, Topic};
+use crate::document::{Document, DocumentedTool, Heading, Located, Topic};
 use crate::finding::{Finding, Position};
 use crate::markdown::{label, pairs};
 use names::{bare_bullet_tool, inventory_tools, says_no_tools, tool_names};
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> (Document, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (blocks, mut findings) = scan(text);
     let mut document = Document::default();
-    read_front(&blocks, &mut document);
+    parse_front(&blocks, &mut document);
     let starts = tool_starts(&blocks);
     let first = starts.first().map_or(blocks.len(), |start| start.block);
     document.says_no_tools = blocks[..first].iter().find_map(says_no_tools);
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> (Document, Vec<Finding>) {
         let end = tool_end(&blocks, start, &starts);
         let body = &blocks[start.block + 1..end];
         let last_line = blocks.get(end).map_or_else(|| text.lines().count(), |b| b.lines.start);
-        let tools = body::read(start.heading.clone(), body, last_line + 1, &mut findings);
+        let tools = body::parse(start.heading.clone(), body, last_line + 1, &mut findings);
         document.tools.extend(tools);
     }
     if document.tools.is_empty() && document.says_no_tools.is_none() {
@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> (Document, Vec<Finding>) {
 }
 
 /// Title and `**Version**: … | **Status**: …` above the first heading below it.
-fn read_front(blocks: &[Block], document: &mut Document) {
+fn parse_front(blocks: &[Block], document: &mut Document) {
     for block in blocks {
         match &block.kind {
             Kind::Heading { level: 1, text } if document.title.is_none() => {
@@ -46,13 +46,13 @@ fn read_front(blocks: &[Block], document: &mut Document) {
                 for (offset, line) in text.lines().enumerate() {
                     let place = Position::line(block.lines.start + 1 + offset);
                     for (name, value) in pairs(line) {
-                        document.pairs.push((name, Located { value, place }));
+                        document.metadata.push((name, Located { value, place }));
                     }
                 }
             }
             Kind::Bullet { text, .. } => {
                 if let Some((name, value)) = label(text) {
-                    document.pairs.push((name.to_owned(), located(value, block)));
+                    document.metadata.push((name.to_owned(), located(value, block)));
                 }
             }
             Kind::Heading { .. }
@@ -121,8 +121,8 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
     starts
 }
 
-/// Whether a heading of this level is followed by what a tool has: what it is
-/// called, what goes in or what comes out.
+/// Returns whether a heading of this level is followed by what a tool has: what it
+/// is called, what goes in or what comes out.
 fn has_sections(after: &[Block], level: usize) -> bool {
     for block in after {
         let title = match &block.kind {
@@ -135,7 +135,7 @@ fn has_sections(after: &[Block], level: usize) -> bool {
             | Kind::Rule
             | Kind::Comment => continue,
         };
-        let topic = Topic::of_title(title);
+        let topic = Topic::from_title(title);
         if matches!(topic, Some(Topic::Invocation | Topic::Input | Topic::Output)) {
             return true;
         }
@@ -160,12 +160,12 @@ fn tool_end(blocks: &[Block], start: &Start, starts: &[Start]) -> usize {
 }
 
 /// Tools that no heading introduces: rows of an inventory, or bullets.
-fn loose_tools(blocks: &[Block]) -> Vec<Documented> {
+fn loose_tools(blocks: &[Block]) -> Vec<DocumentedTool> {
     for block in blocks {
         if let Kind::Table(table) = &block.kind
             && let Some(rows) = inventory_tools(table)
         {
-            return rows.into_iter().map(|row| body::of_row(&row)).collect();
+            return rows.into_iter().map(|row| body::tool_from_row(&row)).collect();
         }
     }
     let mut in_group = false;
@@ -176,7 +176,7 @@ fn loose_tools(blocks: &[Block]) -> Vec<Documented> {
             Kind::Bullet { indent: 0 | 1, text } if in_group => {
                 if let Some((name, rest)) = bare_bullet_tool(text) {
                     let place = Position::line(block.lines.start + 1);
-                    tools.push(body::of_bullet(name, rest, place));
+                    tools.push(body::tool_from_bullet(name, rest, place));
                 }
             }
             Kind::Bullet { .. }

@@ -54,7 +54,7 @@ impl Topic {
     }
 
     /// Recognises a title, numbered or not, in any of its variants.
-    pub(crate) fn of_title(title: &str) -> Option<Topic> {
+    pub(crate) fn from_title(title: &str) -> Option<Topic> {
         let words = normal(title);
         SYNONYMS.iter().find(|(_, names)| names.contains(&words.as_str())).map(|&(topic, _)| topic)
     }
@@ -170,10 +170,10 @@ mod tests {
             ("Auto-Discovery", None),
         ];
         for (title, topic) in cases {
-            assert_eq!(Topic::of_title(title), topic, "{title}");
+            assert_eq!(Topic::from_title(title), topic, "{title}");
         }
         for topic in TOPICS {
-            assert_eq!(Topic::of_title(&topic.heading()), Some(topic));
+            assert_eq!(Topic::from_title(&topic.heading()), Some(topic));
         }
     }
 }

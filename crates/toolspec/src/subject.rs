@@ -28,7 +28,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) lines: &'a [&'a str],
     pub(crate) against: &'a Comparison<'a>,
     /// What is known already: the parser's findings, and those of earlier rules.
-    pub(crate) so_far: &'a [Finding],
+    pub(crate) earlier_findings: &'a [Finding],
 }
 
 impl Subject<'_> {
@@ -37,9 +37,9 @@ impl Subject<'_> {
         number.checked_sub(1).and_then(|at| self.lines.get(at)).copied().unwrap_or("")
     }
 
-    /// Whether lines are damaged, so that a machine must keep off.
+    /// Returns whether lines are damaged, so that a machine must keep off.
     pub(crate) fn is_damaged(&self, from: usize, to: usize) -> bool {
-        self.so_far
+        self.earlier_findings
             .iter()
             .any(|finding| finding.code == "E06" && (from..to).contains(&finding.place.line))
     }

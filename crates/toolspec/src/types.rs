@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// A type as it was read.
+/// A type that was parsed from a document.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Typed {
+pub(crate) struct ParsedType {
     /// The schema; empty for "anything".
     pub(crate) schema: Value,
     /// Whether the type is written in Python's words.
@@ -13,13 +13,13 @@ pub(crate) struct Typed {
     pub(crate) known: bool,
 }
 
-/// Reads `string`, `List[str] | None`, `array[enum["a","b"]]`, …
-pub(crate) fn read(text: &str) -> Typed {
+/// Parses `string`, `List[str] | None`, `array[enum["a","b"]]`, …
+pub(crate) fn parse(text: &str) -> ParsedType {
     let text = text.trim().trim_matches('`').trim();
     let mut python = false;
     match schema_of(text, &mut python, 0) {
-        Some(schema) => Typed { schema, python, known: true },
-        None => Typed { schema: json!({}), python, known: false },
+        Some(schema) => ParsedType { schema, python, known: true },
+        None => ParsedType { schema: json!({}), python, known: false },
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn write(schema: &Value) -> String {
     write_at(schema, 0)
 }
 
-/// Whether a type in a table can stand for a schema.
+/// Returns whether a type in a table agrees with a schema.
 pub(crate) fn agree(table: &Value, schema: &Value) -> bool {
     let (said, meant) = (names(table), names(schema));
     said.is_empty()
@@ -64,7 +64,7 @@ fn names(schema: &Value) -> Vec<String> {
     Vec::new()
 }
 
-/// Bounds the nesting of what is read and written.
+/// The deepest nesting of a type that is parsed or written.
 const DEEPEST: usize = 8;
 
 fn schema_of(text: &str, python: &mut bool, depth: usize) -> Option<Value> {
@@ -277,7 +277,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, schema: &Value, python: bool) {
-        let typed = read(text);
+        let typed = parse(text);
         assert_eq!((&typed.schema, typed.python, typed.known), (schema, python, true), "{text}");
     }
 
@@ -308,7 +308,7 @@ mod tests {
         check("Optional[int]", &json!({"type": ["integer", "null"]}), true);
         check("\"a\" | \"b\"", &json!({"type": "string", "enum": ["a", "b"]}), false);
         check("any", &json!({}), false);
-        assert!(!read("Frobnicator").known);
+        assert!(!parse("Frobnicator").known);
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
             json!({}),
         ];
         for schema in schemas {
-            assert_eq!(read(&write(&schema)).schema, schema, "{}", write(&schema));
+            assert_eq!(parse(&write(&schema)).schema, schema, "{}", write(&schema));
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use toolspec::document::{Form, Side};
+use toolspec::document::{IoSpec, SectionMark};
 use toolspec::{Comparison, Document, Finding, fix, lint};
 
 fn cases() -> Vec<PathBuf> {
@@ -23,7 +23,7 @@ fn reading(document: &Document, findings: &[Finding]) -> String {
     let mut out = String::new();
     let title = document.title.as_ref().map(|title| title.value.as_str());
     writeln!(out, "title {title:?}").unwrap();
-    for (name, value) in &document.pairs {
+    for (name, value) in &document.metadata {
         writeln!(out, "{name}: {}", value.value).unwrap();
     }
     if let Some(place) = document.says_no_tools {
@@ -36,9 +36,9 @@ fn reading(document: &Document, findings: &[Finding]) -> String {
         }
         for section in &tool.sections {
             let form = match section.form {
-                Form::Heading(level) => format!("heading {level}"),
-                Form::Label => "label".to_owned(),
-                Form::Implied => "implied".to_owned(),
+                SectionMark::Heading(level) => format!("heading {level}"),
+                SectionMark::Label => "label".to_owned(),
+                SectionMark::Implied => "implied".to_owned(),
             };
             writeln!(out, "  {:?} by {form} in line {}", section.topic, section.place.line)
                 .unwrap();
@@ -63,7 +63,7 @@ fn reading(document: &Document, findings: &[Finding]) -> String {
     out
 }
 
-fn side(out: &mut String, name: &str, side: &Side) {
+fn side(out: &mut String, name: &str, side: &IoSpec) {
     if let Some(schema) = side.effective() {
         writeln!(out, "  {name} {schema}").unwrap();
     }

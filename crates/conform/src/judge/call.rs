@@ -1,9 +1,9 @@
-//! The three tools, and `call`.
+//! Checks of the list of tools, and of `call`.
 
 use serde_json::Value;
 use tool::Tool;
 
-use super::observation::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, not_visible, when};
 use crate::answer::Answer;
 use crate::survey::Transcript;
 
@@ -122,7 +122,7 @@ fn empty_namespace_is_root(transcript: &Transcript) -> Observation {
 
 fn omitted_kwargs(transcript: &Transcript) -> Observation {
     let Some((without, null)) = &transcript.bare else {
-        return unseen("no harmless function without required arguments");
+        return not_visible("no harmless function without required arguments");
     };
     when(
         !without.is_error && !null.is_error,
@@ -134,7 +134,7 @@ fn omitted_kwargs(transcript: &Transcript) -> Observation {
 pub(super) const NO_TRIAL: &str = "no harmless function to try: name one with --trial";
 
 fn functions_are_no_tools(transcript: &Transcript) -> Observation {
-    let listed = transcript.rooms.iter().flat_map(|room| &room.outline.functions);
+    let listed = transcript.namespace_pages.iter().flat_map(|page| &page.outline.functions);
     let wrong: Vec<String> = listed
         .filter(|entry| extras(transcript).contains(&entry.name.as_str()))
         .map(|entry| format!("`{}` is a tool of its own", entry.name))
@@ -164,12 +164,12 @@ fn unknown_namespace(transcript: &Transcript) -> Observation {
 fn unknown_function(transcript: &Transcript) -> Observation {
     match &transcript.unknown_function {
         Some(answer) => teaches(answer, "zzznope", "help"),
-        None => unseen("no namespace is listed"),
+        None => not_visible("no namespace is listed"),
     }
 }
 
 fn valid_call(transcript: &Transcript) -> Observation {
-    let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
+    let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
     when(
         !tried.plain.is_error && 0 < tried.plain.blocks,
         format!("{}: {}", tried.name, tried.plain.excerpt()),
@@ -186,7 +186,7 @@ fn missing_function(transcript: &Transcript) -> Observation {
 
 fn bad_arguments(transcript: &Transcript) -> Observation {
     let Some((parameter, answer)) = &transcript.bad_arguments else {
-        return unseen("no function that reads has a required parameter");
+        return not_visible("no function that reads has a required parameter");
     };
     let named = answer.text.contains(&parameter.name);
     when(
@@ -197,7 +197,7 @@ fn bad_arguments(transcript: &Transcript) -> Observation {
 }
 
 fn normalised_before_routing(transcript: &Transcript) -> Observation {
-    let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
+    let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
     when(
         !tried.respelled.is_error,
         "another spelling of namespace and function is routed alike",
@@ -219,7 +219,7 @@ fn errors_use_the_channel(transcript: &Transcript) -> Observation {
 }
 
 fn function_is_separate(transcript: &Transcript) -> Observation {
-    let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
+    let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
     when(
         tried.dotted.is_error,
         "a dotted path in `function` is refused",

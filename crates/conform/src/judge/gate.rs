@@ -1,7 +1,7 @@
-//! The size gate.
+//! Checks of the size gate, which holds long replies back.
 
 use super::call::NO_TRIAL;
-use super::observation::{Check, Observation, unseen, when};
+use super::observation::{Check, Observation, not_visible, when};
 use crate::survey::{Transcript, TrialResult};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
 ];
 
 fn with(transcript: &Transcript, check: impl Fn(&TrialResult) -> Observation) -> Observation {
-    transcript.tried.as_ref().map_or_else(|| unseen(NO_TRIAL), check)
+    transcript.tried.as_ref().map_or_else(|| not_visible(NO_TRIAL), check)
 }
 
 fn gated(tried: &TrialResult) -> Observation {
@@ -64,7 +64,7 @@ fn suggests(tried: &TrialResult) -> Observation {
 }
 
 fn suggestion_works(tried: &TrialResult) -> Observation {
-    let Some(answer) = &tried.accommodated else {
+    let Some(answer) = &tried.with_suggested_limit else {
         return Observation::Bad("suggests no sizelimit".into());
     };
     when(
@@ -123,7 +123,7 @@ fn one_request_only(tried: &TrialResult) -> Observation {
 
 fn default_threshold(transcript: &Transcript) -> Observation {
     let Some((gated, full)) = &transcript.large else {
-        return unseen("needs a function with a long answer: name one with --large");
+        return not_visible("needs a function with a long answer: name one with --large");
     };
     let chars = full.as_ref().map_or(0, |full| full.chars());
     when(
@@ -136,7 +136,7 @@ fn default_threshold(transcript: &Transcript) -> Observation {
 /// The threshold itself cannot be asked for; what is gated above it shows it.
 fn advertised(transcript: &Transcript) -> Observation {
     let Some((gated, _)) = &transcript.large else {
-        return unseen("needs a function with a long answer: name one with --large");
+        return not_visible("needs a function with a long answer: name one with --large");
     };
     let limit = gated.numbers().into_iter().find(|n| 10_000 < *n);
     let says = transcript.help.text.to_ascii_lowercase();

@@ -1,23 +1,23 @@
-//! `help` and its layers.
+//! Checks of `help`: the root, the pages of namespaces and the pages of functions.
 
 use super::call::{parameters, schema};
-use super::observation::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, not_visible, when};
 use crate::outline::Entry;
 use crate::survey::{FunctionPage, Transcript, canonical};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C016", help_parameters),
     ("C017", root_lists_namespaces),
-    ("C018", rooms_list_entries),
-    ("C019", leaves_document),
+    ("C018", namespaces_list_entries),
+    ("C019", function_pages_document),
     ("C020", more_on_request),
-    ("C021", detail_is_advertised_on_the_leaf),
+    ("C021", detail_is_advertised_on_the_function_page),
     ("C022", layers_stay_apart),
     ("C023", namespace_lines),
     ("C024", function_lines),
     ("C025", empty_namespace),
     ("C026", root_is_one_kind),
-    ("C027", mixed_rooms),
+    ("C027", mixed_namespaces),
     ("C028", shallow),
     ("C029", extra_arguments),
     ("C030", arguments_are_advertised),
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C039", no_skills_in_help),
     ("C103", root_lists_namespaces),
     ("C104", root_shows_no_functions),
-    ("C105", no_signatures_in_rooms),
+    ("C105", no_signatures_in_namespaces),
     ("C106", more_on_request),
     ("C107", layers_stay_apart),
     ("C127", everything_is_addressable),
@@ -77,57 +77,57 @@ fn bad_lines<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<String> {
         .collect()
 }
 
-fn rooms_list_entries(transcript: &Transcript) -> Observation {
-    if transcript.rooms.is_empty() {
-        return unseen("there are no namespaces");
+fn namespaces_list_entries(transcript: &Transcript) -> Observation {
+    if transcript.namespace_pages.is_empty() {
+        return not_visible("there are no namespaces");
     }
     let wrong: Vec<String> = transcript
-        .rooms
+        .namespace_pages
         .iter()
-        .filter_map(|room| {
-            let empty = room.outline.namespaces.is_empty() && room.outline.functions.is_empty();
-            let down = room.answer.text.to_ascii_lowercase().contains("unavailable");
-            (room.answer.is_error || (empty && !down))
-                .then(|| format!("`{}` lists nothing: {}", room.path, room.answer.excerpt()))
+        .filter_map(|page| {
+            let empty = page.outline.namespaces.is_empty() && page.outline.functions.is_empty();
+            let down = page.answer.text.to_ascii_lowercase().contains("unavailable");
+            (page.answer.is_error || (empty && !down))
+                .then(|| format!("`{}` lists nothing: {}", page.path, page.answer.excerpt()))
         })
         .collect();
-    none_of(&wrong, format!("{} namespaces list their entries", transcript.rooms.len()))
+    none_of(&wrong, format!("{} namespaces list their entries", transcript.namespace_pages.len()))
 }
 
-fn leaves_document(transcript: &Transcript) -> Observation {
-    if transcript.leaves.is_empty() {
-        return unseen("no functions are listed");
+fn function_pages_document(transcript: &Transcript) -> Observation {
+    if transcript.function_pages.is_empty() {
+        return not_visible("no functions are listed");
     }
     let wrong: Vec<String> = transcript
-        .leaves
+        .function_pages
         .iter()
-        .filter(|leaf| leaf.answer.is_error || leaf.answer.chars() < 10)
-        .map(|leaf| format!("`{}` has no page: {}", name(leaf), leaf.answer.excerpt()))
+        .filter(|page| page.answer.is_error || page.answer.chars() < 10)
+        .map(|page| format!("`{}` has no page: {}", name(page), page.answer.excerpt()))
         .collect();
-    none_of(&wrong, format!("{} functions have a page", transcript.leaves.len()))
+    none_of(&wrong, format!("{} functions have a page", transcript.function_pages.len()))
 }
 
-fn name(leaf: &FunctionPage) -> String {
-    format!("{}.{}", leaf.namespace, leaf.function)
+fn name(page: &FunctionPage) -> String {
+    format!("{}.{}", page.namespace, page.function)
 }
 
 fn more_on_request(transcript: &Transcript) -> Observation {
     let shorter: Vec<String> = transcript
-        .leaves
+        .function_pages
         .iter()
-        .filter(|leaf| leaf.answer.text.contains("params"))
-        .filter(|leaf| leaf.full.chars() < leaf.answer.chars() / 2 || leaf.full.is_error)
-        .map(|leaf| format!("`{}` says less with params=\"full\"", name(leaf)))
+        .filter(|page| page.answer.text.contains("params"))
+        .filter(|page| page.full.chars() < page.answer.chars() / 2 || page.full.is_error)
+        .map(|page| format!("`{}` says less with params=\"full\"", name(page)))
         .collect();
     none_of(&shorter, "a full page never says less")
 }
 
-fn detail_is_advertised_on_the_leaf(transcript: &Transcript) -> Observation {
+fn detail_is_advertised_on_the_function_page(transcript: &Transcript) -> Observation {
     let silent: Vec<String> = transcript
-        .leaves
+        .function_pages
         .iter()
-        .filter(|leaf| leaf.full != leaf.answer && !leaf.answer.text.contains("params"))
-        .map(|leaf| format!("`{}` honours `params` without saying so", name(leaf)))
+        .filter(|page| page.full != page.answer && !page.answer.text.contains("params"))
+        .map(|page| format!("`{}` honours `params` without saying so", name(page)))
         .collect();
     none_of(&silent, "pages that have more say how to get it")
 }
@@ -135,7 +135,7 @@ fn detail_is_advertised_on_the_leaf(transcript: &Transcript) -> Observation {
 /// A parameter with its type, in a text of an outer layer.
 fn leaked(transcript: &Transcript, text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
-    transcript.leaves.iter().flat_map(|leaf| &leaf.parameters).find_map(|parameter| {
+    transcript.function_pages.iter().flat_map(|page| &page.parameters).find_map(|parameter| {
         let pair = format!("{}: {}", parameter.name, parameter.kind).to_ascii_lowercase();
         let row = format!("| {} | {}", parameter.name, parameter.kind).to_ascii_lowercase();
         let leaks = !parameter.kind.is_empty() && (lower.contains(&pair) || lower.contains(&row));
@@ -143,19 +143,19 @@ fn leaked(transcript: &Transcript, text: &str) -> Option<String> {
     })
 }
 
-fn no_signatures_in_rooms(transcript: &Transcript) -> Observation {
+fn no_signatures_in_namespaces(transcript: &Transcript) -> Observation {
     let mut wrong = Vec::new();
-    for room in &transcript.rooms {
-        if let Some(parameter) = leaked(transcript, &room.answer.text) {
-            wrong.push(format!("`{}` shows the type of `{parameter}`", room.path));
+    for page in &transcript.namespace_pages {
+        if let Some(parameter) = leaked(transcript, &page.answer.text) {
+            wrong.push(format!("`{}` shows the type of `{parameter}`", page.path));
         }
-        for entry in &room.outline.functions {
+        for entry in &page.outline.functions {
             if entry.line.contains(&format!("{}(", entry.name)) {
-                wrong.push(format!("`{}` shows a signature: {}", room.path, entry.line));
+                wrong.push(format!("`{}` shows a signature: {}", page.path, entry.line));
             }
         }
-        if room.answer.text.lines().any(|line| line.trim_start().starts_with('|')) {
-            wrong.push(format!("`{}` has a table", room.path));
+        if page.answer.text.lines().any(|line| line.trim_start().starts_with('|')) {
+            wrong.push(format!("`{}` has a table", page.path));
         }
     }
     none_of(&wrong, "no listing shows parameters")
@@ -163,19 +163,19 @@ fn no_signatures_in_rooms(transcript: &Transcript) -> Observation {
 
 fn root_shows_no_functions(transcript: &Transcript) -> Observation {
     if transcript.root.namespaces.is_empty() {
-        return unseen("the root holds the functions themselves");
+        return not_visible("the root holds the functions themselves");
     }
     let listed: Vec<&str> =
         transcript.root.namespaces.iter().map(|entry| entry.name.as_str()).collect();
     let wrong: Vec<String> = transcript
-        .rooms
+        .namespace_pages
         .iter()
-        .flat_map(|room| &room.outline.functions)
+        .flat_map(|page| &page.outline.functions)
         .filter(|entry| 4 < entry.name.len() && !listed.contains(&entry.name.as_str()))
         .filter(|entry| {
-            transcript.root.namespaces.iter().any(|room| {
-                room.line.contains(&format!("`{}`", entry.name))
-                    || room.line.contains(&format!("{}(", entry.name))
+            transcript.root.namespaces.iter().any(|page| {
+                page.line.contains(&format!("`{}`", entry.name))
+                    || page.line.contains(&format!("{}(", entry.name))
             })
         })
         .map(|entry| format!("help() names the function `{}`", entry.name))
@@ -184,18 +184,23 @@ fn root_shows_no_functions(transcript: &Transcript) -> Observation {
 }
 
 fn layers_stay_apart(transcript: &Transcript) -> Observation {
-    let rooms = no_signatures_in_rooms(transcript);
-    if matches!(rooms, Observation::Good(_)) { root_shows_no_functions(transcript) } else { rooms }
+    let namespace_pages = no_signatures_in_namespaces(transcript);
+    if matches!(namespace_pages, Observation::Good(_)) {
+        root_shows_no_functions(transcript)
+    } else {
+        namespace_pages
+    }
 }
 
 fn namespace_lines(transcript: &Transcript) -> Observation {
-    let below = transcript.rooms.iter().flat_map(|room| &room.outline.namespaces);
+    let below = transcript.namespace_pages.iter().flat_map(|page| &page.outline.namespaces);
     let wrong = bad_lines(transcript.root.namespaces.iter().chain(below));
     none_of(&wrong, "namespaces have one descriptive line each")
 }
 
 fn function_lines(transcript: &Transcript) -> Observation {
-    let wrong = bad_lines(transcript.rooms.iter().flat_map(|room| &room.outline.functions));
+    let wrong =
+        bad_lines(transcript.namespace_pages.iter().flat_map(|page| &page.outline.functions));
     none_of(&wrong, "functions have one descriptive line each")
 }
 
@@ -212,16 +217,21 @@ fn root_is_one_kind(transcript: &Transcript) -> Observation {
     when(!mixed, "the root holds one kind", "the root holds functions and namespaces")
 }
 
-fn mixed_rooms(transcript: &Transcript) -> Observation {
+fn mixed_namespaces(transcript: &Transcript) -> Observation {
     let mixed = transcript
-        .rooms
+        .namespace_pages
         .iter()
-        .filter(|room| !room.outline.namespaces.is_empty() && !room.outline.functions.is_empty());
+        .filter(|page| !page.outline.namespaces.is_empty() && !page.outline.functions.is_empty());
     Observation::Good(format!("{} namespaces hold both kinds", mixed.count()))
 }
 
 fn shallow(transcript: &Transcript) -> Observation {
-    let depth = transcript.rooms.iter().map(|room| room.path.split('.').count()).max().unwrap_or(0);
+    let depth = transcript
+        .namespace_pages
+        .iter()
+        .map(|page| page.path.split('.').count())
+        .max()
+        .unwrap_or(0);
     when(depth <= 3, format!("depth {depth}"), format!("{depth} levels deep"))
 }
 
@@ -231,7 +241,7 @@ fn honoured(transcript: &Transcript) -> Vec<&'static str> {
     if transcript.help_json != transcript.help {
         honoured.push("format");
     }
-    if transcript.leaves.iter().any(|leaf| leaf.full != leaf.answer) {
+    if transcript.function_pages.iter().any(|page| page.full != page.answer) {
         honoured.push("params");
     }
     honoured
@@ -285,7 +295,7 @@ fn is_markdown(transcript: &Transcript) -> Observation {
 
 fn other_formats(transcript: &Transcript) -> Observation {
     if !transcript.help.text.contains("format") {
-        return unseen("no other format is advertised");
+        return not_visible("no other format is advertised");
     }
     let Ok(json) = serde_json::from_str::<serde_json::Value>(&transcript.help_json.text) else {
         return Observation::Bad(format!(
@@ -306,9 +316,9 @@ fn other_formats(transcript: &Transcript) -> Observation {
 
 fn kinds_are_told_apart(transcript: &Transcript) -> Observation {
     let wrong: Vec<String> = transcript
-        .rooms
+        .namespace_pages
         .iter()
-        .flat_map(|room| &room.mislabelled)
+        .flat_map(|page| &page.mislabelled)
         .map(|path| format!("`{path}` is a namespace but stands among the functions"))
         .collect();
     none_of(&wrong, "namespaces and functions stand under their own headings")
@@ -316,13 +326,14 @@ fn kinds_are_told_apart(transcript: &Transcript) -> Observation {
 
 fn no_skills_in_help(transcript: &Transcript) -> Observation {
     let skills: Vec<String> = transcript
-        .lessons
+        .skill_pages
         .iter()
         .map(|lesson| canonical(&lesson.name.replace('-', "")))
         .filter(|name| 8 < name.len())
         .collect();
-    let texts = std::iter::once(("help()", &transcript.help.text))
-        .chain(transcript.rooms.iter().map(|room| (room.path.as_str(), &room.answer.text)));
+    let texts = std::iter::once(("help()", &transcript.help.text)).chain(
+        transcript.namespace_pages.iter().map(|page| (page.path.as_str(), &page.answer.text)),
+    );
     let wrong: Vec<String> = texts
         .filter(|(_, text)| {
             let lower = text.to_ascii_lowercase();
@@ -334,11 +345,11 @@ fn no_skills_in_help(transcript: &Transcript) -> Observation {
 }
 
 fn everything_is_addressable(transcript: &Transcript) -> Observation {
-    let rooms = transcript.rooms.iter().filter(|room| room.answer.is_error);
-    let leaves = transcript.leaves.iter().filter(|leaf| leaf.answer.is_error);
-    let wrong: Vec<String> = rooms
-        .map(|room| room.path.clone())
-        .chain(leaves.map(name))
+    let namespace_pages = transcript.namespace_pages.iter().filter(|page| page.answer.is_error);
+    let function_pages = transcript.function_pages.iter().filter(|page| page.answer.is_error);
+    let wrong: Vec<String> = namespace_pages
+        .map(|page| page.path.clone())
+        .chain(function_pages.map(name))
         .map(|place| format!("`{place}` is listed but help does not know it"))
         .collect();
     none_of(&wrong, "every listed name can be asked for")

@@ -1,8 +1,8 @@
-//! The manifest and the identity resource.
+//! Checks of the manifest and of the identity resource.
 
 use serde_json::Value;
 
-use super::observation::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, not_visible, when};
 use crate::survey::Transcript;
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -38,7 +38,7 @@ enum Need {
 }
 
 fn is_published(transcript: &Transcript) -> Observation {
-    let Some(page) = &transcript.manifest else { return unseen(NO_WEB) };
+    let Some(page) = &transcript.manifest else { return not_visible(NO_WEB) };
     when(
         page.status == 200,
         "GET /.well-known/cash-mcp.yaml answers 200",
@@ -48,7 +48,7 @@ fn is_published(transcript: &Transcript) -> Observation {
 
 fn is_yaml(transcript: &Transcript) -> Observation {
     let Some(page) = transcript.manifest.as_ref().filter(|page| page.status == 200) else {
-        return unseen("there is no manifest");
+        return not_visible("there is no manifest");
     };
     let kind = page.content_type.split(';').next().unwrap_or_default().trim();
     when(kind == "application/yaml", kind, format!("content type is `{}`", page.content_type))
@@ -56,7 +56,7 @@ fn is_yaml(transcript: &Transcript) -> Observation {
 
 fn json_by_negotiation(transcript: &Transcript) -> Observation {
     let Some(page) = transcript.manifest_json.as_ref().filter(|page| page.status == 200) else {
-        return unseen("there is no manifest");
+        return not_visible("there is no manifest");
     };
     if page.content_type.starts_with("application/yaml") {
         return Observation::Good("YAML only".into());
@@ -73,7 +73,7 @@ fn json_by_negotiation(transcript: &Transcript) -> Observation {
 /// The manifest as a tree, from its YAML form.
 fn manifest(transcript: &Transcript) -> Result<Value, Observation> {
     let page = transcript.manifest.as_ref().filter(|page| page.status == 200);
-    let Some(page) = page else { return Err(unseen("there is no manifest")) };
+    let Some(page) = page else { return Err(not_visible("there is no manifest")) };
     // Whoever is judged may be hostile: a walk over the tree must come to an end.
     let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: 64 } };
     let tree = serde_saphyr::from_str_with_options(&page.body, options);
@@ -188,7 +188,9 @@ fn identity_exists(transcript: &Transcript) -> Observation {
 }
 
 fn identity_is_the_manifest(transcript: &Transcript) -> Observation {
-    let Some(identity) = &transcript.identity else { return unseen("there is no cash://server") };
+    let Some(identity) = &transcript.identity else {
+        return not_visible("there is no cash://server");
+    };
     if transcript.identity_type != "application/json" {
         return Observation::Bad(format!("media type `{}`", transcript.identity_type));
     }
@@ -198,7 +200,7 @@ fn identity_is_the_manifest(transcript: &Transcript) -> Observation {
             "the resource equals the manifest",
             "the resource differs from the manifest",
         ),
-        Err(Observation::Unseen(_)) => {
+        Err(Observation::NotVisible(_)) => {
             Observation::Good("JSON; no web manifest to compare with".into())
         }
         Err(seen) => seen,

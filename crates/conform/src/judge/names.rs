@@ -1,9 +1,9 @@
-//! Labels and identifiers.
+//! Checks of labels and identifiers.
 
 use std::collections::BTreeMap;
 
 use super::call::NO_TRIAL;
-use super::observation::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, not_visible, when};
 use crate::survey::{Transcript, canonical};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -26,7 +26,7 @@ fn is_plain(label: &str) -> bool {
 }
 
 fn labels(transcript: &Transcript) -> impl Iterator<Item = &str> {
-    transcript.rooms.iter().flat_map(|room| room.path.split('.'))
+    transcript.namespace_pages.iter().flat_map(|page| page.path.split('.'))
 }
 
 fn labels_are_plain(transcript: &Transcript) -> Observation {
@@ -38,14 +38,14 @@ fn labels_are_plain(transcript: &Transcript) -> Observation {
 }
 
 fn labels_are_normalised(transcript: &Transcript) -> Observation {
-    if transcript.rooms.is_empty() {
-        return unseen("there are no namespaces");
+    if transcript.namespace_pages.is_empty() {
+        return not_visible("there are no namespaces");
     }
     let wrong: Vec<String> = transcript
-        .rooms
+        .namespace_pages
         .iter()
-        .filter(|room| room.respelled != room.answer)
-        .map(|room| format!("`{}` in another spelling: {}", room.path, room.respelled.excerpt()))
+        .filter(|page| page.respelled != page.answer)
+        .map(|page| format!("`{}` in another spelling: {}", page.path, page.respelled.excerpt()))
         .collect();
     none_of(&wrong, "another spelling of a namespace gives the same page")
 }
@@ -53,10 +53,10 @@ fn labels_are_normalised(transcript: &Transcript) -> Observation {
 fn labels_are_unique(transcript: &Transcript) -> Observation {
     let mut seen = BTreeMap::new();
     let mut wrong = Vec::new();
-    for room in &transcript.rooms {
-        let folded: Vec<String> = room.path.split('.').map(canonical).collect();
-        if let Some(other) = seen.insert(folded, &room.path) {
-            wrong.push(format!("`{other}` and `{}` are the same label", room.path));
+    for page in &transcript.namespace_pages {
+        let folded: Vec<String> = page.path.split('.').map(canonical).collect();
+        if let Some(other) = seen.insert(folded, &page.path) {
+            wrong.push(format!("`{other}` and `{}` are the same label", page.path));
         }
     }
     none_of(&wrong, "no two labels are the same")
@@ -68,7 +68,7 @@ fn display_forms(transcript: &Transcript) -> Observation {
 }
 
 fn no_dot_in_a_label(transcript: &Transcript) -> Observation {
-    let below = transcript.rooms.iter().flat_map(|room| &room.outline.namespaces);
+    let below = transcript.namespace_pages.iter().flat_map(|page| &page.outline.namespaces);
     let wrong: Vec<String> = transcript
         .root
         .namespaces
@@ -82,7 +82,7 @@ fn no_dot_in_a_label(transcript: &Transcript) -> Observation {
 
 fn every_level_is_a_label(transcript: &Transcript) -> Observation {
     if transcript.help_bad_paths.is_empty() {
-        return unseen("there are no namespaces");
+        return not_visible("there are no namespaces");
     }
     let wrong: Vec<String> = transcript
         .help_bad_paths
@@ -94,9 +94,9 @@ fn every_level_is_a_label(transcript: &Transcript) -> Observation {
 }
 
 fn identifiers_are_plain(transcript: &Transcript) -> Observation {
-    let functions = transcript.rooms.iter().flat_map(|room| &room.outline.functions);
+    let functions = transcript.namespace_pages.iter().flat_map(|page| &page.outline.functions);
     let functions = functions.map(|entry| entry.name.as_str());
-    let skills = transcript.lessons.iter().map(|lesson| lesson.name.as_str());
+    let skills = transcript.skill_pages.iter().map(|lesson| lesson.name.as_str());
     let wrong: Vec<String> = functions
         .chain(skills)
         .filter(|name| !is_plain(name))
@@ -106,7 +106,7 @@ fn identifiers_are_plain(transcript: &Transcript) -> Observation {
 }
 
 fn identifiers_are_normalised(transcript: &Transcript) -> Observation {
-    let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
+    let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
     when(
         !tried.respelled.is_error,
         format!("{} answers in another spelling", tried.name),
@@ -116,7 +116,7 @@ fn identifiers_are_normalised(transcript: &Transcript) -> Observation {
 
 fn arguments_are_normalised(transcript: &Transcript) -> Observation {
     let Some((exact, respelled)) = &transcript.respelled_arguments else {
-        return unseen("the trial has no arguments");
+        return not_visible("the trial has no arguments");
     };
     when(
         exact == respelled,
@@ -128,11 +128,11 @@ fn arguments_are_normalised(transcript: &Transcript) -> Observation {
 fn expressive_names(transcript: &Transcript) -> Observation {
     const BARE: &[&str] = &["do", "run", "exec", "action", "handle", "process"];
     let wrong: Vec<String> = transcript
-        .rooms
+        .namespace_pages
         .iter()
-        .flat_map(|room| room.outline.functions.iter().map(move |entry| (room, entry)))
+        .flat_map(|page| page.outline.functions.iter().map(move |entry| (page, entry)))
         .filter(|(_, entry)| BARE.contains(&canonical(&entry.name).as_str()))
-        .map(|(room, entry)| format!("`{}.{}` says little", room.path, entry.name))
+        .map(|(page, entry)| format!("`{}.{}` says little", page.path, entry.name))
         .collect();
     none_of(&wrong, "names say what they do")
 }

@@ -1,17 +1,17 @@
-//! What a check is, and what it can see.
+//! The type of a check, and of what it observes.
 
 use crate::survey::Transcript;
 
-/// What a check saw.
+/// What a check observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
     Good(String),
     Bad(String),
-    /// Not visible here, and why.
-    Unseen(String),
+    /// It cannot be seen on this server, and why.
+    NotVisible(String),
 }
 
-/// From what the server said to what was seen.
+/// A check: a function from the transcript to an observation.
 pub(super) type Check = fn(&Transcript) -> Observation;
 
 /// Good when `holds`, with evidence either way.
@@ -28,6 +28,6 @@ pub(super) fn none_of(wrong: &[String], good: impl Into<String>) -> Observation 
     }
 }
 
-pub(super) fn unseen(why: &str) -> Observation {
-    Observation::Unseen(why.to_owned())
+pub(super) fn not_visible(why: &str) -> Observation {
+    Observation::NotVisible(why.to_owned())
 }

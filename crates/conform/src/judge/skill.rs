@@ -1,9 +1,9 @@
-//! `skill`.
+//! Checks of `skill`.
 
 use regex::Regex;
 
 use super::call::{parameters, schema};
-use super::observation::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, not_visible, when};
 use crate::survey::{SkillPage, Transcript};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -46,15 +46,15 @@ fn each(
     good: &str,
     wrong: impl Fn(&SkillPage) -> Option<String>,
 ) -> Observation {
-    if transcript.lessons.is_empty() {
-        return unseen(NO_SKILLS);
+    if transcript.skill_pages.is_empty() {
+        return not_visible(NO_SKILLS);
     }
     let wrong: Vec<String> = transcript
-        .lessons
+        .skill_pages
         .iter()
         .filter_map(|lesson| wrong(lesson).map(|what| format!("`{}` {what}", lesson.name)))
         .collect();
-    none_of(&wrong, format!("{}: {good}", transcript.lessons.len()))
+    none_of(&wrong, format!("{}: {good}", transcript.skill_pages.len()))
 }
 
 fn is_text(transcript: &Transcript) -> Observation {
@@ -123,7 +123,8 @@ fn self_contained(transcript: &Transcript) -> Observation {
 
 fn references_resolve(transcript: &Transcript) -> Observation {
     let reference = Regex::new(r#"skill\([^)]*skillname="([^"]+)""#).expect("a fixed expression");
-    let known: Vec<&str> = transcript.lessons.iter().map(|lesson| lesson.name.as_str()).collect();
+    let known: Vec<&str> =
+        transcript.skill_pages.iter().map(|lesson| lesson.name.as_str()).collect();
     each(transcript, "references to other skills resolve", |lesson| {
         let names = reference.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
         let missing = names.into_iter().find(|name| !known.iter().any(|known| same(known, name)));
@@ -143,7 +144,8 @@ fn targets_resolve(transcript: &Transcript) -> Observation {
     each(transcript, "namespaces that skills name exist", |lesson| {
         let names = target.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
         let missing = names.into_iter().find(|name| {
-            !name.contains('{') && !transcript.rooms.iter().any(|room| same(&room.path, name))
+            !name.contains('{')
+                && !transcript.namespace_pages.iter().any(|page| same(&page.path, name))
         });
         missing.map(|name| format!("refers to the unknown namespace `{name}`"))
     })

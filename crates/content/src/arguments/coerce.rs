@@ -1,5 +1,5 @@
-//! How loosely typed values are understood: integers and flags as text,
-//! integral numbers with a fraction of zero, `true` as one.
+//! Converts loosely typed values as the contract says: integers and flags may be
+//! text, `3.0` is an integer, `true` is one.
 
 use serde_json::Value;
 

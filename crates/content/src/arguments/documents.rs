@@ -1,62 +1,67 @@
-//! The arguments of the `evo.content.*` tools.
+//! Parses the arguments of the `evo.content.*` tools into queries.
 
 use serde_json::Value;
 
 use super::coerce::shown;
 use super::terms::{direction, members, order_dir};
 use super::variables::{tags, tv_filter, tv_order, with_tvs};
-use super::{Arguments, Invalid, Need, Rule, Shape, coerce};
+use super::{ArgumentType, Arguments, InvalidArguments, Presence, Rule, coerce};
 use crate::config::Limits;
-use crate::query::{Direction, Documents, Key, Order, Page, Range, Reach, Tv, TvFilter, Which};
+use crate::query::{
+    Direction, DocumentQuery, Order, OrderKey, Page, Range, SiblingFilter, TreeScope, Tv, TvFilter,
+};
 
-const ID: Rule = Rule { path: "id", need: Need::Required, shape: Shape::Integer { least: 1 } };
-const FROM: Rule = Rule { path: "from", need: Need::Required, shape: Shape::Integer { least: 0 } };
-const TO: Rule = optional("to", Shape::Integer { least: 0 });
-const DEPTH: Rule = optional("depth", Shape::Integer { least: 1 });
-const WITH_TVS: Rule = optional("with_tvs", Shape::List);
-const EACH_TV: Rule = Rule { path: "with_tvs.*", need: Need::NotNull, shape: Shape::Text };
+const ID: Rule =
+    Rule { path: "id", need: Presence::Required, shape: ArgumentType::Integer { least: 1 } };
+const FROM: Rule =
+    Rule { path: "from", need: Presence::Required, shape: ArgumentType::Integer { least: 0 } };
+const TO: Rule = optional("to", ArgumentType::Integer { least: 0 });
+const DEPTH: Rule = optional("depth", ArgumentType::Integer { least: 1 });
+const WITH_TVS: Rule = optional("with_tvs", ArgumentType::List);
+const EACH_TV: Rule =
+    Rule { path: "with_tvs.*", need: Presence::NotNull, shape: ArgumentType::Text };
 const LIMIT: Rule =
-    Rule { path: "limit", need: Need::Required, shape: Shape::Integer { least: 1 } };
-const OFFSET: Rule = optional("offset", Shape::Integer { least: 0 });
+    Rule { path: "limit", need: Presence::Required, shape: ArgumentType::Integer { least: 1 } };
+const OFFSET: Rule = optional("offset", ArgumentType::Integer { least: 0 });
 
-const fn optional(path: &'static str, shape: Shape) -> Rule {
-    Rule { path, need: Need::Optional, shape }
+const fn optional(path: &'static str, shape: ArgumentType) -> Rule {
+    Rule { path, need: Presence::Optional, shape }
 }
 
 const fn required(path: &'static str) -> Rule {
-    Rule { path, need: Need::Required, shape: Shape::Text }
+    Rule { path, need: Presence::Required, shape: ArgumentType::Text }
 }
 
 const SEARCH: &[Rule] = &[
-    optional("parent", Shape::Integer { least: 0 }),
-    optional("published", Shape::Flag),
-    optional("deleted", Shape::Flag),
-    optional("template", Shape::Integer { least: 0 }),
-    optional("hidemenu", Shape::Flag),
+    optional("parent", ArgumentType::Integer { least: 0 }),
+    optional("published", ArgumentType::Flag),
+    optional("deleted", ArgumentType::Flag),
+    optional("template", ArgumentType::Integer { least: 0 }),
+    optional("hidemenu", ArgumentType::Flag),
     DEPTH,
     WITH_TVS,
     EACH_TV,
-    optional("tv_filters", Shape::List),
+    optional("tv_filters", ArgumentType::List),
     required("tv_filters.*.tv"),
     required("tv_filters.*.op"),
-    optional("tv_filters.*.cast", Shape::Text),
-    optional("tv_filters.*.use_default", Shape::Flag),
-    optional("tv_order", Shape::List),
+    optional("tv_filters.*.cast", ArgumentType::Text),
+    optional("tv_filters.*.use_default", ArgumentType::Flag),
+    optional("tv_order", ArgumentType::List),
     required("tv_order.*.tv"),
-    optional("tv_order.*.dir", Shape::Text),
-    optional("tv_order.*.cast", Shape::Text),
-    optional("tv_order.*.use_default", Shape::Flag),
-    optional("tags_data", Shape::List),
+    optional("tv_order.*.dir", ArgumentType::Text),
+    optional("tv_order.*.cast", ArgumentType::Text),
+    optional("tv_order.*.use_default", ArgumentType::Flag),
+    optional("tags_data", ArgumentType::List),
     Rule {
         path: "tags_data.tv_id",
-        need: Need::With("tags_data"),
-        shape: Shape::Integer { least: 1 },
+        need: Presence::With("tags_data"),
+        shape: ArgumentType::Integer { least: 1 },
     },
-    Rule { path: "tags_data.tags", need: Need::With("tags_data"), shape: Shape::List },
-    Rule { path: "tags_data.tags.*", need: Need::NotNull, shape: Shape::Text },
-    optional("order_by", Shape::Text),
-    optional("order_dir", Shape::Text),
-    optional("order_by_date", Shape::Text),
+    Rule { path: "tags_data.tags", need: Presence::With("tags_data"), shape: ArgumentType::List },
+    Rule { path: "tags_data.tags.*", need: Presence::NotNull, shape: ArgumentType::Text },
+    optional("order_by", ArgumentType::Text),
+    optional("order_dir", ArgumentType::Text),
+    optional("order_by_date", ArgumentType::Text),
     LIMIT,
     OFFSET,
 ];
@@ -67,9 +72,12 @@ pub(crate) const ORDER_BY: [&str; 5] = ["id", "pagetitle", "menuindex", "created
 /// More conditions than this match nothing; more order terms are ignored.
 const MAX_TERMS: usize = 20;
 
-const BY_MENU: fn() -> Vec<Order> = || vec![Order::up("menuindex"), Order::up("id")];
+const BY_MENU: fn() -> Vec<Order> = || vec![Order::ascending("menuindex"), Order::ascending("id")];
 
-pub(crate) fn search(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
+pub(crate) fn search(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
     let arguments = Arguments::read(arguments, SEARCH)?;
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let depth = arguments.depth(limits)?.unwrap_or(limits.max_depth);
@@ -81,117 +89,158 @@ pub(crate) fn search(arguments: &Value, limits: &Limits) -> Result<Documents, In
     order.truncate(MAX_TERMS);
     let tags = tags(&arguments)?;
     order.extend(column_order(&arguments)?);
-    let reach = match arguments.integer("parent") {
-        _ if filters.len() > MAX_TERMS => Reach::Nowhere,
-        Some(parent) => Reach::Below { parent, depth },
-        None => Reach::Site,
+    let scope = match arguments.integer("parent") {
+        _ if filters.len() > MAX_TERMS => TreeScope::Nowhere,
+        Some(parent) => TreeScope::Below { parent, depth },
+        None => TreeScope::Site,
     };
-    Ok(Documents {
+    Ok(DocumentQuery {
         deleted: arguments.flag("deleted").unwrap_or(false),
         published: arguments.flag("published"),
         hidden: arguments.flag("hidemenu"),
         template: arguments.integer("template"),
-        filters: if reach == Reach::Nowhere { Vec::new() } else { filters },
+        filters: if scope == TreeScope::Nowhere { Vec::new() } else { filters },
         tags,
-        ..Documents::new(reach, order, tvs, page)
+        ..DocumentQuery::new(scope, order, tvs, page)
     })
 }
 
-pub(crate) fn get(arguments: &Value, _: &Limits) -> Result<Documents, Invalid> {
+pub(crate) fn get(arguments: &Value, _: &Limits) -> Result<DocumentQuery, InvalidArguments> {
     let arguments = Arguments::read(arguments, &[ID, WITH_TVS, EACH_TV])?;
-    let reach = Reach::One(arguments.required("id")?);
+    let scope = TreeScope::One(arguments.required("id")?);
     let page = Page { limit: 1, offset: 0 };
-    Ok(Documents::new(reach, vec![Order::up("id")], with_tvs(&arguments)?, page))
+    Ok(DocumentQuery::new(scope, vec![Order::ascending("id")], with_tvs(&arguments)?, page))
 }
 
-pub(crate) fn root_tree(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
+pub(crate) fn root_tree(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
     let arguments = Arguments::read(arguments, &[DEPTH, WITH_TVS, EACH_TV, LIMIT, OFFSET])?;
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let depth = arguments.depth(limits)?.unwrap_or(1);
     let tvs = with_tvs(&arguments)?;
-    Ok(Documents::new(Reach::Roots { depth }, vec![Order::up("id")], tvs, page))
+    Ok(DocumentQuery::new(TreeScope::Roots { depth }, vec![Order::ascending("id")], tvs, page))
 }
 
-pub(crate) fn descendants(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
+pub(crate) fn descendants(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
     let arguments = Arguments::read(arguments, &[ID, DEPTH, WITH_TVS, EACH_TV, LIMIT, OFFSET])?;
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let depth = arguments.depth(limits)?.unwrap_or(1);
-    let reach = Reach::Below { parent: arguments.required("id")?, depth };
-    let order = vec![Order::up("parent"), Order::up("menuindex"), Order::up("id")];
-    Ok(Documents::new(reach, order, with_tvs(&arguments)?, page))
+    let scope = TreeScope::Below { parent: arguments.required("id")?, depth };
+    let order =
+        vec![Order::ascending("parent"), Order::ascending("menuindex"), Order::ascending("id")];
+    Ok(DocumentQuery::new(scope, order, with_tvs(&arguments)?, page))
 }
 
-pub(crate) fn ancestors(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
+pub(crate) fn ancestors(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
     let arguments = Arguments::read(arguments, &[ID, DEPTH, WITH_TVS, EACH_TV, LIMIT, OFFSET])?;
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
-    let reach = Reach::Above { depth: arguments.depth(limits)?, id: arguments.required("id")? };
-    let order = vec![Order { by: Key::Distance, direction: Direction::Down }, Order::up("id")];
-    Ok(Documents::new(reach, order, with_tvs(&arguments)?, page))
+    let scope = TreeScope::Above { depth: arguments.depth(limits)?, id: arguments.required("id")? };
+    let order = vec![
+        Order { by: OrderKey::Distance, direction: Direction::Descending },
+        Order::ascending("id"),
+    ];
+    Ok(DocumentQuery::new(scope, order, with_tvs(&arguments)?, page))
 }
 
-pub(crate) fn children(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    near(arguments, limits, |parent| Reach::Children { parent, range: None })
+pub(crate) fn children(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    near(arguments, limits, |parent| TreeScope::Children { parent, range: None })
 }
 
-pub(crate) fn siblings(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    near(arguments, limits, |id| Reach::Siblings { id, which: Which::All })
+pub(crate) fn siblings(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    near(arguments, limits, |id| TreeScope::Siblings { id, which: SiblingFilter::All })
 }
 
-pub(crate) fn neighbors(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    near(arguments, limits, |id| Reach::Siblings { id, which: Which::Adjacent })
+pub(crate) fn neighbors(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    near(arguments, limits, |id| TreeScope::Siblings { id, which: SiblingFilter::Adjacent })
 }
 
-pub(crate) fn prev_siblings(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    let query = near(arguments, limits, |id| Reach::Siblings { id, which: Which::Before })?;
-    Ok(Documents { order: vec![Order::down("menuindex"), Order::down("id")], ..query })
+pub(crate) fn prev_siblings(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    let query =
+        near(arguments, limits, |id| TreeScope::Siblings { id, which: SiblingFilter::Before })?;
+    Ok(DocumentQuery {
+        order: vec![Order::descending("menuindex"), Order::descending("id")],
+        ..query
+    })
 }
 
-pub(crate) fn next_siblings(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    near(arguments, limits, |id| Reach::Siblings { id, which: Which::After })
+pub(crate) fn next_siblings(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    near(arguments, limits, |id| TreeScope::Siblings { id, which: SiblingFilter::After })
 }
 
-pub(crate) fn children_range(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    ranged(arguments, limits, |parent, range| Reach::Children { parent, range: Some(range) })
+pub(crate) fn children_range(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    ranged(arguments, limits, |parent, range| TreeScope::Children { parent, range: Some(range) })
 }
 
-pub(crate) fn siblings_range(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
-    ranged(arguments, limits, |id, range| Reach::Siblings { id, which: Which::Within(range) })
+pub(crate) fn siblings_range(
+    arguments: &Value,
+    limits: &Limits,
+) -> Result<DocumentQuery, InvalidArguments> {
+    ranged(arguments, limits, |id, range| TreeScope::Siblings {
+        id,
+        which: SiblingFilter::Within(range),
+    })
 }
 
 /// A tool that takes a document and a page.
 fn near(
     arguments: &Value,
     limits: &Limits,
-    reach: impl Fn(i64) -> Reach,
-) -> Result<Documents, Invalid> {
+    scope: impl Fn(i64) -> TreeScope,
+) -> Result<DocumentQuery, InvalidArguments> {
     let arguments = Arguments::read(arguments, &[ID, WITH_TVS, EACH_TV, LIMIT, OFFSET])?;
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let tvs = with_tvs(&arguments)?;
-    Ok(Documents::new(reach(arguments.required("id")?), BY_MENU(), tvs, page))
+    Ok(DocumentQuery::new(scope(arguments.required("id")?), BY_MENU(), tvs, page))
 }
 
 /// A tool that takes a document, a range of menu indexes and a page.
 fn ranged(
     arguments: &Value,
     limits: &Limits,
-    reach: impl Fn(i64, Range) -> Reach,
-) -> Result<Documents, Invalid> {
+    scope: impl Fn(i64, Range) -> TreeScope,
+) -> Result<DocumentQuery, InvalidArguments> {
     let rules = [ID, FROM, TO, WITH_TVS, EACH_TV, LIMIT, OFFSET];
     let arguments = Arguments::read(arguments, &rules)?;
     let range = Range { from: arguments.required("from")?, to: arguments.integer("to") };
     if range.to.is_some_and(|to| to < range.from) {
-        return Err(Invalid("to must be greater than or equal to from.".to_owned()));
+        return Err(InvalidArguments("to must be greater than or equal to from.".to_owned()));
     }
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let tvs = with_tvs(&arguments)?;
-    Ok(Documents::new(reach(arguments.required("id")?, range), BY_MENU(), tvs, page))
+    Ok(DocumentQuery::new(scope(arguments.required("id")?, range), BY_MENU(), tvs, page))
 }
 
-impl Documents {
+impl DocumentQuery {
     /// Live documents, without further conditions.
-    fn new(reach: Reach, order: Vec<Order>, tvs: Vec<Tv>, page: Page) -> Documents {
-        Documents {
-            reach,
+    fn new(scope: TreeScope, order: Vec<Order>, tvs: Vec<Tv>, page: Page) -> DocumentQuery {
+        DocumentQuery {
+            scope,
             deleted: false,
             published: None,
             hidden: None,
@@ -206,21 +255,22 @@ impl Documents {
 }
 
 /// The order by column, always ended by the id so that pages never overlap.
-fn column_order(arguments: &Arguments<'_>) -> Result<Vec<Order>, Invalid> {
-    let by_id = || Order::up("id");
+fn column_order(arguments: &Arguments<'_>) -> Result<Vec<Order>, InvalidArguments> {
+    let by_id = || Order::ascending("id");
     if let Some(dir) = arguments.text("order_by_date") {
         let dir = dir.trim_matches(coerce::BLANKS);
-        let direction = direction(dir)
-            .ok_or_else(|| Invalid(format!("Invalid order_by_date [{}].", shown(dir))))?;
-        return Ok(vec![Order { by: Key::Date, direction }, by_id()]);
+        let direction = direction(dir).ok_or_else(|| {
+            InvalidArguments(format!("InvalidArguments order_by_date [{}].", shown(dir)))
+        })?;
+        return Ok(vec![Order { by: OrderKey::Date, direction }, by_id()]);
     }
     let Some(name) = arguments.text("order_by") else { return Ok(vec![by_id()]) };
     let name = name.trim_matches(coerce::BLANKS);
     let Some(column) = ORDER_BY.into_iter().find(|column| *column == name) else {
         let list = ORDER_BY.join(", ");
-        return Err(Invalid(format!("order_by must be one of: {list}.")));
+        return Err(InvalidArguments(format!("order_by must be one of: {list}.")));
     };
     let direction = order_dir(arguments)?;
-    let first = Order { by: Key::Column(column), direction };
+    let first = Order { by: OrderKey::Column(column), direction };
     Ok(if column == "id" { vec![first] } else { vec![first, by_id()] })
 }

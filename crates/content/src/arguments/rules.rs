@@ -1,4 +1,4 @@
-//! The rule messages: the shape of every argument, all failures together.
+//! Checks the type of every argument, and reports all failures together.
 //!
 //! Plain arguments are looked at first, in the order of the rules, then the
 //! members of lists. A plain name is shown with spaces for underscores; the
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use super::coerce;
 
-/// One argument, or one member of a list, and what it must look like.
+/// The rule for one argument, or for the members of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     /// Names joined by dots; `*` stands for every member of a list.
     pub(crate) path: &'static str,
-    pub(crate) need: Need,
-    pub(crate) shape: Shape,
+    pub(crate) need: Presence,
+    pub(crate) shape: ArgumentType,
 }
 
-/// Whether it must be there.
+/// When an argument must be given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Need {
+pub(crate) enum Presence {
     Required,
     /// Required as soon as the other argument says something.
     With(&'static str),
@@ -28,16 +28,16 @@ pub(crate) enum Need {
     NotNull,
 }
 
-/// What it must be when it is there.
+/// The type that an argument must have.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum ArgumentType {
     Integer { least: i64 },
     Flag,
     Text,
     List,
 }
 
-/// All failures, in order.
+/// Returns the messages of all failures, in order.
 pub(crate) fn check(rules: &[Rule], arguments: &Value) -> Vec<String> {
     let (members, plain): (Vec<&Rule>, Vec<&Rule>) =
         rules.iter().partition(|rule| rule.path.contains('*'));
@@ -71,28 +71,28 @@ fn judge(
 ) {
     let says_something = value.is_some_and(is_filled);
     match rule.need {
-        Need::Required if !says_something => {
+        Presence::Required if !says_something => {
             return failures.push(format!("The {name} field is required."));
         }
-        Need::With(other) if !says_something => {
+        Presence::With(other) if !says_something => {
             if find(arguments, other).is_some_and(is_filled) {
                 let other = other.replace('_', " ");
                 failures.push(format!("The {name} field is required when {other} is present."));
             }
             return;
         }
-        Need::NotNull => match value {
+        Presence::NotNull => match value {
             None => return,
             Some(Value::Null) => {}
             Some(value) if coerce::is_blank(value) => return,
             Some(_) => {}
         },
-        Need::Optional if value.is_none_or(coerce::is_blank) => return,
-        Need::Required | Need::With(_) | Need::Optional => {}
+        Presence::Optional if value.is_none_or(coerce::is_blank) => return,
+        Presence::Required | Presence::With(_) | Presence::Optional => {}
     }
     let value = value.unwrap_or(&Value::Null);
     match rule.shape {
-        Shape::Integer { least } => {
+        ArgumentType::Integer { least } => {
             if coerce::integer(value).is_none() {
                 failures.push(format!("The {name} must be an integer."));
             }
@@ -100,16 +100,16 @@ fn judge(
                 failures.push(format!("The {name} must be at least {least}."));
             }
         }
-        Shape::Flag if coerce::flag(value).is_none() => {
+        ArgumentType::Flag if coerce::flag(value).is_none() => {
             failures.push(format!("The {name} field must be true or false."));
         }
-        Shape::Text if !value.is_string() => {
+        ArgumentType::Text if !value.is_string() => {
             failures.push(format!("The {name} must be a string."));
         }
-        Shape::List if coerce::members(value).is_none() => {
+        ArgumentType::List if coerce::members(value).is_none() => {
             failures.push(format!("The {name} must be an array."));
         }
-        Shape::Flag | Shape::Text | Shape::List => {}
+        ArgumentType::Flag | ArgumentType::Text | ArgumentType::List => {}
     }
 }
 

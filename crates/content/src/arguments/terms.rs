@@ -1,9 +1,9 @@
-//! The words that conditions and orders are made of, whatever they are about.
+//! Parses operators and sort directions, for documents and for records.
 
 use serde_json::Value;
 
 use super::coerce::shown;
-use super::{Arguments, Invalid, coerce};
+use super::{Arguments, InvalidArguments, coerce};
 use crate::query::{Comparison, Direction, TextPosition};
 
 /// The values of a list, or of an object that is used as one.
@@ -51,16 +51,17 @@ pub(super) fn operator(op: &str) -> Option<Operator> {
     })
 }
 
-pub(super) fn order_dir(arguments: &Arguments<'_>) -> Result<Direction, Invalid> {
-    let Some(dir) = arguments.text("order_dir") else { return Ok(Direction::Up) };
+pub(super) fn order_dir(arguments: &Arguments<'_>) -> Result<Direction, InvalidArguments> {
+    let Some(dir) = arguments.text("order_dir") else { return Ok(Direction::Ascending) };
     let dir = dir.trim_matches(coerce::BLANKS);
-    direction(dir).ok_or_else(|| Invalid(format!("Invalid order_dir [{}].", shown(dir))))
+    direction(dir)
+        .ok_or_else(|| InvalidArguments(format!("InvalidArguments order_dir [{}].", shown(dir))))
 }
 
 pub(super) fn direction(text: &str) -> Option<Direction> {
     match text.to_ascii_lowercase().as_str() {
-        "asc" => Some(Direction::Up),
-        "desc" => Some(Direction::Down),
+        "asc" => Some(Direction::Ascending),
+        "desc" => Some(Direction::Descending),
         _ => None,
     }
 }
@@ -68,9 +69,9 @@ pub(super) fn direction(text: &str) -> Option<Direction> {
 /// Engines limit how many values one statement may bind.
 pub(super) const MAX_LIST: usize = 1000;
 
-pub(super) fn too_many(name: &str, n_values: usize) -> Result<(), Invalid> {
+pub(super) fn too_many(name: &str, n_values: usize) -> Result<(), InvalidArguments> {
     if n_values <= MAX_LIST {
         return Ok(());
     }
-    Err(Invalid(format!("{name} must not have more than {MAX_LIST} entries.")))
+    Err(InvalidArguments(format!("{name} must not have more than {MAX_LIST} entries.")))
 }

@@ -1,13 +1,13 @@
-//! What a search says about template variables and tags.
+//! Parses the arguments of a search that are about template variables and tags.
 
 use serde_json::Value;
 
 use super::coerce::shown;
 use super::terms::{Operator, direction, members, operator, too_many, written_operator};
-use super::{Arguments, Invalid, MAX_TEXT, coerce};
+use super::{Arguments, InvalidArguments, MAX_TEXT, coerce};
 use crate::models::is_sensitive;
 use crate::query::{
-    Cast, Direction, Fallback, Key, MAX_SCALE, Operand, Order, Tags, Test, Tv, TvFilter,
+    Cast, Condition, Direction, Fallback, MAX_SCALE, Operand, Order, OrderKey, Tags, Tv, TvFilter,
 };
 
 /// More template variables than this in one call are refused.
@@ -15,7 +15,7 @@ const MAX_TVS: usize = 100;
 
 /// The variables to return: blanks skipped, each name once, and with its
 /// default as soon as one mention asks for it.
-pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, Invalid> {
+pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArguments> {
     let mut tvs: Vec<Tv> = Vec::new();
     for entry in members(arguments.get("with_tvs")).filter_map(Value::as_str) {
         let entry = entry.trim_matches(coerce::BLANKS);
@@ -27,7 +27,10 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, Invalid> {
             None => (entry, Fallback::Null),
         };
         if !is_name(name) {
-            return Err(Invalid(format!("Invalid with_tvs entry [{}].", shown(entry))));
+            return Err(InvalidArguments(format!(
+                "InvalidArguments with_tvs entry [{}].",
+                shown(entry)
+            )));
         }
         match tvs.iter_mut().find(|tv| tv.name == name) {
             Some(tv) if fallback == Fallback::Default => tv.fallback = fallback,
@@ -36,28 +39,31 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, Invalid> {
         }
     }
     if tvs.len() > MAX_TVS {
-        return Err(Invalid(format!("with_tvs must not name more than {MAX_TVS} variables.")));
+        return Err(InvalidArguments(format!(
+            "with_tvs must not name more than {MAX_TVS} variables."
+        )));
     }
     Ok(tvs)
 }
 
-pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, Invalid> {
+pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, InvalidArguments> {
     let tv = tv(filter)?;
     let op = written_operator(filter);
-    let operator =
-        operator(op).ok_or_else(|| Invalid(format!("Invalid tv operator [{}].", shown(op))))?;
+    let operator = operator(op).ok_or_else(|| {
+        InvalidArguments(format!("InvalidArguments tv operator [{}].", shown(op)))
+    })?;
     let cast = cast(filter)?;
     let test = match operator {
-        Operator::Null => Test::Null,
-        Operator::NotNull => Test::NotNull,
-        Operator::In => Test::In(list(op, &filter["value"])?),
-        Operator::NotIn => Test::NotIn(list(op, &filter["value"])?),
+        Operator::Null => Condition::Null,
+        Operator::NotNull => Condition::NotNull,
+        Operator::In => Condition::In(list(op, &filter["value"])?),
+        Operator::NotIn => Condition::NotIn(list(op, &filter["value"])?),
         Operator::Like(place) => {
             if cast.is_some() {
                 let message = "Numeric casts are allowed only for comparison operators.";
-                return Err(Invalid(message.to_owned()));
+                return Err(InvalidArguments(message.to_owned()));
             }
-            Test::Like { place, text: scalar(op, &filter["value"])? }
+            Condition::Like { place, text: scalar(op, &filter["value"])? }
         }
         Operator::Compare(comparison) => {
             let text = scalar(op, &filter["value"])?;
@@ -65,42 +71,43 @@ pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, Invalid> {
                 Some((name, _)) => number(name, &text)?,
                 None => Operand::Text(text),
             };
-            Test::Compare { op: comparison, with, cast: cast.map(|(_, cast)| cast) }
+            Condition::Compare { op: comparison, with, cast: cast.map(|(_, cast)| cast) }
         }
     };
     Ok(TvFilter { tv, test })
 }
 
-pub(super) fn tv_order(term: &Value) -> Result<Order, Invalid> {
+pub(super) fn tv_order(term: &Value) -> Result<Order, InvalidArguments> {
     let tv = tv(term)?;
     let direction = match term["dir"].as_str().map(|dir| dir.trim_matches(coerce::BLANKS)) {
-        None => Direction::Up,
-        Some(dir) => direction(dir)
-            .ok_or_else(|| Invalid(format!("Invalid tv sort direction [{}].", shown(dir))))?,
+        None => Direction::Ascending,
+        Some(dir) => direction(dir).ok_or_else(|| {
+            InvalidArguments(format!("InvalidArguments tv sort direction [{}].", shown(dir)))
+        })?,
     };
     let cast = match cast(term)? {
         Some((_, Cast::Decimal { .. })) => {
             let message = "DECIMAL cast is not supported for tv_order; use SIGNED or UNSIGNED.";
-            return Err(Invalid(message.to_owned()));
+            return Err(InvalidArguments(message.to_owned()));
         }
         Some((_, cast)) => Some(cast),
         None => None,
     };
-    Ok(Order { by: Key::Tv { tv, cast }, direction })
+    Ok(Order { by: OrderKey::Tv { tv, cast }, direction })
 }
 
 /// The variable that a filter or an order term names.
-fn tv(term: &Value) -> Result<Tv, Invalid> {
+fn tv(term: &Value) -> Result<Tv, InvalidArguments> {
     let name = term["tv"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
     if !is_name(name) {
-        return Err(Invalid(format!("Invalid tv name [{}].", shown(name))));
+        return Err(InvalidArguments(format!("InvalidArguments tv name [{}].", shown(name))));
     }
     let default = term.get("use_default").and_then(coerce::flag).unwrap_or(false);
     let fallback = if default { Fallback::Default } else { Fallback::Null };
     Ok(Tv { name: name.to_owned(), fallback })
 }
 
-pub(super) fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, Invalid> {
+pub(super) fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, InvalidArguments> {
     let Some(data) = arguments.get("tags_data").filter(|data| coerce::members(data) != Some(0))
     else {
         return Ok(None);
@@ -109,7 +116,7 @@ pub(super) fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, Invalid> {
     for tag in members(data.get("tags")) {
         let tag = tag.as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
         if tag.is_empty() || tag.contains([':', ';', '\0']) || tag.len() > MAX_TEXT {
-            return Err(Invalid(format!("Invalid tag value [{}].", shown(tag))));
+            return Err(InvalidArguments(format!("InvalidArguments tag value [{}].", shown(tag))));
         }
         names.push(tag.to_owned());
     }
@@ -119,7 +126,7 @@ pub(super) fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, Invalid> {
 }
 
 /// A cast and its name in capitals.
-fn cast(term: &Value) -> Result<Option<(String, Cast)>, Invalid> {
+fn cast(term: &Value) -> Result<Option<(String, Cast)>, InvalidArguments> {
     let text = term["cast"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
     if text.is_empty() {
         return Ok(None);
@@ -131,7 +138,7 @@ fn cast(term: &Value) -> Result<Option<(String, Cast)>, Invalid> {
     };
     match cast {
         Some(cast) => Ok(Some((name, cast))),
-        None => Err(Invalid(format!("Invalid tv cast [{}].", shown(&name)))),
+        None => Err(InvalidArguments(format!("InvalidArguments tv cast [{}].", shown(&name)))),
     }
 }
 
@@ -148,8 +155,8 @@ fn decimal(name: &str) -> Option<Cast> {
 }
 
 /// The values of `in`: a list, or text with commas.
-fn list(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
-    let bad = || Invalid(format!("Invalid value for operator [{op}]."));
+fn list(op: &str, value: &Value) -> Result<Vec<Operand>, InvalidArguments> {
+    let bad = || InvalidArguments(format!("InvalidArguments value for operator [{op}]."));
     let texts: Vec<String> = match coerce::members(value) {
         Some(_) => members(Some(value))
             .map(|item| coerce::text(item).ok_or_else(bad))
@@ -160,7 +167,7 @@ fn list(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
         }
     };
     if texts.is_empty() {
-        return Err(Invalid(format!("Operator [{op}] requires at least one value.")));
+        return Err(InvalidArguments(format!("Operator [{op}] requires at least one value.")));
     }
     too_many("value", texts.len())?;
     let operand = |text: String| {
@@ -173,20 +180,20 @@ fn list(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
 
 /// The value of a comparison. The characters of the CMS's own filter language
 /// are refused, as the contract's suite expects.
-fn scalar(op: &str, value: &Value) -> Result<String, Invalid> {
+fn scalar(op: &str, value: &Value) -> Result<String, InvalidArguments> {
     let text = coerce::text(value).unwrap_or_default();
     let text = text.trim_matches(coerce::BLANKS);
     if text.is_empty() {
-        return Err(Invalid(format!("Operator [{op}] requires a value.")));
+        return Err(InvalidArguments(format!("Operator [{op}] requires a value.")));
     }
     if text.contains([':', ';', '\0']) || text.len() > MAX_TEXT {
-        return Err(Invalid(format!("Invalid value [{}].", shown(text))));
+        return Err(InvalidArguments(format!("InvalidArguments value [{}].", shown(text))));
     }
     Ok(text.to_owned())
 }
 
 /// A number for a cast: digits, perhaps a minus, perhaps a fraction.
-fn number(cast: &str, text: &str) -> Result<Operand, Invalid> {
+fn number(cast: &str, text: &str) -> Result<Operand, InvalidArguments> {
     let bare = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = match bare.split_once('.') {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -194,7 +201,7 @@ fn number(cast: &str, text: &str) -> Result<Operand, Invalid> {
     };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !fraction.is_none_or(digits) {
-        return Err(Invalid(format!("Cast [{cast}] requires a numeric value.")));
+        return Err(InvalidArguments(format!("Cast [{cast}] requires a numeric value.")));
     }
     if let Ok(integer) = text.parse() {
         return Ok(Operand::Integer(integer));
@@ -203,7 +210,7 @@ fn number(cast: &str, text: &str) -> Result<Operand, Invalid> {
     if real.is_finite() {
         return Ok(Operand::Decimal(text.to_owned()));
     }
-    Err(Invalid(format!("Cast [{cast}] requires a numeric value.")))
+    Err(InvalidArguments(format!("Cast [{cast}] requires a numeric value.")))
 }
 
 /// A variable's name as the contract allows it. A variable that is called like

@@ -1,4 +1,4 @@
-//! Values as they come back.
+//! The values in result rows, the same for all engines.
 
 use sqlx::mysql::{MySqlColumn, MySqlRow};
 use sqlx::postgres::PgRow;
@@ -13,7 +13,7 @@ pub(crate) enum Cell {
     Text(String),
 }
 
-/// What a statement gave.
+/// The rows that a statement returned.
 pub(crate) type Rows = Vec<Vec<Cell>>;
 
 impl Cell {

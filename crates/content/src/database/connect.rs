@@ -1,4 +1,4 @@
-//! Opening databases so that nothing can be changed through them.
+//! Opens databases read-only.
 
 use std::str::FromStr;
 use std::time::Duration;

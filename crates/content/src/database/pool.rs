@@ -1,9 +1,9 @@
-//! Connections that wait for the next statement.
+//! A pool of idle connections.
 //!
-//! A general pool cannot know what was done with a connection, so it asks each
-//! one how it feels when it comes back, in a task of its own: a round trip to
-//! the database for every statement. Here a connection comes back only from a
-//! statement that ended, and one that broke or was left in the middle does not.
+//! A general pool does not know how a connection was used, so it pings each one
+//! that comes back: a round trip to the database for every statement. This pool
+//! takes a connection back only from a statement that ended; one that broke or was
+//! left in the middle of a statement is closed.
 
 #[cfg(test)]
 mod tests;
@@ -54,10 +54,10 @@ struct Shared<O: Opener> {
     /// How long a statement waits for a connection.
     timeout: Duration,
     permits: Semaphore,
-    idle: Mutex<Vec<Kept<O::Connection>>>,
+    idle: Mutex<Vec<PooledConnection<O::Connection>>>,
 }
 
-struct Kept<C> {
+struct PooledConnection<C> {
     connection: C,
     opened: Instant,
     used: Instant,
@@ -78,7 +78,7 @@ impl<O: Opener> Pool<O> {
             opener,
             timeout,
             permits: Semaphore::new(n_connections.clamp(1, Semaphore::MAX_PERMITS)),
-            idle: Mutex::new(vec![Kept::new(first)]),
+            idle: Mutex::new(vec![PooledConnection::new(first)]),
         });
         tokio::spawn(tidy(Arc::downgrade(&shared)));
         Ok(Pool(shared))
@@ -94,7 +94,7 @@ impl<O: Opener> Pool<O> {
             }
             let kept = match kept {
                 Some(kept) => kept,
-                None => Kept::new(self.0.opener.open().await?),
+                None => PooledConnection::new(self.0.opener.open().await?),
             };
             Ok(LentConnection { shared: &self.0, kept, _permit: permit })
         });
@@ -115,20 +115,20 @@ impl<O: Opener> Pool<O> {
 }
 
 impl<O: Opener> Shared<O> {
-    fn idle(&self) -> MutexGuard<'_, Vec<Kept<O::Connection>>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<PooledConnection<O::Connection>>> {
         self.idle.lock()
     }
 
     /// The connection that was used last, and those that are to be closed.
-    fn pick(&self) -> (Option<Kept<O::Connection>>, Vec<O::Connection>) {
+    fn pick(&self) -> (Option<PooledConnection<O::Connection>>, Vec<O::Connection>) {
         let mut idle = self.idle();
         let stale = self.stale(&mut idle);
         (idle.pop(), stale)
     }
 
-    fn stale(&self, idle: &mut Vec<Kept<O::Connection>>) -> Vec<O::Connection> {
+    fn stale(&self, idle: &mut Vec<PooledConnection<O::Connection>>) -> Vec<O::Connection> {
         let Some(max_age) = self.opener.max_age() else { return Vec::new() };
-        let old = |kept: &mut Kept<O::Connection>| {
+        let old = |kept: &mut PooledConnection<O::Connection>| {
             kept.opened.elapsed() >= max_age || kept.used.elapsed() >= MAX_IDLE
         };
         idle.extract_if(.., old).map(|kept| kept.connection).collect()
@@ -150,10 +150,10 @@ async fn tidy<O: Opener>(pool: Weak<Shared<O>>) {
     }
 }
 
-impl<C> Kept<C> {
-    fn new(connection: C) -> Kept<C> {
+impl<C> PooledConnection<C> {
+    fn new(connection: C) -> PooledConnection<C> {
         let now = Instant::now();
-        Kept { connection, opened: now, used: now }
+        PooledConnection { connection, opened: now, used: now }
     }
 }
 
@@ -161,7 +161,7 @@ impl<C> Kept<C> {
 /// stops waiting leaves it in the middle of something.
 pub(super) struct LentConnection<'a, O: Opener> {
     shared: &'a Shared<O>,
-    kept: Kept<O::Connection>,
+    kept: PooledConnection<O::Connection>,
     _permit: SemaphorePermit<'a>,
 }
 

@@ -1,8 +1,8 @@
 //! Connections to SQLite, each with a deadline of its own.
 //!
-//! SQLite has no limit for a statement; it asks back every so many steps
-//! whether to go on. Who answers is set once for each connection and reads the
-//! deadline from a number that we share with it. Setting it anew for every
+//! SQLite has no time limit for a statement; it calls a handler every so many steps
+//! to ask whether to go on. The handler is set once for each connection and reads
+//! the deadline from a number that we share with it. Setting it anew for every
 //! statement, which is all that a general pool allows, costs a round trip to
 //! the connection's thread: as much as a small statement itself.
 
@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{MAX_AGE, Opener};
-use crate::number::{self, collation_name};
+use crate::number_prefix::{self, collation_name};
 use crate::query::{Cast, MAX_SCALE};
 
 /// Steps of SQLite's machine between two looks at the clock: well under a
@@ -76,7 +76,7 @@ pub(super) fn with_numbers(options: SqliteConnectOptions) -> SqliteConnectOption
     let decimals = (0..=MAX_SCALE).map(|scale| Cast::Decimal { scale });
     decimals.chain([Cast::Integer]).fold(options, |options, cast| {
         let name: Arc<str> = collation_name(cast).into();
-        options.collation(name, move |left, right| number::compare(cast, left, right))
+        options.collation(name, move |left, right| number_prefix::compare(cast, left, right))
     })
 }
 

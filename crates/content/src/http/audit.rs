@@ -1,4 +1,5 @@
-//! One line per request: who, what, how it ended. Never arguments or results.
+//! The audit log: one line per request with caller, method and status, without
+//! arguments and results.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::auth::Caller;
 use super::incoming::{Incoming, Route};
 
-/// What is known of a request when its line is written.
+/// The audit line of one request, filled in while the request is handled.
 pub(super) struct Record {
     started: Duration,
     line: Value,
@@ -67,7 +68,7 @@ pub(super) fn timestamp(time: Duration) -> String {
 const SECRET_KEYS: [&str; 7] =
     ["authorization", "token", "jwt", "secret", "cookie", "password", "api_key"];
 
-/// The same value without its secrets, however deep they are.
+/// Returns a copy of the value with all secrets masked, at any depth.
 pub fn redact(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Who is asking: a signed token of the site, or a personal access token.
+//! Authenticates callers: by a signed token of the site, or a personal access token.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use super::state::State;
 use super::tokens;
 use crate::viewer::OWNER_ROLE;
 
-/// How callers are known.
+/// How callers authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// Everybody may do everything.
@@ -53,33 +53,33 @@ pub(super) struct Caller {
     pub(super) open: bool,
 }
 
-/// Under whom requests are counted: compared as a value, so that a user and a
-/// subject of the same number are not the same.
+/// Whose rate limit a request counts against. A user and a subject with the same
+/// number are different keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Counted {
+pub(super) enum RateKey {
     User(i64),
     Subject(String),
     Address(Option<IpAddr>),
 }
 
-impl std::fmt::Display for Counted {
+impl std::fmt::Display for RateKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Counted::User(user) => write!(f, "api:{user}"),
-            Counted::Subject(subject) => write!(f, "api:{subject}"),
-            Counted::Address(Some(address)) => write!(f, "ip:{address}"),
-            Counted::Address(None) => write!(f, "ip:unknown"),
+            RateKey::User(user) => write!(f, "api:{user}"),
+            RateKey::Subject(subject) => write!(f, "api:{subject}"),
+            RateKey::Address(Some(address)) => write!(f, "ip:{address}"),
+            RateKey::Address(None) => write!(f, "ip:unknown"),
         }
     }
 }
 
 impl Caller {
     /// Under whom requests are counted.
-    pub(super) fn counted(&self, peer: Option<IpAddr>) -> Counted {
+    pub(super) fn counted(&self, peer: Option<IpAddr>) -> RateKey {
         match (self.user, self.identity.subject.as_str()) {
-            (Some(user), _) => Counted::User(user),
-            (None, "") => Counted::Address(peer),
-            (None, subject) => Counted::Subject(subject.to_owned()),
+            (Some(user), _) => RateKey::User(user),
+            (None, "") => RateKey::Address(peer),
+            (None, subject) => RateKey::Subject(subject.to_owned()),
         }
     }
 

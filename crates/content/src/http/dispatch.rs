@@ -1,4 +1,4 @@
-//! Asking now, reading later.
+//! Asynchronous requests: dispatched now, their result fetched later.
 //!
 //! A dispatched request becomes a task in the state file, at most once per
 //! idempotency key and caller: the key, its payload and the task are written
@@ -17,14 +17,14 @@ use tool::Json;
 use super::audit::Record;
 use super::auth::Caller;
 use super::errors::Refusal;
+use super::http_reply::HttpReply;
 use super::incoming::Incoming;
-use super::outcome::Outcome;
 use super::queue::{Failover, Queue};
 use super::state::{StateError, seconds};
 use super::tokens::hash;
 use super::{Edge, MessageHandler, session};
 
-/// How a task stands, as the state file has it.
+/// The states of a task, as numbers in the state file.
 const QUEUED: i64 = 10;
 const FINISHED: i64 = 80;
 const FAILED: i64 = 100;
@@ -121,7 +121,7 @@ impl Edge {
         caller: &Caller,
         record: &mut Record,
         inner: &Arc<dyn MessageHandler>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         if !incoming.envelope.is_object() {
             return Err(Refusal::InvalidPayload("Invalid payload"));
         }
@@ -156,7 +156,7 @@ impl Edge {
                     "idempotency_key": request.key,
                     "reused": false,
                 });
-                Ok(json_outcome(StatusCode::ACCEPTED, &body))
+                Ok(json_reply(StatusCode::ACCEPTED, &body))
             }
             Claim::New(None) => self.run_now(&request, caller, inner).await,
             Claim::Full => Err(Refusal::RateLimited { seconds: QUEUE_PAUSE }),
@@ -254,7 +254,7 @@ impl Edge {
         request: &Request<'_>,
         caller: &Caller,
         inner: &Arc<dyn MessageHandler>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let incoming = request.incoming;
         let session = session(&incoming.headers);
         let envelope = &incoming.envelope;
@@ -279,7 +279,7 @@ impl Edge {
             "reused": false,
             "result": result,
         });
-        Ok(json_outcome(StatusCode::OK, &body))
+        Ok(json_reply(StatusCode::OK, &body))
     }
 
     async fn remember(&self, owner: &str, key: &str, result: &Value) -> Result<(), StateError> {
@@ -324,7 +324,7 @@ fn key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
     }
 }
 
-fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<Outcome, Refusal> {
+fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<HttpReply, Refusal> {
     if known.payload_hash != request.hash {
         return Err(Refusal::Conflict);
     }
@@ -336,14 +336,14 @@ fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<Outcome, Refusa
         "reused": true,
     });
     let Some(result) = known.result else {
-        return Ok(json_outcome(StatusCode::ACCEPTED, &body));
+        return Ok(json_reply(StatusCode::ACCEPTED, &body));
     };
     body["status"] = json!("completed");
     body["result"] = serde_json::from_str(&result).unwrap_or_default();
-    Ok(json_outcome(StatusCode::OK, &body))
+    Ok(json_reply(StatusCode::OK, &body))
 }
 
-fn result_of(outcome: &Outcome, trace_id: &str) -> Value {
+fn result_of(outcome: &HttpReply, trace_id: &str) -> Value {
     let reply = Json::parse(outcome.body.clone()).ok().and_then(|json| json.value().ok());
     let raw = || json!({"raw": String::from_utf8_lossy(&outcome.body)});
     let session = outcome.headers.iter().find(|(name, _)| *name == "mcp-session-id");
@@ -365,9 +365,9 @@ fn written(caller: &Caller) -> String {
     .to_string()
 }
 
-fn json_outcome(status: StatusCode, body: &Value) -> Outcome {
+fn json_reply(status: StatusCode, body: &Value) -> HttpReply {
     let headers = vec![("content-type", "application/json".to_owned())];
-    Outcome { status, headers, body: body.to_string().into() }
+    HttpReply { status, headers, body: body.to_string().into() }
 }
 
 /// The state file failed us; the caller learns no more than that.

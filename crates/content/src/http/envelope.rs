@@ -1,4 +1,4 @@
-//! The little that is read of a message before it is let in.
+//! The parts of a message that are parsed before the caller is authorized.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// Reads what can be read. A body that is no message has no method.
+    /// Parses what can be parsed. A body that is not a message has no method.
     pub(super) fn read(body: &Bytes) -> Envelope {
         let Ok(json) = Json::parse(body.clone()) else { return Envelope::default() };
         if json.as_str().starts_with('[') {

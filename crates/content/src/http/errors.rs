@@ -1,9 +1,9 @@
-//! What is refused before a message is looked at, and in which words.
+//! The reasons why a request is refused, each with its status and message.
 
 use ::http::StatusCode;
 use serde_json::json;
 
-use super::outcome::Outcome;
+use super::http_reply::HttpReply;
 
 /// Why a request is refused. One variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn outcome(&self, trace_id: &str) -> Outcome {
+    pub(super) fn outcome(&self, trace_id: &str) -> HttpReply {
         let (status, code, message) = self.parts();
         let mut error = json!({"code": code, "message": message, "trace_id": trace_id});
         let mut headers = vec![("content-type", "application/json".to_owned())];
@@ -140,6 +140,6 @@ impl Refusal {
             | Refusal::AsyncUnavailable
             | Refusal::Internal => {}
         }
-        Outcome { status, headers, body: json!({"error": error}).to_string().into() }
+        HttpReply { status, headers, body: json!({"error": error}).to_string().into() }
     }
 }

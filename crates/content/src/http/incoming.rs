@@ -1,4 +1,4 @@
-//! A request, and what its path asks for.
+//! An HTTP request with its parsed path and envelope.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Which scope a method needs, which servers and tools are open.
+//! Authorization: the scope that a method needs, and the servers and tools that may
+//! be used.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What becomes of requests that may wait.
+//! Where dispatched requests wait.
 
 /// Where dispatched requests go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! How often: fixed windows of a minute, one per server, method and caller.
+//! Rate limits: fixed windows of a minute, one per server, method and caller.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::auth::Counted;
+use super::auth::RateKey;
 use super::errors::Refusal;
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -21,11 +21,11 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(super) struct Bucket {
     pub(super) server: String,
     pub(super) method: String,
-    pub(super) counted: Counted,
+    pub(super) counted: RateKey,
 }
 
 #[derive(Default)]
-pub(super) struct Windows(Mutex<Table>);
+pub(super) struct RateWindows(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -38,7 +38,7 @@ struct Window {
     taken: u32,
 }
 
-impl Windows {
+impl RateWindows {
     /// Counts one request, or says how long to wait. No limit when zero.
     pub(super) fn take(&self, bucket: Bucket, limit: u32, now: Duration) -> Result<(), Refusal> {
         if limit == 0 {
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     fn bucket(caller: &str) -> Bucket {
-        let counted = Counted::Subject(caller.to_owned());
+        let counted = RateKey::Subject(caller.to_owned());
         Bucket { server: "content".to_owned(), method: "tools/call".to_owned(), counted }
     }
 
     #[test]
     fn a_user_and_a_subject_of_the_same_number_are_counted_apart() {
-        let (windows, start) = (Windows::default(), Duration::from_secs(1_800_000_000));
-        let user = Bucket { counted: Counted::User(7), ..bucket("") };
+        let (windows, start) = (RateWindows::default(), Duration::from_secs(1_800_000_000));
+        let user = Bucket { counted: RateKey::User(7), ..bucket("") };
         assert!(windows.take(bucket("7"), 1, start).is_ok());
         assert!(windows.take(user, 1, start).is_ok());
         assert!(windows.take(bucket("7"), 1, start).is_err());
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses_newcomers_until_windows_end() {
-        let windows = Windows::default();
+        let windows = RateWindows::default();
         let start = Duration::from_secs(1_800_000_000);
         for caller in 0..MAX_WINDOWS {
             windows.take(bucket(&format!("caller {caller}")), 9, start).unwrap();

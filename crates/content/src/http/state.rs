@@ -1,4 +1,4 @@
-//! What the edge remembers: tokens, tasks, and what was asked before.
+//! The persistent state of the HTTP edge: tokens, tasks and idempotency keys.
 //!
 //! One SQLite file. Every change that must happen once is one transaction.
 
@@ -8,11 +8,11 @@ use std::time::Duration;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
 
-/// The edge's memory.
+/// The persistent state.
 #[derive(Clone)]
 pub struct State(pub(super) SqlitePool);
 
-/// The memory cannot be used.
+/// The state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the state file cannot be used: {0}")]
 pub struct StateError(#[from] sqlx::Error);
@@ -77,7 +77,7 @@ impl State {
         State::prepare(pool).await
     }
 
-    /// A memory that is gone with the process.
+    /// A state that ends with the process.
     pub async fn in_memory() -> Result<State, StateError> {
         let pool = SqlitePoolOptions::new()
             .max_connections(1)

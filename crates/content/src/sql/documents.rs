@@ -1,45 +1,45 @@
-//! Documents: which of them, and in which order.
+//! Renders queries for documents.
 
 use super::paging::{Paging, Part};
-use super::variables::Slots;
+use super::variables::JoinedVariables;
 use super::visibility::Visibility;
 use super::writer::{Nulls, Writer};
 use crate::fields::DOCUMENT;
-use crate::query::{Direction, Documents, Key, Order, Reach};
+use crate::query::{Direction, DocumentQuery, Order, OrderKey, TreeScope};
 use crate::site::Site;
 use crate::statement::Statement;
 
-/// Renders a question about documents, seen with the given eyes.
-pub(crate) fn documents(site: &Site, query: &Documents, visibility: Visibility) -> Statement {
+/// Renders a query for documents that are visible.
+pub(crate) fn documents(site: &Site, query: &DocumentQuery, visibility: Visibility) -> Statement {
     let mut writer = Writer::new(site);
-    let slots = Slots::new(query, site);
+    let slots = JoinedVariables::new(query, site);
     match Paging::new(site, query) {
         Paging::Whole => {
-            writer.walk(query.reach, visibility).columns(query, &slots, visibility).push(" from ");
-            writer.place(query.reach).matching(query.reach, query, &slots, visibility);
+            writer.walk(query.scope, visibility).columns(query, &slots, visibility).push(" from ");
+            writer.place(query.scope).matching(query.scope, query, &slots, visibility);
             writer.push(" order by ").order(query, &slots, visibility).page(query.page);
         }
         Paging::Parts(parts, direction) => {
-            writer.columns(query, &Slots::none(), visibility).push(" from ");
+            writer.columns(query, &JoinedVariables::none(), visibility).push(" from ");
             writer.merged(query, &parts, direction, |writer, part| {
                 writer.part(part, query, &slots, visibility);
             });
             writer.looked_up(direction);
         }
         Paging::Late(column, direction) => {
-            writer.columns(query, &Slots::none(), visibility).push(" from ");
+            writer.columns(query, &JoinedVariables::none(), visibility).push(" from ");
             writer.late(query, column, direction, |writer| {
-                writer.place(query.reach).matching(query.reach, query, &slots, visibility);
+                writer.place(query.scope).matching(query.scope, query, &slots, visibility);
             });
             writer.looked_up(direction);
         }
         Paging::Parents { top, depth } => {
-            writer.columns(query, &Slots::none(), visibility).push(" from ");
+            writer.columns(query, &JoinedVariables::none(), visibility).push(" from ");
             writer.parents(query, top, depth, visibility).push(" join ");
             writer.from("site_content", "c").push(" on c.parent = p.id").fresh_conditions();
             writer.condition().flag("c", "site_content", "deleted", query.deleted);
             writer.and_visible("c", visibility).start_visible(top, visibility);
-            writer.push(" order by ").order(query, &Slots::none(), visibility);
+            writer.push(" order by ").order(query, &JoinedVariables::none(), visibility);
             writer.page(query.page);
         }
     }
@@ -50,8 +50,8 @@ impl Writer<'_> {
     /// The fields of a document, then the variables that are returned.
     fn columns(
         &mut self,
-        query: &Documents,
-        slots: &Slots<'_>,
+        query: &DocumentQuery,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         self.push("select ");
@@ -71,12 +71,20 @@ impl Writer<'_> {
     }
 
     /// One part of the list: its tables and conditions.
-    fn part(&mut self, part: Part, query: &Documents, slots: &Slots<'_>, visibility: Visibility) {
-        let reach = match (part, query.reach) {
-            (Part::Depth(depth), Reach::Below { parent, .. }) => Reach::Level { parent, depth },
-            (_, reach) => reach,
+    fn part(
+        &mut self,
+        part: Part,
+        query: &DocumentQuery,
+        slots: &JoinedVariables<'_>,
+        visibility: Visibility,
+    ) {
+        let scope = match (part, query.scope) {
+            (Part::Depth(depth), TreeScope::Below { parent, .. }) => {
+                TreeScope::Level { parent, depth }
+            }
+            (_, scope) => scope,
         };
-        self.place(reach).matching(reach, query, slots, visibility);
+        self.place(scope).matching(scope, query, slots, visibility);
         match part {
             Part::Depth(_) => self,
             Part::After => self.condition().push("c.pub_date > 0"),
@@ -88,21 +96,21 @@ impl Writer<'_> {
     /// Joins and conditions of everything that a document must be.
     fn matching(
         &mut self,
-        reach: Reach,
-        query: &Documents,
-        slots: &Slots<'_>,
+        scope: TreeScope,
+        query: &DocumentQuery,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         slots.join(self, visibility);
-        self.fresh_conditions().reached(reach, visibility);
+        self.fresh_conditions().reached(scope, visibility);
         self.condition().flag("c", "site_content", "deleted", query.deleted);
         self.and_visible("c", visibility).conditions(query, slots, visibility)
     }
 
     fn conditions(
         &mut self,
-        query: &Documents,
-        slots: &Slots<'_>,
+        query: &DocumentQuery,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         if let Some(published) = query.published {
@@ -138,23 +146,28 @@ impl Writer<'_> {
         self
     }
 
-    fn order(&mut self, query: &Documents, slots: &Slots<'_>, visibility: Visibility) -> &mut Self {
+    fn order(
+        &mut self,
+        query: &DocumentQuery,
+        slots: &JoinedVariables<'_>,
+        visibility: Visibility,
+    ) -> &mut Self {
         for (at, Order { by, direction }) in query.order.iter().enumerate() {
             self.push(if at > 0 { ", " } else { "" });
             let nulls = match by {
-                Key::Column(column) => {
+                OrderKey::Column(column) => {
                     self.column("c", column);
                     Nulls::Impossible
                 }
-                Key::Date => {
+                OrderKey::Date => {
                     self.push("case when c.pub_date <> 0 then c.pub_date else c.createdon end");
                     Nulls::Impossible
                 }
-                Key::Distance => {
+                OrderKey::Distance => {
                     self.push("k.depth");
                     Nulls::Impossible
                 }
-                Key::Tv { tv, cast } => {
+                OrderKey::Tv { tv, cast } => {
                     match cast {
                         Some(cast) => self.cast(tv, *cast, slots, visibility),
                         None => self.value(tv, slots, visibility),

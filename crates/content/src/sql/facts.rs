@@ -1,4 +1,4 @@
-//! Questions about the database itself, and about its users.
+//! Statements about the database itself and about its users.
 
 use super::writer::Writer;
 use crate::indexes::{Column, Index};
@@ -183,8 +183,8 @@ pub(crate) fn indexes(site: &Site) -> Statement {
 pub(crate) fn create_index(site: &Site, index: &Index) -> String {
     let mut writer = Writer::new(site);
     let words = index.columns.iter().map(|column| match column {
-        Column::Up(name) => (*name).to_owned(),
-        Column::Down(name) => format!("{name}_down"),
+        Column::Ascending(name) => (*name).to_owned(),
+        Column::Descending(name) => format!("{name}_down"),
     });
     let words: Vec<String> = words.collect();
     let name = format!("{}gatelet_{}_{}", site.prefix.as_str(), index.table, words.join("_"));
@@ -193,7 +193,7 @@ pub(crate) fn create_index(site: &Site, index: &Index) -> String {
     writer.push("create index ").name(&name).push(" on ").table(index.table).push(" (");
     for (at, column) in index.columns.iter().enumerate() {
         writer.push(if at > 0 { ", " } else { "" }).name(column.name());
-        writer.push(if matches!(column, Column::Down(_)) { " desc" } else { "" });
+        writer.push(if matches!(column, Column::Descending(_)) { " desc" } else { "" });
     }
     writer.push(");");
     writer.done().text

@@ -1,4 +1,4 @@
-//! Comparisons, the same for documents and for records.
+//! Renders comparisons, for documents and for records.
 
 use super::writer::Writer;
 use crate::query::{Comparison, Operand, TextPosition};

@@ -1,4 +1,4 @@
-//! How a page is found without reading the rest of the list.
+//! Chooses how a page is found without reading the rest of the list.
 //!
 //! No index holds a branch of the tree in the order of ids, or the site in the
 //! order of dates: these lists are unions of lists that an index does hold. A
@@ -7,10 +7,10 @@
 
 use super::visibility::Visibility;
 use super::writer::Writer;
-use crate::query::{Direction, Documents, Key, Order, Reach};
+use crate::query::{Direction, DocumentQuery, Order, OrderKey, TreeScope};
 use crate::site::{Site, TreeBy};
 
-/// How a question is asked.
+/// How the rows of a page are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Paging {
     /// As one list.
@@ -49,24 +49,24 @@ impl Part {
 }
 
 impl Paging {
-    pub(super) fn new(site: &Site, query: &Documents) -> Paging {
+    pub(super) fn new(site: &Site, query: &DocumentQuery) -> Paging {
         let closure = site.tree == TreeBy::Closure;
-        match (query.reach, query.order.as_slice()) {
-            (Reach::Below { parent, depth }, order) if closure && parent != 0 && depth > 1 => {
+        match (query.scope, query.order.as_slice()) {
+            (TreeScope::Below { parent, depth }, order) if closure && parent != 0 && depth > 1 => {
                 match order {
-                    [Order { by: Key::Column("id"), direction }] => {
+                    [Order { by: OrderKey::Column("id"), direction }] => {
                         Paging::Parts((1..=depth).map(Part::Depth).collect(), *direction)
                     }
-                    [by, ..] if *by == Order::up("parent") => {
+                    [by, ..] if *by == Order::ascending("parent") => {
                         Paging::Parents { top: parent, depth }
                     }
                     _ => Paging::Whole,
                 }
             }
-            (Reach::Site, [Order { by: Key::Date, direction }, _]) => {
+            (TreeScope::Site, [Order { by: OrderKey::Date, direction }, _]) => {
                 Paging::Parts(vec![Part::After, Part::Before, Part::Undated], *direction)
             }
-            (Reach::Site, [Order { by: Key::Column(column), direction }, ..])
+            (TreeScope::Site, [Order { by: OrderKey::Column(column), direction }, ..])
                 if query.page.offset >= FAR =>
             {
                 Paging::Late(column, *direction)
@@ -84,7 +84,7 @@ impl Writer<'_> {
     /// writes what stands between `from` and `order by` of a part.
     pub(super) fn merged(
         &mut self,
-        query: &Documents,
+        query: &DocumentQuery,
         parts: &[Part],
         direction: Direction,
         rows: impl Fn(&mut Self, Part),
@@ -109,7 +109,7 @@ impl Writer<'_> {
     /// A table `m` as of [`Writer::merged`], of a list that is one already.
     pub(super) fn late(
         &mut self,
-        query: &Documents,
+        query: &DocumentQuery,
         column: &'static str,
         direction: Direction,
         rows: impl Fn(&mut Self),
@@ -125,7 +125,7 @@ impl Writer<'_> {
     /// list, so as many as the page reaches to are enough.
     pub(super) fn parents(
         &mut self,
-        query: &Documents,
+        query: &DocumentQuery,
         top: i64,
         depth: i64,
         visibility: Visibility,
@@ -148,8 +148,8 @@ impl Writer<'_> {
 
     fn plain_direction(&mut self, direction: Direction) -> &mut Self {
         self.push(match direction {
-            Direction::Up => "",
-            Direction::Down => " desc",
+            Direction::Ascending => "",
+            Direction::Descending => " desc",
         })
     }
 }

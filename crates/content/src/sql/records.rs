@@ -1,15 +1,15 @@
-//! Rows of the listed models.
+//! Renders queries for rows of the listed models.
 
 use super::operators::{ESCAPE, pattern};
 use super::visibility::Visibility;
 use super::writer::{Nulls, Writer};
-use crate::query::{Comparison, FieldFilter, Operand, Records, Test};
+use crate::query::{Comparison, Condition, FieldFilter, Operand, RecordQuery};
 use crate::site::{ColumnType, Site};
 use crate::statement::{Dialect, Statement};
 
-/// Renders a question about a model; the columns are those of
+/// Renders a query for rows of a model; the columns are those of
 /// [`Site::fields`], in that order.
-pub(crate) fn records(site: &Site, query: &Records, visibility: Visibility) -> Statement {
+pub(crate) fn records(site: &Site, query: &RecordQuery, visibility: Visibility) -> Statement {
     let model = query.model;
     let mut writer = Writer::new(site);
     writer.push("select ");
@@ -54,11 +54,11 @@ impl Writer<'_> {
         self.push(" where d.id = r.tmplvarid").and_tv_allowed("d", visibility).push(")")
     }
 
-    fn field_test(&mut self, field: &'static str, kind: ColumnType, test: &Test) -> &mut Self {
+    fn field_test(&mut self, field: &'static str, kind: ColumnType, test: &Condition) -> &mut Self {
         match test {
-            Test::Null => self.field(field, kind).push(" is null"),
-            Test::NotNull => self.field(field, kind).push(" is not null"),
-            Test::Compare { op, with, .. } => match comparable(kind, with) {
+            Condition::Null => self.field(field, kind).push(" is null"),
+            Condition::NotNull => self.field(field, kind).push(" is not null"),
+            Condition::Compare { op, with, .. } => match comparable(kind, with) {
                 Comparable::Value(value) => self.field(field, kind).comparison(*op).bind(value),
                 Comparable::Never => match op {
                     // Text sorts after every number, as SQLite has it.
@@ -70,15 +70,15 @@ impl Writer<'_> {
                     }
                 },
             },
-            Test::In(values) => match comparable_list(kind, values) {
+            Condition::In(values) => match comparable_list(kind, values) {
                 values if values.is_empty() => self.push("1 = 0"),
                 values => self.field(field, kind).push(" in ").list(&values),
             },
-            Test::NotIn(values) => match comparable_list(kind, values) {
+            Condition::NotIn(values) => match comparable_list(kind, values) {
                 values if values.is_empty() => self.field(field, kind).push(" is not null"),
                 values => self.field(field, kind).push(" not in ").list(&values),
             },
-            Test::Like { place, text } => {
+            Condition::Like { place, text } => {
                 self.field(field, kind);
                 if self.dialect() == Dialect::Postgres && kind != ColumnType::Text {
                     self.push("::text");

@@ -1,25 +1,25 @@
-//! Template variables: as conditions, as an order, and as what is returned.
+//! Renders template variables: as conditions, as sort keys and as returned columns.
 
 use super::operators::{ESCAPE, pattern};
 use super::visibility::Visibility;
 use super::writer::Writer;
-use crate::number::{self, Fit};
-use crate::query::{Cast, Comparison, Documents, Fallback, Key, Operand, Test, Tv};
+use crate::number_prefix::{self, Fit};
+use crate::query::{Cast, Comparison, Condition, DocumentQuery, Fallback, Operand, OrderKey, Tv};
 use crate::site::Site;
 use crate::statement::Dialect;
 
 /// The template variables that filters and orders look at, each joined once.
-pub(super) struct Slots<'q>(Vec<Slot<'q>>);
+pub(super) struct JoinedVariables<'q>(Vec<JoinedVariable<'q>>);
 
-struct Slot<'q> {
+struct JoinedVariable<'q> {
     name: &'q str,
     /// Whether documents without a value are out anyway.
     present: bool,
 }
 
-impl<'q> Slots<'q> {
-    pub(super) fn new(query: &'q Documents, site: &Site) -> Slots<'q> {
-        let mut slots = Slots(Vec::new());
+impl<'q> JoinedVariables<'q> {
+    pub(super) fn new(query: &'q DocumentQuery, site: &Site) -> JoinedVariables<'q> {
+        let mut slots = JoinedVariables(Vec::new());
         if !site.has_tvs() {
             return slots;
         }
@@ -28,7 +28,7 @@ impl<'q> Slots<'q> {
             slots.add(&filter.tv.name, present);
         }
         for order in &query.order {
-            if let Key::Tv { tv, .. } = &order.by {
+            if let OrderKey::Tv { tv, .. } = &order.by {
                 slots.add(&tv.name, false);
             }
         }
@@ -36,14 +36,14 @@ impl<'q> Slots<'q> {
     }
 
     /// Nothing is joined: every variable is looked up.
-    pub(super) fn none() -> Slots<'q> {
-        Slots(Vec::new())
+    pub(super) fn none() -> JoinedVariables<'q> {
+        JoinedVariables(Vec::new())
     }
 
     fn add(&mut self, name: &'q str, present: bool) {
         match self.0.iter_mut().find(|slot| slot.name == name) {
             Some(slot) => slot.present |= present,
-            None => self.0.push(Slot { name, present }),
+            None => self.0.push(JoinedVariable { name, present }),
         }
     }
 
@@ -74,17 +74,17 @@ impl Writer<'_> {
     pub(super) fn tv_test(
         &mut self,
         tv: &Tv,
-        test: &Test,
-        slots: &Slots<'_>,
+        test: &Condition,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         match test {
-            Test::Null => self.value(tv, slots, visibility).push(" is null"),
-            Test::NotNull => self.value(tv, slots, visibility).push(" is not null"),
-            Test::Compare { op, with, cast: None } => {
+            Condition::Null => self.value(tv, slots, visibility).push(" is null"),
+            Condition::NotNull => self.value(tv, slots, visibility).push(" is not null"),
+            Condition::Compare { op, with, cast: None } => {
                 self.value(tv, slots, visibility).comparison(*op).bind(with.clone())
             }
-            Test::Compare { op, with, cast: Some(cast) } => match self.dialect() {
+            Condition::Compare { op, with, cast: Some(cast) } => match self.dialect() {
                 Dialect::Sqlite if needs_digits(*cast, with) => {
                     self.digits_test(tv, *op, with, *cast, slots, visibility)
                 }
@@ -92,9 +92,11 @@ impl Writer<'_> {
                     self.cast(tv, *cast, slots, visibility).comparison(*op).bind(with.clone())
                 }
             },
-            Test::In(values) => self.value(tv, slots, visibility).push(" in ").list(values),
-            Test::NotIn(values) => self.value(tv, slots, visibility).push(" not in ").list(values),
-            Test::Like { place, text } => {
+            Condition::In(values) => self.value(tv, slots, visibility).push(" in ").list(values),
+            Condition::NotIn(values) => {
+                self.value(tv, slots, visibility).push(" not in ").list(values)
+            }
+            Condition::Like { place, text } => {
                 self.value(tv, slots, visibility).push(" like ").string(&pattern(*place, text));
                 self.push(ESCAPE)
             }
@@ -105,7 +107,7 @@ impl Writer<'_> {
     pub(super) fn value(
         &mut self,
         tv: &Tv,
-        slots: &Slots<'_>,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         let Some(at) = slots.find(&tv.name) else { return self.push("null") };
@@ -127,14 +129,14 @@ impl Writer<'_> {
         op: Comparison,
         with: &Operand,
         cast: Cast,
-        slots: &Slots<'_>,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         let number = match with {
             Operand::Integer(integer) => integer.to_string(),
             Operand::Decimal(text) | Operand::Text(text) => text.clone(),
         };
-        let (op, number) = match (op, number::fit(cast, &number)) {
+        let (op, number) = match (op, number_prefix::fit(cast, &number)) {
             (op, Fit::Exact) => (op, number),
             (Comparison::Equal, Fit::Between { .. }) => return self.push("1 = 0"),
             (Comparison::Unequal, Fit::Between { .. }) => {
@@ -154,7 +156,7 @@ impl Writer<'_> {
 
     /// The collation that compares as the cast says.
     fn collation(&mut self, cast: Cast) -> &mut Self {
-        self.text.push_str(&number::collation_name(cast));
+        self.text.push_str(&number_prefix::collation_name(cast));
         self
     }
 
@@ -164,7 +166,7 @@ impl Writer<'_> {
         &mut self,
         tv: &Tv,
         cast: Cast,
-        slots: &Slots<'_>,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         match (self.dialect(), cast) {
@@ -206,7 +208,7 @@ impl Writer<'_> {
     pub(super) fn projected(
         &mut self,
         tv: &Tv,
-        slots: &Slots<'_>,
+        slots: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         if slots.find(&tv.name).is_some() || !self.site.has_tvs() {

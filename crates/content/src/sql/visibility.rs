@@ -1,8 +1,8 @@
-//! What a caller may see, as conditions.
+//! What a caller may see, as SQL conditions.
 
 use super::writer::Writer;
 
-/// Whose eyes a statement sees the site with.
+/// As whom a statement reads the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     /// Everything that is not deleted.
@@ -19,7 +19,7 @@ pub(crate) enum Visibility {
     Visitor,
 }
 
-/// Which side of the CMS a document is private on.
+/// The side of the CMS on which a document is private.
 #[derive(Clone, Copy)]
 enum Side {
     Manager,

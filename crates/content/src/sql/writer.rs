@@ -132,14 +132,14 @@ impl<'a> Writer<'a> {
 
     pub(super) fn direction(&mut self, direction: Direction, nulls: Nulls) -> &mut Self {
         self.push(match direction {
-            Direction::Up => " asc",
-            Direction::Down => " desc",
+            Direction::Ascending => " asc",
+            Direction::Descending => " desc",
         });
         // The two others put nulls first by themselves.
         if self.dialect() == Dialect::Postgres && nulls == Nulls::Possible {
             self.push(match direction {
-                Direction::Up => " nulls first",
-                Direction::Down => " nulls last",
+                Direction::Ascending => " nulls first",
+                Direction::Descending => " nulls last",
             });
         }
         self

@@ -1,20 +1,20 @@
-//! How a tool is asked, and how it answers.
+//! The parser of the arguments of a tool, and the shape of its result.
 
 use serde_json::Value;
 
-use crate::arguments::Invalid;
+use crate::arguments::InvalidArguments;
 use crate::config::Limits;
-use crate::query::{Documents, Records};
+use crate::query::{DocumentQuery, RecordQuery};
 
-/// Whether a tool answers with a list or with one item.
+/// The shape of a tool's result: a list or one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ResultShape {
     Items,
     Item,
 }
 
-/// How a tool's arguments become a question.
-pub(crate) enum Read {
-    Documents(fn(&Value, &Limits) -> Result<Documents, Invalid>),
-    Records(fn(&Value, &Limits) -> Result<Records, Invalid>),
+/// The function that parses the arguments of a tool into a query.
+pub(crate) enum QueryParser {
+    Documents(fn(&Value, &Limits) -> Result<DocumentQuery, InvalidArguments>),
+    Records(fn(&Value, &Limits) -> Result<RecordQuery, InvalidArguments>),
 }

@@ -1,14 +1,14 @@
-//! What each tool takes and gives, as JSON Schema.
+//! The JSON Schemas of the tools' arguments and results.
 //!
 //! Unknown arguments are ignored by the contract, so nothing here forbids
 //! them, and every optional argument may be null.
 
 use serde_json::{Map, Value, json};
 
-use super::form::{Answer, Read};
+use super::form::{QueryParser, ResultShape};
 use crate::arguments::documents::ORDER_BY;
 use crate::config::Limits;
-use crate::fields::{DOCUMENT, Shown};
+use crate::fields::{DOCUMENT, FieldFormat};
 use crate::models::MODELS;
 
 const OPERATORS: [&str; 13] =
@@ -132,10 +132,10 @@ pub(super) fn model_get(_: &Limits) -> Value {
 }
 
 /// What a tool answers with.
-pub(super) fn output(answer: Answer, read: &Read) -> Value {
+pub(super) fn output(answer: ResultShape, read: &QueryParser) -> Value {
     let item = match read {
-        Read::Documents(_) => document(),
-        Read::Records(_) => json!({
+        QueryParser::Documents(_) => document(),
+        QueryParser::Records(_) => json!({
             "type": "object",
             "properties": {"id": {"type": "integer"}},
             "required": ["id"],
@@ -143,23 +143,23 @@ pub(super) fn output(answer: Answer, read: &Read) -> Value {
     };
     let mut meta = json!({"toolsetVersion": {"type": "string"}});
     let mut required = vec!["toolsetVersion"];
-    if answer == Answer::Items {
+    if answer == ResultShape::Items {
         for name in ["limit", "offset", "count"] {
             meta[name] = json!({"type": "integer"});
             required.push(name);
         }
     }
-    if matches!(read, Read::Records(_)) {
+    if matches!(read, QueryParser::Records(_)) {
         meta["model"] = json!({"type": "string"});
         required.push("model");
     }
     let meta = json!({"type": "object", "properties": meta, "required": required});
     match answer {
-        Answer::Items => object(
+        ResultShape::Items => object(
             &json!({"items": {"type": "array", "items": item}, "meta": meta}),
             &["items", "meta"],
         ),
-        Answer::Item => {
+        ResultShape::Item => {
             let item = json!({"anyOf": [item, {"type": "null"}]});
             object(&json!({"item": item, "meta": meta}), &["item", "meta"])
         }
@@ -170,10 +170,10 @@ fn document() -> Value {
     let mut properties = Map::new();
     for field in &DOCUMENT {
         let kind = match field.shown {
-            Shown::Number => json!({"type": "integer"}),
-            Shown::Flag => json!({"type": "boolean"}),
-            Shown::Text => json!({"type": "string"}),
-            Shown::Maybe => json!({"type": ["string", "null"]}),
+            FieldFormat::Number => json!({"type": "integer"}),
+            FieldFormat::Flag => json!({"type": "boolean"}),
+            FieldFormat::Text => json!({"type": "string"}),
+            FieldFormat::Maybe => json!({"type": ["string", "null"]}),
         };
         properties.insert(field.name.to_owned(), kind);
     }

@@ -8,12 +8,13 @@ use super::output::Output;
 use super::servers::config_file::ConfigFile;
 use super::{person, running};
 use crate::approval_queue::{self, BY_SHELL};
-use crate::config::{self, write_remembered};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, HEADING, WARNING, cell, foreign, out, paint, say, table};
 use crate::time;
+use config::write_remembered;
 
 /// See and decide about calls that wait for approval
 ///
@@ -108,7 +109,7 @@ impl Access<'_> {
         &self,
         act: impl AsyncFnOnce(&policy::approval::Approvals) -> Value,
     ) -> anyhow::Result<Value> {
-        let loaded = config::load(self.paths)?;
+        let loaded = config_loader::load(self.paths)?;
         let state = self.paths.state_directory()?;
         let approvals =
             approval_queue::open(&state, loaded.file.as_deref(), &loaded.config.approvals);
@@ -236,7 +237,7 @@ pub(super) fn write_rule(paths: &Paths, rule: &str) -> anyhow::Result<String> {
     let text = file.text().trim_end().to_owned() + "\n\n" + rule;
     let source = config::Source { name: file.path().display().to_string(), text: text.clone() };
     let base = file.path().parent().unwrap_or(std::path::Path::new("/"));
-    config::read(source, base, &config::environment(paths)).map_err(|_| {
+    config::read(source, base, &config_loader::environment(paths)).map_err(|_| {
         let why = format!(
             "the rule cannot be added to `{}` by itself: add it by hand\n{rule}",
             file.path().display()

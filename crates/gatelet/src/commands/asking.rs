@@ -16,7 +16,7 @@ use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 use super::output::Output;
 use super::running;
 use crate::approval_queue::{self, BY_SHELL};
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
@@ -55,7 +55,7 @@ pub(crate) fn with_gateway<T>(
     start_policy: StartPolicy,
     run: impl AsyncFnOnce(&Gateway) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }

@@ -3,12 +3,13 @@
 use clap::Subcommand;
 use tool::Finding;
 
-use crate::config::{self, Loaded, Reach};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, foreign, foreign_line, out, paint, say};
 use crate::trusted_directories;
 use crate::wire::{StartPolicy, Wiring};
+use config::{Loaded, Reach};
 
 /// Check the configuration or print its schema
 #[derive(Debug, clap::Args)]
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 
 fn check(paths: &Paths) -> anyhow::Result<Done> {
     trusted_directories::check(paths)?;
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::serve;
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         None => {
             drop(runtime);
             // What is wrong with the configuration is said once, by who serves.
-            let _ = config::load(paths)?;
+            let _ = config_loader::load(paths)?;
             serve::run(&serve::Args::over_pipes(), paths)
         }
     }

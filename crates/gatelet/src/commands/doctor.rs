@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::output::Output;
 use super::running;
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let facts = machine::facts(paths, running.is_some());
     let mut findings = doctor::machine::judge(&facts);
     findings.extend(hosts::facts(paths).iter().filter_map(doctor::host::judge));
-    let loaded = config::load(paths).ok();
+    let loaded = config_loader::load(paths).ok();
     let wanted = |label: &str| {
         args.only.is_empty() || args.only.iter().any(|one| catalog::name::same(one, label))
     };

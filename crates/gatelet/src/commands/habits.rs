@@ -3,11 +3,12 @@
 use catalog::usage::UsageHistory;
 
 use super::output::Output;
-use crate::config::{self, Learning};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, HEADING, foreign_line, out, paint, say};
 use crate::usage_file::UsageFile;
+use config::Learning;
 
 /// See and erase what searches learnt from use
 ///
@@ -56,7 +57,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
 
 /// Whether anything is learnt. A configuration that is wrong switches nothing on.
 fn learning(paths: &Paths) -> Learning {
-    config::load(paths).map_or(Learning::Off, |loaded| loaded.config.learning)
+    config_loader::load(paths).map_or(Learning::Off, |loaded| loaded.config.learning)
 }
 
 fn show(habits: &UsageHistory, file: &UsageFile, learning: Learning) {

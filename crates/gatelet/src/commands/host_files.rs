@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 
 use super::output::Output;
 use super::{person, plain_secrets};
-use crate::config::{self, Config};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::{self, Paths};
 use crate::secrets::{Place, Secrets};
 use crate::terminal::{BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
+use config::Config;
 
 /// The name of our entry in every host.
 pub(super) const NAME: &str = "gatelet";
@@ -83,8 +84,8 @@ impl Gatelet {
     pub(super) fn new(paths: &Paths) -> anyhow::Result<Gatelet> {
         let config = match &paths.config {
             // One that is named and not there yet is made.
-            Some(file) if !file.exists() => config::usual()?,
-            Some(_) | None => config::load(paths)?.config,
+            Some(file) if !file.exists() => config::default_config()?,
+            Some(_) | None => config_loader::load(paths)?.config,
         };
         Ok(Gatelet { config, file: Gatelet::file(paths)? })
     }
@@ -93,7 +94,9 @@ impl Gatelet {
     pub(super) fn even_damaged(paths: &Paths) -> anyhow::Result<Gatelet> {
         match Gatelet::new(paths) {
             Ok(gatelet) => Ok(gatelet),
-            Err(_) => Ok(Gatelet { config: config::usual()?, file: Gatelet::file(paths)? }),
+            Err(_) => {
+                Ok(Gatelet { config: config::default_config()?, file: Gatelet::file(paths)? })
+            }
         }
     }
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{person, plain_secrets};
-use crate::config::foreign::relabel;
-use crate::config::{self, Entry, Source};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::{Place, Secrets};
 use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
 use crate::trusted_directories;
+use config::foreign::relabel;
+use config::{Entry, Source};
 
 /// Turn the server lists of other clients into a gatelet configuration
 ///

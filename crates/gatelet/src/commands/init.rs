@@ -56,7 +56,7 @@ pub(super) fn create(file: &Path, text: &str, replace: bool) -> anyhow::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Process, Source, read};
+    use config::{Process, Source, read};
 
     #[test]
     fn what_init_writes_is_a_sound_configuration() {

@@ -11,12 +11,13 @@ use mcp::oauth::{Grant, Login, LoginRequest, Reach as LoginReach, Revoked, revok
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::config::{self, Reach, Upstream};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::time::unix_seconds;
 use crate::wire;
+use config::{Reach, Upstream};
 
 /// How long a human has in front of the browser.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -57,7 +58,7 @@ pub(crate) struct LogoutArgs {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     let upstream = find(&loaded.config.upstreams, &args.label)?;
     let vault = wire::vault(&paths.state_directory()?);
     let name = wire::entry(&upstream.label, args.caller.as_deref());
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 }
 
 pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let loaded = config::load(paths).ok();
+    let loaded = config_loader::load(paths).ok();
     let upstreams = loaded.as_ref().map(|loaded| loaded.config.upstreams.as_slice());
     // What is no longer configured can be forgotten all the same.
     let upstream = find(upstreams.unwrap_or_default(), &args.label).ok();

@@ -5,12 +5,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::output::Output;
-use crate::config::{self, RawMount};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::mounts::{MountError, Mounts, taken};
 use crate::paths::Paths;
 use crate::running;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, is_read_by_a_person, out, paint, say};
+use config::RawMount;
 
 /// Mount a server by its manifest, in the running gatelet or when it next starts
 #[derive(Debug, clap::Args)]
@@ -102,7 +103,7 @@ fn asked(
         }
         say(&paint(DIM, "No gate runs here: this counts when one starts."));
         // What the configuration mounts is there, and has its label first.
-        let config = config::load(paths)?.config;
+        let config = config_loader::load(paths)?.config;
         let mounts = Mounts::open(&state, &config.mounts);
         mounts.with_labels(taken(&config));
         Ok(match here(&mounts).await {

@@ -1,7 +1,7 @@
 //! Secrets that stand in an entry as plain text, moved to where they are kept.
 
-use crate::config::RawUpstream;
 use crate::secrets::{SecretError, Secrets, legal};
+use config::RawUpstream;
 
 /// Moves what is plainly a secret out of an entry; the names that it has now.
 pub(crate) fn take_from(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::output::Output;
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::recipe_files;
@@ -30,7 +30,7 @@ pub(crate) enum Action {
 }
 
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
-    let scripts = config::load(paths)?.config.scripts;
+    let scripts = config_loader::load(paths)?.config.scripts;
     let place = |name: &str| scripts.recipes.join(format!("{name}.js"));
     match action {
         Action::Add { file, replace } => {

@@ -22,11 +22,12 @@ use mcp::serve::stdio;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::config::{self, Loaded};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
 use crate::wire::{self, HangUp, StartPolicy, Watched, Wiring, chain};
+use config::Loaded;
 use port::Listening;
 use serving::Serving;
 
@@ -36,7 +37,7 @@ pub(crate) use serving::Args;
 const UPSTREAMS_END: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let written = config::load_for(paths, args.listen)?;
+    let written = config_loader::load_for(paths, args.listen)?;
     if args.stdio {
         chain::not_again(written.file.as_deref()).map_err(CliError::Usage)?;
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::person;
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
@@ -84,7 +84,7 @@ impl Service {
 
 pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
     // One that cannot start is not made a service.
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     if let Some(why) = loaded.config.exposed(false) {
         return Err(CliError::Usage(format!("the service would refuse to start: {why}")).into());
     }

@@ -12,11 +12,12 @@ use tool::{Finding, Severity};
 use super::asking::{self, Author, Wait};
 use super::help::is_error;
 use super::output::Output;
-use crate::config::{self, Config};
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint, say};
 use crate::wire::{StartPolicy, skills};
+use config::Config;
 
 /// List skills, print one, or check and write them
 ///
@@ -139,7 +140,7 @@ fn with_skills<T>(
     paths: &Paths,
     run: impl FnOnce(&Config, &Library, Vec<Finding>, &Everything<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     let (library, findings) = skills::read(&loaded.config);
     // What was listed some time ago tells nothing about changes.
     asking::with_gateway(paths, StartPolicy::AllAtOnce, async |gateway| {
@@ -204,7 +205,7 @@ fn write_lock(paths: &Paths) -> anyhow::Result<Done> {
 }
 
 fn export_all(directory: &Path, paths: &Paths) -> anyhow::Result<Done> {
-    let (library, _) = skills::read(&config::load(paths)?.config);
+    let (library, _) = skills::read(&config_loader::load(paths)?.config);
     let mut written = std::collections::BTreeSet::new();
     for skill in library.skills() {
         let Some(exported) = export::export(skill) else { continue };

@@ -247,7 +247,7 @@ fn diff(old: &str, new: &str, json: bool, paths: &Paths) -> anyhow::Result<Done>
     if old.tools.iter().all(|tool| tool.version.is_none()) {
         let needed = report.changes.iter().map(|change| change.bump).max();
         let to = if new.version.is_empty() { &old.version } else { &new.version };
-        report.owed.extend(toolspec::owed(&new.name, &old.version, to, needed));
+        report.missing_bumps.extend(toolspec::missing_bump(&new.name, &old.version, to, needed));
     }
     if json {
         out(&serde_json::to_string_pretty(&report)?);
@@ -260,21 +260,21 @@ fn diff(old: &str, new: &str, json: bool, paths: &Paths) -> anyhow::Result<Done>
             };
             out(&format!("{} `{}`: {}", paint(style, word), change.tool, change.what));
         }
-        for owed in &report.owed {
+        for missing in &report.missing_bumps {
             out(&format!(
                 "{} `{}` went from {} to {} and owes at least {}",
                 paint(BAD, "owed    "),
-                owed.tool,
-                owed.from,
-                owed.to,
-                owed.expected
+                missing.tool,
+                missing.from,
+                missing.to,
+                missing.expected
             ));
         }
         if report.changes.is_empty() {
             out("no change");
         }
     }
-    Ok(if report.owed.is_empty() { Done::Fine } else { Done::AnswerIsError })
+    Ok(if report.missing_bumps.is_empty() { Done::Fine } else { Done::AnswerIsError })
 }
 
 fn serve(document: &Path) -> anyhow::Result<Done> {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::output::Output;
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{self, BAD, DIM, HEADING, out, say};
@@ -143,7 +143,7 @@ impl Stats {
     fn open(file: Option<&PathBuf>, paths: &Paths) -> anyhow::Result<Stats> {
         let file = match file {
             Some(file) => file.clone(),
-            None => config::load(paths)?.config.records.file.ok_or_else(|| {
+            None => config_loader::load(paths)?.config.records.file.ok_or_else(|| {
                 let how = "switch them on with `[records]` and `file = \"calls.jsonl\"` in the \
                            configuration, or name a file of records";
                 CliError::Usage(format!("records are off: {how}"))

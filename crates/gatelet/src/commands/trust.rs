@@ -7,7 +7,7 @@ use tool::Tool;
 
 use super::output::Output;
 use super::spec::live;
-use crate::config;
+use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
@@ -48,7 +48,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
         return Ok(Done::Fine);
     }
-    let upstreams = config::load(paths)?.config.upstreams;
+    let upstreams = config_loader::load(paths)?.config.upstreams;
     let file = BoundLedger::new(LedgerFile::at(&state), Identities::new(upstreams.iter()));
     let known = file.read()?;
     match action {

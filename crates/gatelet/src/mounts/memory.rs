@@ -10,7 +10,7 @@ use store::document::{IfDamaged, JsonDocument};
 use store::files::Files;
 use store::state::wait;
 
-use crate::config::RawMount;
+use config::RawMount;
 
 /// What was mounted by command, and what every manifest said last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

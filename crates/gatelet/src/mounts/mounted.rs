@@ -7,8 +7,8 @@ use web::aggregate::refresh::RefreshSchedule;
 use web::manifest::{Manifest, yaml};
 
 use super::memory::{Memory, RememberedManifest};
-use crate::config::Mount;
 use crate::fetch::FetchError;
+use config::Mount;
 
 /// One mount.
 #[derive(Clone, Debug)]

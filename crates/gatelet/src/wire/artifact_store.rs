@@ -10,7 +10,7 @@ use store::artifacts::Disk;
 use tokio::sync::OnceCell;
 use tool::clock::Clock;
 
-use crate::config::{Artifacts, Location};
+use config::{Artifacts, Location};
 
 /// The store that the configuration asks for.
 pub(super) fn store(config: &Artifacts, state: &Path, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {

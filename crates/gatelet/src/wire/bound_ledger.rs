@@ -123,7 +123,7 @@ mod tests {
     use tool::{Json, Tool};
 
     use super::*;
-    use crate::config::{self, Source};
+    use config::Source;
 
     fn identities(root: &str) -> Identities {
         let text = format!("[[upstream]]\nlabel = \"files\"\ncommand = \"f\"\nargs = [{root:?}]\n");

@@ -15,7 +15,7 @@ use tool::{Client, CredentialHealth, Failure, Identity, Provider};
 use super::connector::Remote;
 use super::credential;
 use super::listing_store::ListingDirectory;
-use crate::config::{Reach, Upstream};
+use config::{Reach, Upstream};
 
 /// How many callers' tokens are watched over at once.
 const WATCHED: usize = 1_024;
@@ -89,7 +89,7 @@ impl OpenSession for PerCallerSessions {
             client,
             limits,
         );
-        Ok(OpenedSession { upstream: Arc::new(callers), first })
+        Ok(OpenedSession { upstream: Arc::new(callers), listing_session: first })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{Environment, Process, Reach, Upstream};
+use config::{Environment, Process, Reach, Upstream};
 
 /// Holds the files, one on each line.
 const VARIABLE: &str = "GATELET_CHAIN";

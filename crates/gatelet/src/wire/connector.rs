@@ -20,7 +20,7 @@ use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::listing_store::ListingDirectory;
 use super::{memory, sandboxed};
-use crate::config::{Reach, Sandbox, Upstream, Wire};
+use config::{Reach, Sandbox, Upstream, Wire};
 
 /// A provider in this process.
 pub(super) struct Local(pub(super) Arc<dyn Provider>);
@@ -205,7 +205,7 @@ impl Connector for Remote {
 impl OpenSession for Remote {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let upstream = self.connect(client).await?;
-        Ok(OpenedSession { first: Arc::clone(&upstream), upstream })
+        Ok(OpenedSession { listing_session: Arc::clone(&upstream), upstream })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {

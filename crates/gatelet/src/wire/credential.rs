@@ -9,8 +9,8 @@ use roster::clock::System;
 use store::vault::Vault;
 use tool::clock::Clock;
 
-use crate::config::{Reach, Upstream};
 pub(crate) use crate::secret::vault;
+use config::{Reach, Upstream};
 
 /// What the token of an upstream, or of one caller there, is called.
 pub(crate) fn entry(label: &str, subject: Option<&str>) -> String {

@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use tool::hex;
 
-use crate::config::{Reach, Upstream};
+use config::{Reach, Upstream};
 
 /// A stable digest of what an upstream is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Identities {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Source};
+    use config::Source;
 
     fn identity(entry: &str) -> UpstreamIdentity {
         let text = format!("[[upstream]]\nlabel = \"x\"\n{entry}\n");

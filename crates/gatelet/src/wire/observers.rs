@@ -12,7 +12,7 @@ use telemetry::fanout::Fanout;
 use telemetry::figures::{Collect, Figures, Overview};
 use tool::clock::Clock;
 
-use crate::config::Config;
+use config::Config;
 
 /// How long the last records may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(5);

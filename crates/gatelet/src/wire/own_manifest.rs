@@ -13,8 +13,8 @@ use tool::Identity;
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
 
-use crate::config::Config;
 use crate::mounts::MountedServer;
+use config::Config;
 
 /// The manifest of a gatelet.
 pub(super) struct OwnManifest {

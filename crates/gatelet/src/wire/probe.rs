@@ -12,7 +12,7 @@ use tool::{Ask, Context, Failure, Listing, Object};
 use super::connector::Remote;
 use super::credential;
 use super::listing_store::ListingDirectory;
-use crate::config::Upstream;
+use config::Upstream;
 
 /// What a server answered.
 #[derive(Clone, Debug)]

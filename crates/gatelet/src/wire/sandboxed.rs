@@ -10,8 +10,8 @@ use sandbox::{container, launch};
 use serde_json::{Value, json};
 use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply, Resource};
 
-use crate::config::Sandbox;
 use crate::paths;
+use config::Sandbox;
 
 /// The program that confines itself and then becomes this one; or why it cannot
 /// be confined here. Without a sandbox it stays as it is.

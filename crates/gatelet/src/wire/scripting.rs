@@ -7,8 +7,8 @@ use gateway::recipes::Recipes;
 use script::Pool;
 use script::pool;
 
-use crate::config::Scripts;
 use crate::recipe_files;
+use config::Scripts;
 
 /// Scripts of one session that may wait for a worker.
 const WAITING: usize = 1_024;

@@ -7,8 +7,8 @@ use ::skills::{File, Library, Lock, lock};
 use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 
-use crate::config::Config;
 use crate::recipe_files;
+use config::Config;
 
 /// Skills lie at most this deep below the directory that is named.
 const DEEPEST: usize = 6;

@@ -20,7 +20,7 @@ use tool::clock::Clock;
 
 use super::identity::Identities;
 use super::trust;
-use crate::config::{Config, Confirm, Reach};
+use config::{Config, Confirm, Reach};
 
 /// The stages in force, kept to take over what a changed configuration leaves
 /// as it is: counts, kept answers and broken circuits stay where the settings
@@ -219,7 +219,7 @@ fn password(address: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Source};
+    use config::Source;
 
     #[test]
     fn what_upstreams_are_given_in_secret_is_masked() {
@@ -259,7 +259,7 @@ mod tests {
             headers = { Authorization = "Basic YW5uOnBhc3MtVzByZC05OQ==" }
         "#;
         let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-        let machine = config::Machine::new(None);
+        let machine = crate::config_loader::Machine::new(None);
         let (config, _) = config::read(source, home.path(), &machine).unwrap();
         for secret in ["kept-by-PASS-77", "host=db-Q7zzz;pw=1", "in-the-URL-88", "pass-W0rd-99"] {
             let masked = scrubber(&config).scrub(&format!("it is {secret} here")).into_owned();

@@ -8,8 +8,8 @@ use tool::clock::Clock;
 
 use super::bound_ledger::BoundLedger;
 use super::identity::Identities;
-use crate::config::Config;
 use crate::ledger_file;
+use config::Config;
 
 /// The trust check, where there is one. Our own tools are what they are: nothing
 /// of them changes behind our back, so they are never asked about.

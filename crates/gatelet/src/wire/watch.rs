@@ -12,8 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::Wiring;
-use crate::config::{self, LoadError, Loaded};
+use crate::config_loader;
 use crate::paths::Paths;
+use config::{LoadError, Loaded};
 use watched_paths::WatchedPaths;
 
 /// Editors write a file in several steps.
@@ -42,7 +43,8 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
         loop {
             let config = current.file.clone().or_else(|| paths.config.clone());
             let named = Paths { config, ..paths.clone() };
-            let read = tokio::task::spawn_blocking(move || config::load_for(&named, listen)).await;
+            let read =
+                tokio::task::spawn_blocking(move || config_loader::load_for(&named, listen)).await;
             match read {
                 Ok(Ok(loaded)) => {
                     if !began || !wiring.has_applied(&loaded.config) {

@@ -19,7 +19,6 @@ use serde_json::json;
 use sha2::Sha256;
 use tokio::sync::Semaphore;
 
-use crate::config;
 use crate::time;
 
 /// How often a message is tried.

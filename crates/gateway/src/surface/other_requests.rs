@@ -427,8 +427,17 @@ fn may_subscribe(
     let is_from = |source: &catalog::Source| source.label == label;
     let Some(source) = snapshot.catalog.sources().iter().position(is_from) else { return false };
     let target = snapshot.subscription(source, uri, SubscriptionChange::Begin);
-    let request =
-        Request { arguments: None, mode: Mode::Pass, ..Request::new(target, Json::empty_object()) };
+    let (arguments, rest) = (None, Object::new());
+    let request = Request {
+        target,
+        arguments,
+        rest,
+        wanted: None,
+        share: None,
+        pick: None,
+        script: None,
+        mode: Mode::Pass,
+    };
     let Ok(call) = policy::validate::check(&snapshot.catalog, request) else { return false };
     let context = Context { caller: Arc::clone(caller), ..Context::anonymous() };
     in_force.admit(&snapshot.catalog, &call, &context).is_ok()

@@ -1,4 +1,4 @@
-//! One tool: its parts, and what they say.
+//! Parses the body of one tool: splits it into sections and reads each of them.
 
 use serde_json::Value;
 
@@ -6,45 +6,49 @@ use super::fields;
 use super::json::{self, Role, ToolParts};
 use super::names::InventoryRow;
 use crate::block::{Block, Kind};
-use crate::document::{Call, Documented, Example, Form, Heading, Located, Section, Side, Topic};
+use crate::document::{
+    Call, DocumentedTool, Example, Heading, IoSpec, Located, Section, SectionMark, Topic,
+};
 use crate::finding::{Finding, Position};
 use crate::markdown::{code_spans, label, pairs, plain};
 
 /// A run of blocks about one topic, or about none in particular.
 struct Part {
     topic: Option<Topic>,
-    form: Form,
+    form: SectionMark,
     title: String,
     place: Position,
     blocks: Vec<Block>,
 }
 
 /// Reads the body of a tool; two tools where two share a heading.
-pub(super) fn read(
+pub(super) fn parse(
     heading: Heading,
     blocks: &[Block],
     end: usize,
     findings: &mut Vec<Finding>,
-) -> Vec<Documented> {
+) -> Vec<DocumentedTool> {
     let parts = split(&heading, blocks);
     let mut tool = empty(heading, end);
     for (at, part) in parts.iter().enumerate() {
         let next = parts.get(at + 1).map_or(end, |next| next.place.line);
-        read_part(part, next, &mut tool, findings);
+        parse_part(part, next, &mut tool, findings);
     }
-    settle(&mut tool);
+    complete(&mut tool);
     let names = tool.heading.names.clone();
     match names.as_slice() {
-        [_, _, ..] => names.into_iter().map(|name| Documented { name, ..tool.clone() }).collect(),
+        [_, _, ..] => {
+            names.into_iter().map(|name| DocumentedTool { name, ..tool.clone() }).collect()
+        }
         [_] | [] => vec![tool],
     }
 }
 
 /// A tool of which only a row of an inventory is known.
-pub(super) fn of_row(row: &InventoryRow) -> Documented {
-    let mut tool = of_bullet(row.name.clone(), row.description.clone(), row.place);
-    tool.input.fields = fields::of_inline(&row.parameters, row.place);
-    tool.input.nothing = fields::says_nothing(&row.parameters);
+pub(super) fn tool_from_row(row: &InventoryRow) -> DocumentedTool {
+    let mut tool = tool_from_bullet(row.name.clone(), row.description.clone(), row.place);
+    tool.input.fields = fields::fields_from_inline_code(&row.parameters, row.place);
+    tool.input.nothing = fields::says_no_parameters(&row.parameters);
     if !tool.input.fields.is_empty() || tool.input.nothing {
         tool.sections.push(implied(Topic::Input, row.place, row.place.line + 1));
     }
@@ -52,15 +56,15 @@ pub(super) fn of_row(row: &InventoryRow) -> Documented {
 }
 
 /// A tool of which only a bullet is known.
-pub(super) fn of_bullet(name: String, text: String, place: Position) -> Documented {
+pub(super) fn tool_from_bullet(name: String, text: String, place: Position) -> DocumentedTool {
     let heading = Heading { place, level: 0, text: name.clone(), names: vec![name] };
     let mut tool = empty(heading, place.line + 1);
     tool.description = (!text.is_empty()).then_some(Located { value: text, place });
     tool
 }
 
-fn empty(heading: Heading, end: usize) -> Documented {
-    Documented {
+fn empty(heading: Heading, end: usize) -> DocumentedTool {
+    DocumentedTool {
         name: heading.names.first().cloned().unwrap_or_default(),
         heading,
         end,
@@ -70,8 +74,8 @@ fn empty(heading: Heading, end: usize) -> Documented {
         annotations: None,
         description: None,
         sections: Vec::new(),
-        input: Side::default(),
-        output: Side::default(),
+        input: IoSpec::default(),
+        output: IoSpec::default(),
         idempotency: None,
         error_samples: Vec::new(),
         examples: Vec::new(),
@@ -79,13 +83,20 @@ fn empty(heading: Heading, end: usize) -> Documented {
 }
 
 fn implied(topic: Topic, place: Position, end: usize) -> Section {
-    Section { topic, form: Form::Implied, title: String::new(), place, end, text: String::new() }
+    Section {
+        topic,
+        form: SectionMark::Implied,
+        title: String::new(),
+        place,
+        end,
+        text: String::new(),
+    }
 }
 
 fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
     let start = Part {
         topic: None,
-        form: Form::Implied,
+        form: SectionMark::Implied,
         title: String::new(),
         place: Position::line(heading.place.line + 1),
         blocks: Vec::new(),
@@ -97,8 +108,8 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
             Kind::Heading { level, text } => {
                 let place = Position { line, column: 1, length: level + 1 + text.chars().count() };
                 parts.push(Part {
-                    topic: Topic::of_title(text),
-                    form: Form::Heading(*level),
+                    topic: Topic::from_title(text),
+                    form: SectionMark::Heading(*level),
                     title: text.clone(),
                     place,
                     blocks: Vec::new(),
@@ -109,7 +120,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                 match opens(text, &block.kind, current) {
                     Some((topic, title, rest)) => parts.push(Part {
                         topic: Some(topic),
-                        form: Form::Label,
+                        form: SectionMark::Label,
                         title,
                         place: Position::line(line),
                         blocks: rest_block(block, &rest).into_iter().collect(),
@@ -117,7 +128,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                     // `**Trust Level**: …` after `**Description**: …` is not part of it.
                     None if ends_label(text, current) => parts.push(Part {
                         topic: None,
-                        form: Form::Label,
+                        form: SectionMark::Label,
                         title: String::new(),
                         place: Position::line(line),
                         blocks: vec![block.clone()],
@@ -139,9 +150,10 @@ fn push(parts: &mut [Part], block: &Block) {
     }
 }
 
-/// Whether a label that opens nothing ends the labelled description before it.
-fn ends_label(text: &str, current: Option<(Option<Topic>, Form)>) -> bool {
-    current == Some((Some(Topic::Purpose), Form::Label)) && label(text).is_some()
+/// Returns whether a label that opens nothing ends the labelled description before
+/// it.
+fn ends_label(text: &str, current: Option<(Option<Topic>, SectionMark)>) -> bool {
+    current == Some((Some(Topic::Purpose), SectionMark::Label)) && label(text).is_some()
 }
 
 /// What stands on the line of a label, as a block of its own.
@@ -150,17 +162,17 @@ fn rest_block(block: &Block, rest: &str) -> Option<Block> {
     (!text.is_empty()).then(|| Block { lines: block.lines.clone(), kind: Kind::Text(text) })
 }
 
-/// Whether a label opens a section: its topic, its title, and what follows.
+/// Returns whether a label opens a section: its topic, its title, and what follows.
 ///
 /// Sections that are prose (errors, security, …) keep their labels: there,
 /// `**Input Validation**` or `**Returns**` is part of the text.
 fn opens(
     text: &str,
     kind: &Kind,
-    current: Option<(Option<Topic>, Form)>,
+    current: Option<(Option<Topic>, SectionMark)>,
 ) -> Option<(Topic, String, String)> {
     let (first, more) = text.split_once('\n').unwrap_or((text, ""));
-    let under_heading = matches!(current, Some((_, Form::Heading(_))));
+    let under_heading = matches!(current, Some((_, SectionMark::Heading(_))));
     let (name, rest) = match label(first) {
         Some(found) => found,
         // A parameter may be called `output`.
@@ -171,7 +183,7 @@ fn opens(
         }
         None => return None,
     };
-    let topic = Topic::of_title(name)?;
+    let topic = Topic::from_title(name)?;
     let prose = [Topic::Errors, Topic::Security, Topic::Idempotency, Topic::Usage, Topic::Purpose];
     let inside = current.and_then(|(topic, _)| topic);
     if inside == Some(topic) || (under_heading && inside.is_some_and(|t| prose.contains(&t))) {
@@ -181,7 +193,7 @@ fn opens(
     Some((topic, name.to_owned(), rest))
 }
 
-fn read_part(part: &Part, end: usize, tool: &mut Documented, findings: &mut Vec<Finding>) {
+fn parse_part(part: &Part, end: usize, tool: &mut DocumentedTool, findings: &mut Vec<Finding>) {
     if let Some(topic) = part.topic {
         tool.sections.push(Section {
             topic,
@@ -193,10 +205,10 @@ fn read_part(part: &Part, end: usize, tool: &mut Documented, findings: &mut Vec<
         });
     }
     match part.topic {
-        None if part.form == Form::Implied => read_preamble(part, tool, findings),
-        None if part.form == Form::Label => {
+        None if part.form == SectionMark::Implied => parse_preamble(part, tool, findings),
+        None if part.form == SectionMark::Label => {
             for (name, value) in pairs(&prose(&part.blocks)) {
-                read_pair(&name, &value, part.place, tool);
+                parse_metadata(&name, &value, part.place, tool);
             }
         }
         None => {}
@@ -206,21 +218,21 @@ fn read_part(part: &Part, end: usize, tool: &mut Documented, findings: &mut Vec<
         Some(Topic::Invocation) => {
             tool.invocation = tool.invocation.take().or_else(|| invocation(part));
         }
-        Some(Topic::Input) => read_input(&part.blocks, tool, findings),
+        Some(Topic::Input) => parse_input(&part.blocks, tool, findings),
         Some(Topic::Output) => {
-            read_side(&part.blocks, &mut tool.output, findings);
+            parse_io(&part.blocks, &mut tool.output, findings);
         }
-        Some(Topic::Errors) => tool.error_samples.extend(read_json_only(&part.blocks, findings)),
-        Some(Topic::Security) => drop(read_json_only(&part.blocks, findings)),
+        Some(Topic::Errors) => tool.error_samples.extend(parse_json_fences(&part.blocks, findings)),
+        Some(Topic::Security) => drop(parse_json_fences(&part.blocks, findings)),
         Some(Topic::Idempotency) => {
             tool.idempotency = tool.idempotency.take().or_else(|| idempotency(part));
         }
-        Some(Topic::Usage) => read_examples(&part.blocks, tool),
+        Some(Topic::Usage) => parse_examples(&part.blocks, tool),
     }
 }
 
 /// What stands between a tool's heading and its first section.
-fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>) {
+fn parse_preamble(part: &Part, tool: &mut DocumentedTool, findings: &mut Vec<Finding>) {
     let mut rest = Vec::new();
     for block in &part.blocks {
         let text = match &block.kind {
@@ -239,7 +251,7 @@ fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>
             rest.push(block.clone());
         }
         for (name, value) in found {
-            read_pair(&name, &value, Position::line(block.lines.start + 1), tool);
+            parse_metadata(&name, &value, Position::line(block.lines.start + 1), tool);
         }
     }
     let described = rest.iter().find_map(|block| match &block.kind {
@@ -257,7 +269,7 @@ fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>
     }
     let only: Vec<Block> =
         rest.into_iter().filter(|block| !matches!(block.kind, Kind::Text(_))).collect();
-    read_input(&only, tool, findings);
+    parse_input(&only, tool, findings);
     let input = &tool.input;
     if input.schema.is_some() || !input.fields.is_empty() || !input.tables.is_empty() {
         let place = input.tables.first().map_or(part.place, |table| table.place);
@@ -265,7 +277,7 @@ fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>
     }
 }
 
-fn read_pair(name: &str, value: &str, place: Position, tool: &mut Documented) {
+fn parse_metadata(name: &str, value: &str, place: Position, tool: &mut DocumentedTool) {
     let span =
         || code_spans(value).first().and_then(|span| serde_json::from_str::<Value>(span).ok());
     match name.to_lowercase().as_str() {
@@ -355,8 +367,8 @@ fn idempotency(part: &Part) -> Option<Located<String>> {
     (!text.is_empty()).then_some(Located { value: text, place: part.place })
 }
 
-fn read_input(blocks: &[Block], tool: &mut Documented, findings: &mut Vec<Finding>) {
-    for parts in read_side(blocks, &mut tool.input, findings) {
+fn parse_input(blocks: &[Block], tool: &mut DocumentedTool, findings: &mut Vec<Finding>) {
+    for parts in parse_io(blocks, &mut tool.input, findings) {
         let place = tool.input.schema.as_ref().map_or(tool.heading.place, |schema| schema.place);
         if let (None, Some(name)) = (&tool.invocation, parts.name) {
             tool.invocation = Some(Located { value: name, place });
@@ -373,14 +385,14 @@ fn read_input(blocks: &[Block], tool: &mut Documented, findings: &mut Vec<Findin
 
 /// Reads tables, fences, bullets and inline parameters of one side. Returns
 /// the whole tools that fences define.
-fn read_side(blocks: &[Block], side: &mut Side, findings: &mut Vec<Finding>) -> Vec<ToolParts> {
+fn parse_io(blocks: &[Block], side: &mut IoSpec, findings: &mut Vec<Finding>) -> Vec<ToolParts> {
     let mut tools = Vec::new();
     let mut bullets = Vec::new();
     for block in blocks {
         let place = Position::line(block.lines.start + 1);
         match &block.kind {
             Kind::Table(table) => {
-                if let Some((found, shape)) = fields::of_table(table, block) {
+                if let Some((found, shape)) = fields::fields_from_table(table, block) {
                     side.nothing |= found.is_empty();
                     side.fields.extend(found);
                     side.tables.push(shape);
@@ -393,17 +405,17 @@ fn read_side(blocks: &[Block], side: &mut Side, findings: &mut Vec<Finding>) -> 
             }
             Kind::Bullet { .. } => bullets.push(block.clone()),
             Kind::Text(text) => {
-                side.nothing |= fields::says_nothing(text);
+                side.nothing |= fields::says_no_parameters(text);
                 match inline_schema(text) {
                     Some(value) => tools.extend(take_value(value, place, side)),
-                    None => side.fields.extend(fields::of_inline(text, place)),
+                    None => side.fields.extend(fields::fields_from_inline_code(text, place)),
                 }
             }
             Kind::Heading { .. } | Kind::Rule | Kind::Comment => {}
         }
     }
     if side.tables.is_empty() {
-        side.fields.extend(fields::of_bullets(&bullets));
+        side.fields.extend(fields::fields_from_bullets(&bullets));
     }
     tools
 }
@@ -413,7 +425,7 @@ fn inline_schema(text: &str) -> Option<Value> {
     serde_json::from_str(&span).ok()
 }
 
-fn take_value(value: Value, place: Position, side: &mut Side) -> Option<ToolParts> {
+fn take_value(value: Value, place: Position, side: &mut IoSpec) -> Option<ToolParts> {
     match json::role(&value) {
         Role::Schema(schema) => {
             side.schema.get_or_insert(Located { value: schema, place });
@@ -434,11 +446,11 @@ fn take_value(value: Value, place: Position, side: &mut Side) -> Option<ToolPart
 
 fn values(language: &str, body: &str, place: Position, findings: &mut Vec<Finding>) -> Vec<Value> {
     let read = match language {
-        "json" => json::read(body),
-        "jsonc" | "json5" => json::read_loose(body),
-        "yaml" | "yml" => json::read_yaml(body).map(|value| vec![value]),
+        "json" => json::parse(body),
+        "jsonc" | "json5" => json::parse_loose(body),
+        "yaml" | "yml" => json::parse_yaml(body).map(|value| vec![value]),
         // A sketch may stand in a fence without a language.
-        "" if body.trim_start().starts_with('{') => Ok(json::read(body).unwrap_or_default()),
+        "" if body.trim_start().starts_with('{') => Ok(json::parse(body).unwrap_or_default()),
         _ => return Vec::new(),
     };
     match read {
@@ -453,7 +465,7 @@ fn values(language: &str, body: &str, place: Position, findings: &mut Vec<Findin
 }
 
 /// Prose sections may hold JSON, which must be JSON.
-fn read_json_only(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Located<Value>> {
+fn parse_json_fences(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Located<Value>> {
     let mut found = Vec::new();
     for block in blocks {
         if let Kind::Fence { language, body } = &block.kind
@@ -467,14 +479,14 @@ fn read_json_only(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Located<
     found
 }
 
-fn read_examples(blocks: &[Block], tool: &mut Documented) {
+fn parse_examples(blocks: &[Block], tool: &mut DocumentedTool) {
     for block in blocks {
         let Kind::Fence { language, body } = &block.kind else { continue };
         if language != "json" {
             continue;
         }
         let place = Position::line(block.lines.start + 1);
-        match json::read(body) {
+        match json::parse(body) {
             Ok(values) => {
                 for value in values {
                     let call = match json::role(&value) {
@@ -489,8 +501,8 @@ fn read_examples(blocks: &[Block], tool: &mut Documented) {
     }
 }
 
-/// Decides what only the whole tool can tell.
-fn settle(tool: &mut Documented) {
+/// Fills in what follows only from all sections of the tool together.
+fn complete(tool: &mut DocumentedTool) {
     if let Some(invocation) = &tool.invocation {
         tool.name = invocation.value.clone();
     }

@@ -37,7 +37,7 @@ pub(crate) fn column(title: &str) -> Option<Column> {
 }
 
 /// The fields of a table, if it is a table of fields.
-pub(super) fn of_table(table: &Table, block: &Block) -> Option<(Vec<Field>, TableShape)> {
+pub(super) fn fields_from_table(table: &Table, block: &Block) -> Option<(Vec<Field>, TableShape)> {
     let columns: Vec<Option<Column>> = table.header.iter().map(|cell| column(cell)).collect();
     let has = |wanted: Column| columns.contains(&Some(wanted));
     let telling = has(Column::Type) || has(Column::Required) || has(Column::Default);
@@ -49,11 +49,12 @@ pub(super) fn of_table(table: &Table, block: &Block) -> Option<(Vec<Field>, Tabl
         end: block.lines.end + 1,
         columns: table.header.clone(),
     };
-    let fields = table.rows.iter().filter_map(|(line, cells)| of_row(&columns, *line, cells));
+    let fields =
+        table.rows.iter().filter_map(|(line, cells)| field_from_row(&columns, *line, cells));
     Some((fields.collect(), shape))
 }
 
-fn of_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<Field> {
+fn field_from_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<Field> {
     let cell = |wanted: Column| {
         let at = columns.iter().position(|column| *column == Some(wanted))?;
         cells.get(at).map(String::as_str)
@@ -68,7 +69,7 @@ fn of_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<F
     }
     let type_text = cell(Column::Type).map(plain).filter(|text| !text.is_empty());
     let description = cell(Column::Description).unwrap_or("").to_owned();
-    let schema = type_text.as_deref().map_or(Value::Null, |text| types::read(text).schema);
+    let schema = type_text.as_deref().map_or(Value::Null, |text| types::parse(text).schema);
     let default_cell = cell(Column::Default);
     let default = match default_cell {
         Some(text) => default_value(text),
@@ -85,7 +86,7 @@ fn of_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<F
     Some(Field { path, type_text, schema, required, default, description, example, place })
 }
 
-/// Whether a cell stands for nothing.
+/// Returns whether a cell stands for nothing.
 pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = plain(text).to_lowercase();
     matches!(
@@ -239,17 +240,17 @@ fn phrase(rest: &str) -> &str {
 
 /// Fields of a list: `` `n` (type, required): text ``, `` `n: type = v` ``,
 /// nested bullets as members of the one above.
-pub(super) fn of_bullets(blocks: &[Block]) -> Vec<Field> {
+pub(super) fn fields_from_bullets(blocks: &[Block]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     let mut parents: Vec<(usize, String)> = Vec::new();
     for block in blocks {
         let Kind::Bullet { indent, text } = &block.kind else { continue };
         let place = Position::line(block.lines.start + 1);
-        if let Some(several) = of_signature(text, place) {
+        if let Some(several) = fields_from_signature(text, place) {
             fields.extend(several);
             continue;
         }
-        let Some(mut field) = of_item(text, place) else { continue };
+        let Some(mut field) = field_from_item(text, place) else { continue };
         parents.retain(|(outer, _)| outer < indent);
         if let Some((_, parent)) = parents.last() {
             let joint =
@@ -266,7 +267,7 @@ pub(super) fn of_bullets(blocks: &[Block]) -> Vec<Field> {
 }
 
 /// One bullet or inline item.
-fn of_item(text: &str, place: Position) -> Option<Field> {
+fn field_from_item(text: &str, place: Position) -> Option<Field> {
     let (span, after) = item_head(text)?;
     let (name, inline_type, default) = signature(&span);
     if !super::names::is_identifier(name.trim_end_matches("[]").trim_start_matches('$')) {
@@ -298,7 +299,7 @@ fn of_item(text: &str, place: Position) -> Option<Field> {
         field.required = Some(if field.default.is_some() { Required::No } else { Required::Yes });
     }
     if let Some(text) = &field.type_text {
-        field.schema = types::read(text).schema;
+        field.schema = types::parse(text).schema;
     }
     Some(field)
 }
@@ -319,13 +320,13 @@ fn item_head(text: &str) -> Option<(String, &str)> {
         None => text.split_at(text.find(char::is_whitespace)?),
     };
     let (name, after) = (name.trim().trim_end_matches(':'), after.trim());
-    let telling = |word: &str| types::read(word).known || required(word).is_some();
+    let telling = |word: &str| types::parse(word).known || required(word).is_some();
     let inside = after.strip_prefix('(').map(|_| parenthesis(after).0)?;
     let tells = clauses(inside).into_iter().any(|word| telling(plain(word).as_str()));
     (super::names::is_identifier(name) && tells).then(|| (name.to_owned(), after))
 }
 
-/// Whether a bullet is a parameter, and no label of a section.
+/// Returns whether a bullet is a parameter, and no label of a section.
 pub(super) fn is_item(text: &str) -> bool {
     item_head(text).is_some_and(|(span, after)| {
         !text.trim_start_matches("**").starts_with('`')
@@ -360,7 +361,7 @@ fn clauses(text: &str) -> Vec<&str> {
 
 /// Several parameters in one code span: `` `a: str, b: int = 1` ``, also as the
 /// arguments of a call.
-fn of_signature(text: &str, place: Position) -> Option<Vec<Field>> {
+fn fields_from_signature(text: &str, place: Position) -> Option<Vec<Field>> {
     let span = code_spans(text).into_iter().next().filter(|_| text.trim().starts_with('`'))?;
     let inner = match span.split_once('(') {
         Some((name, rest)) if super::names::is_identifier(name.trim()) => rest.rsplit_once(')')?.0,
@@ -374,7 +375,12 @@ fn of_signature(text: &str, place: Position) -> Option<Vec<Field>> {
     if parts.len() < 2 || !parts.iter().all(named) {
         return None;
     }
-    Some(parts.iter().filter_map(|part| of_item(&format!("`{}`", part.trim()), place)).collect())
+    Some(
+        parts
+            .iter()
+            .filter_map(|part| field_from_item(&format!("`{}`", part.trim()), place))
+            .collect(),
+    )
 }
 
 /// `a: str = "x"` as name, type and default.
@@ -418,19 +424,19 @@ fn closing(body: &str) -> Option<usize> {
 }
 
 /// `` `a: str`, `b: int = 1` `` in a line of text.
-pub(super) fn of_inline(text: &str, place: Position) -> Vec<Field> {
+pub(super) fn fields_from_inline_code(text: &str, place: Position) -> Vec<Field> {
     let spans = code_spans(text);
     let signatures: Vec<&String> = spans.iter().filter(|span| span.contains(':')).collect();
     let each = signatures.into_iter().map(|span| format!("`{span}`"));
-    each.flat_map(|span| match of_signature(&span, place) {
+    each.flat_map(|span| match fields_from_signature(&span, place) {
         Some(several) => several,
-        None => of_item(&span, place).into_iter().collect(),
+        None => field_from_item(&span, place).into_iter().collect(),
     })
     .collect()
 }
 
 /// `No parameters required.` and the like.
-pub(super) fn says_nothing(text: &str) -> bool {
+pub(super) fn says_no_parameters(text: &str) -> bool {
     let text = text.trim().trim_matches(['*', '_', '`', '.', ' ']).to_lowercase();
     matches!(
         text.as_str(),
@@ -456,7 +462,7 @@ mod tests {
 
     #[track_caller]
     fn default(text: &str, of: &str, expected: &str) {
-        let said = match default_in_prose(text, &types::read(of).schema) {
+        let said = match default_in_prose(text, &types::parse(of).schema) {
             DefaultNote::Nothing => "nothing".to_owned(),
             DefaultNote::Value(value) => value,
             DefaultNote::Unclear(text) => format!("unclear: {text}"),
@@ -503,9 +509,9 @@ mod tests {
 
     #[track_caller]
     fn bullet(text: &str, expected: &str) {
-        let fields = match of_signature(text, Position::line(1)) {
+        let fields = match fields_from_signature(text, Position::line(1)) {
             Some(fields) => fields,
-            None => of_item(text, Position::line(1)).into_iter().collect(),
+            None => field_from_item(text, Position::line(1)).into_iter().collect(),
         };
         let told: Vec<String> = fields
             .iter()
@@ -535,7 +541,10 @@ mod tests {
 
     #[test]
     fn an_address_is_no_signature() {
-        assert_eq!(of_inline("see `a: str, or more`", Position::line(1)).len(), 1);
-        assert_eq!(json!(of_inline("`a: str, b: int`", Position::line(1)).len()), json!(2));
+        assert_eq!(fields_from_inline_code("see `a: str, or more`", Position::line(1)).len(), 1);
+        assert_eq!(
+            json!(fields_from_inline_code("`a: str, b: int`", Position::line(1)).len()),
+            json!(2)
+        );
     }
 }

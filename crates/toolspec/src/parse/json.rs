@@ -1,4 +1,5 @@
-//! What a fence holds.
+//! Parses the JSON and YAML in code fences, and tells what a value is: a schema, a
+//! tool, a call or a sample.
 
 use serde_json::{Map, Value, json};
 
@@ -24,8 +25,8 @@ pub(super) struct ToolParts {
     pub(super) output: Option<Value>,
 }
 
-/// Reads a JSON fence: one value, several, or one with line comments.
-pub(super) fn read(body: &str) -> Result<Vec<Value>, String> {
+/// Parses a JSON fence: one value, several, or one with line comments.
+pub(super) fn parse(body: &str) -> Result<Vec<Value>, String> {
     let strict = match serde_json::from_str::<Value>(body) {
         Ok(value) => return Ok(vec![value]),
         Err(error) => error,
@@ -45,15 +46,15 @@ pub(super) fn read(body: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Reads JSON with comments and trailing commas. It is YAML but for these.
-pub(super) fn read_loose(body: &str) -> Result<Vec<Value>, String> {
-    read(body).or_else(|reason| {
+/// Parses JSON with comments and trailing commas. It is YAML but for these.
+pub(super) fn parse_loose(body: &str) -> Result<Vec<Value>, String> {
+    parse(body).or_else(|reason| {
         let plain = without_blocks(&without_comments(body));
-        read(&plain).or_else(|_| read_yaml(&plain).map(|value| vec![value])).map_err(|_| reason)
+        parse(&plain).or_else(|_| parse_yaml(&plain).map(|value| vec![value])).map_err(|_| reason)
     })
 }
 
-/// Takes `/* … */` away where it is not in a string.
+/// Removes `/* … */` outside of strings.
 fn without_blocks(body: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(body.len()), body);
     let (mut in_string, mut escaped) = (false, false);
@@ -74,17 +75,17 @@ fn without_blocks(body: &str) -> String {
     out
 }
 
-/// How deep a YAML fence may be nested: its reader takes the stack for every level.
+/// The deepest nesting of a YAML fence; its parser uses the stack for every level.
 const YAML_DEPTH: usize = 32;
 
-/// Reads a YAML fence.
-pub(super) fn read_yaml(body: &str) -> Result<Value, String> {
+/// Parses a YAML fence.
+pub(super) fn parse_yaml(body: &str) -> Result<Value, String> {
     let budget = serde_saphyr::budget! { max_depth: YAML_DEPTH };
     serde_saphyr::from_str_with_options::<Value>(body, serde_saphyr::options! { budget: budget })
         .map_err(|error| error.to_string().lines().next().unwrap_or("not YAML").to_owned())
 }
 
-/// Takes `// …` away where it is not in a string.
+/// Removes `// …` outside of strings.
 fn without_comments(body: &str) -> String {
     let mut out = String::with_capacity(body.len());
     for line in body.lines() {
@@ -107,7 +108,7 @@ fn without_comments(body: &str) -> String {
     out
 }
 
-/// Whether `...` stands outside of a string.
+/// Returns whether `...` stands outside of a string.
 fn has_bare_dots(body: &str) -> bool {
     body.split('"').step_by(2).any(|outside| outside.contains("..."))
 }
@@ -126,7 +127,7 @@ pub(super) fn role(value: &Value) -> Role {
         return Role::Tool(Box::new(ToolParts {
             name: text("name"),
             description: text("description"),
-            input: input.map(lifted),
+            input: input.map(wrap_properties),
             output: first(&["outputSchema", "output_schema"]).cloned(),
         }));
     }
@@ -134,7 +135,7 @@ pub(super) fn role(value: &Value) -> Role {
         return Role::Schema(value.clone());
     }
     if is_property_map(members) {
-        return Role::Schema(lifted(value));
+        return Role::Schema(wrap_properties(value));
     }
     Role::Sample
 }
@@ -180,9 +181,9 @@ fn is_property_map(members: &Map<String, Value>) -> bool {
     !members.is_empty() && members.values().all(is_property)
 }
 
-/// Wraps a bare map of properties. Booleans under `required` stay where they
-/// are for the linter to find, but count.
-fn lifted(schema: &Value) -> Value {
+/// Wraps a bare map of properties in an object schema. Booleans under `required`
+/// stay where they are, for the linter to find, and mark the property as required.
+fn wrap_properties(schema: &Value) -> Value {
     let Some(members) = schema.as_object() else { return schema.clone() };
     if is_schema(members) || !is_property_map(members) {
         return schema.clone();

@@ -14,7 +14,7 @@ pub(super) fn marked(text: &str) -> Option<&str> {
     rest.trim_start().strip_prefix(':').map(str::trim)
 }
 
-/// Whether tools are expected below a heading.
+/// Returns whether tools are expected below a heading.
 pub(super) fn is_group(text: &str) -> bool {
     let text = normal(text);
     text.split(|letter: char| !letter.is_alphanumeric())
@@ -43,7 +43,7 @@ pub(super) fn tool_names(text: &str, around: HeadingContext) -> Option<Vec<Strin
         return Some(if names.is_empty() { vec![rest.to_owned()] } else { names });
     }
     let foreign = around.marked && !around.in_group && !around.has_sections;
-    if Topic::of_title(text).is_some() || foreign {
+    if Topic::from_title(text).is_some() || foreign {
         return None;
     }
     let text = without_number(text);

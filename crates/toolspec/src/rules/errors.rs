@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::rule::{CLEAN, Example, Rule, by_the_parser, changed, with_second};
 use crate::diff::{diff, undocumented};
-use crate::document::{Documented, Required, Side, Topic};
+use crate::document::{DocumentedTool, IoSpec, Required, Topic};
 use crate::example::{check_schema, has_dots, problems};
 use crate::finding::{Edit, Finding, Position};
 use crate::parse::parse;
@@ -218,13 +218,13 @@ fn invocation(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 }
 
 /// Only where the heading is a heading of its own and names one tool.
-fn invocation_fix(tool: &Documented) -> Option<Edit> {
+fn invocation_fix(tool: &DocumentedTool) -> Option<Edit> {
     let [name] = tool.heading.names.as_slice() else { return None };
     if tool.heading.level == 0 || !is_tool_name(name) {
         return None;
     }
     let later = tool.sections.iter().find(|section| {
-        Topic::Invocation < section.topic && section.form != crate::document::Form::Implied
+        Topic::Invocation < section.topic && section.form != crate::document::SectionMark::Implied
     });
     let line = later.map_or(tool.end, |section| section.place.line);
     let marks = "#".repeat(tool.heading.level + 1);
@@ -254,7 +254,7 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     Topic::Input.heading()
                 )),
             );
-        } else if is_unread(&tool.input) {
+        } else if is_unusable(&tool.input) {
             let place = tool.section(Topic::Input).map_or(tool.heading.place, |input| input.place);
             let message = format!("no parameter of `{}` can be read from this", tool.name);
             let finding = Finding::new("E05", place, message).in_tool(&tool.name);
@@ -266,8 +266,8 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a section about the input says nothing that a machine can use.
-fn is_unread(input: &Side) -> bool {
+/// Returns whether a section about the input says nothing that a machine can use.
+fn is_unusable(input: &IoSpec) -> bool {
     input.schema.is_none() && input.fields.is_empty() && input.tables.is_empty() && !input.nothing
 }
 
@@ -282,7 +282,7 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
         }
         for field in &tool.input.fields {
-            let unknown = field.type_text.as_ref().filter(|text| !types::read(text).known);
+            let unknown = field.type_text.as_ref().filter(|text| !types::parse(text).known);
             if let Some(text) = unknown {
                 let message = format!("no type is called `{text}`");
                 let hint =
@@ -296,7 +296,7 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for side in [&tool.input, &tool.output] {
-            out.extend(twice(side).map(|finding| finding.in_tool(&tool.name)));
+            out.extend(conflicting_duplicates(side).map(|finding| finding.in_tool(&tool.name)));
             let Some(schema) = &side.schema else { continue };
             if side.tables.is_empty() || subject.is_damaged(tool.heading.place.line, tool.end) {
                 continue;
@@ -344,8 +344,8 @@ fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// What is listed twice, and not the same both times.
-fn twice(side: &Side) -> impl Iterator<Item = Finding> {
+/// What is listed conflicting_duplicates, and not the same both times.
+fn conflicting_duplicates(side: &IoSpec) -> impl Iterator<Item = Finding> {
     side.fields.iter().enumerate().filter_map(|(at, field)| {
         let first = side.fields[..at].iter().find(|other| other.path == field.path)?;
         let differs = first.schema != field.schema || first.required != field.required;
@@ -384,7 +384,7 @@ fn examples(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 }
 
 fn placeholders(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let mut left = |place: Position, text: &str, tool: Option<&Documented>| {
+    let mut left = |place: Position, text: &str, tool: Option<&DocumentedTool>| {
         let finding = Finding::new("E11", place, format!("`{text}` is left from the template"));
         out.push(match tool {
             Some(tool) => finding.in_tool(&tool.name),
@@ -422,7 +422,7 @@ fn placeholders(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Whether MCP allows this as the name of a tool.
+/// Returns whether MCP allows this as the name of a tool.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/');
     !name.is_empty() && name.len() <= 128 && name.bytes().all(legal)
@@ -457,24 +457,26 @@ fn live(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn bump(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let Some(previous) = subject.against.previous else { return };
     let report = diff(&previous.definitions(), &subject.document.definitions());
-    for owed in report.owed.iter().filter(|owed| owed.needed == crate::Bump::Major) {
-        let tool = subject.document.tool(&owed.tool);
+    for missing in
+        report.missing_bumps.iter().filter(|missing| missing.needed == crate::Bump::Major)
+    {
+        let tool = subject.document.tool(&missing.tool);
         let place = tool.map_or(Position::line(1), |tool| {
             tool.version.as_ref().map_or(tool.heading.place, |version| version.place)
         });
         let because: Vec<&str> = report
             .changes
             .iter()
-            .filter(|change| change.tool == owed.tool && change.bump == crate::Bump::Major)
+            .filter(|change| change.tool == missing.tool && change.bump == crate::Bump::Major)
             .map(|change| change.what.as_str())
             .collect();
         let message = format!(
             "`{}` broke its callers ({}) and is still {}",
-            owed.tool,
+            missing.tool,
             because.join("; "),
-            owed.to
+            missing.to
         );
-        let finding = Finding::new("E14", place, message).in_tool(&owed.tool);
-        out.push(finding.hint(format!("raise it to {}", owed.expected)));
+        let finding = Finding::new("E14", place, message).in_tool(&missing.tool);
+        out.push(finding.hint(format!("raise it to {}", missing.expected)));
     }
 }

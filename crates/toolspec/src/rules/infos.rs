@@ -67,7 +67,7 @@ fn alias(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 
 fn repairable(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let fixable: Vec<&Finding> =
-        subject.so_far.iter().filter(|finding| finding.fix.is_some()).collect();
+        subject.earlier_findings.iter().filter(|finding| finding.fix.is_some()).collect();
     if fixable.is_empty() {
         return;
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::rule::{CLEAN, Example, Rule, changed, with_second};
-use crate::canonical::{canonical_table, label_fix, schema_fence};
+use crate::canonical::{canonical_table, label_to_heading, schema_fence};
 use crate::document::{
-    DEEPEST, Documented, Form, Required, Section, Side, TOPICS, TableShape, Topic,
+    DEEPEST, DocumentedTool, IoSpec, Required, Section, SectionMark, TOPICS, TableShape, Topic,
 };
 use crate::finding::{Edit, Finding, Position};
 use crate::parse::fields::{Column, DefaultNote, column, default_in_prose};
@@ -259,7 +259,7 @@ fn titles(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-fn tool_heading(tool: &Documented, out: &mut Vec<Finding>) {
+fn tool_heading(tool: &DocumentedTool, out: &mut Vec<Finding>) {
     let [name] = tool.heading.names.as_slice() else { return };
     let canonical = format!("Tool: `{name}`");
     if tool.heading.text == canonical || name.contains('`') {
@@ -277,7 +277,7 @@ fn tool_heading(tool: &Documented, out: &mut Vec<Finding>) {
 
 fn section_title(
     subject: &Subject<'_>,
-    tool: &Documented,
+    tool: &DocumentedTool,
     section: &Section,
     out: &mut Vec<Finding>,
 ) {
@@ -286,16 +286,21 @@ fn section_title(
     let line = section.place.line;
     let fix = match section.form {
         // Implied sections are prose; where they end is anybody's guess.
-        Form::Implied => return,
-        Form::Heading(level) if section.title == canonical && level == tool.heading.level + 1 => {
+        SectionMark::Implied => return,
+        SectionMark::Heading(level)
+            if section.title == canonical && level == tool.heading.level + 1 =>
+        {
             return;
         }
-        Form::Heading(_) => {
+        SectionMark::Heading(_) => {
             Some(Edit { from: line, to: line + 1, text: format!("{marks} {canonical}") })
         }
-        Form::Label => {
-            label_fix(subject.line(line), line, &format!("{marks} {canonical}"), section.topic)
-        }
+        SectionMark::Label => label_to_heading(
+            subject.line(line),
+            line,
+            &format!("{marks} {canonical}"),
+            section.topic,
+        ),
     };
     // Of two sections on one topic only the first is renamed.
     let first = tool.section(section.topic).is_some_and(|first| first.place == section.place);
@@ -305,8 +310,8 @@ fn section_title(
     );
 }
 
-fn order(tool: &Documented, out: &mut Vec<Finding>) {
-    let marked = tool.sections.iter().filter(|section| section.form != Form::Implied);
+fn order(tool: &DocumentedTool, out: &mut Vec<Finding>) {
+    let marked = tool.sections.iter().filter(|section| section.form != SectionMark::Implied);
     let topics: Vec<&Section> = marked.collect();
     if let Some(pair) = topics.windows(2).find(|pair| pair[1].topic < pair[0].topic) {
         let message =
@@ -318,7 +323,7 @@ fn order(tool: &Documented, out: &mut Vec<Finding>) {
 }
 
 /// The tables of both sides that the rules about tables look at.
-fn tables(tool: &Documented) -> impl Iterator<Item = (bool, &Side, &TableShape)> {
+fn tables(tool: &DocumentedTool) -> impl Iterator<Item = (bool, &IoSpec, &TableShape)> {
     let input = tool.input.tables.iter().map(|table| (true, &tool.input, table));
     input.chain(tool.output.tables.iter().map(|table| (false, &tool.output, table)))
 }
@@ -342,7 +347,7 @@ fn columns(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 }
 
 fn versions(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let of_document = subject.document.pair("version");
+    let of_document = subject.document.metadata_value("version");
     for tool in subject.document.tools.iter().filter(|tool| tool.version.is_none()) {
         let line = tool.heading.place.line + 1;
         let fix = of_document.filter(|_| tool.heading.level != 0).map(|version| {
@@ -360,7 +365,7 @@ fn python(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         for (is_input, side) in [(true, &tool.input), (false, &tool.output)] {
             for field in &side.fields {
                 let Some(text) = &field.type_text else { continue };
-                let typed = types::read(text);
+                let typed = types::parse(text);
                 if !typed.python {
                     continue;
                 }
@@ -404,7 +409,7 @@ fn required(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 }
 
 /// A schema says what the default is, if there is one.
-fn defaults(tool: &Documented, out: &mut Vec<Finding>) {
+fn defaults(tool: &DocumentedTool, out: &mut Vec<Finding>) {
     let unread = tool.input.schema.is_none().then_some(&tool.input.fields).into_iter().flatten();
     for field in unread.filter(|field| field.default.is_none()) {
         if let DefaultNote::Unclear(text) = default_in_prose(&field.description, &field.schema) {
@@ -433,7 +438,7 @@ fn headings(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 
 fn prefixes(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let prefix =
-        |tool: &Documented| tool.name.rsplit_once('.').map(|(prefix, _)| prefix.to_owned());
+        |tool: &DocumentedTool| tool.name.rsplit_once('.').map(|(prefix, _)| prefix.to_owned());
     let all: BTreeSet<Option<String>> = subject.document.tools.iter().map(prefix).collect();
     if all.len() < 2 {
         return;
@@ -520,7 +525,8 @@ fn idempotency(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let fix = idempotency_word(&value.value).and_then(|word| {
             let section = tool.section(Topic::Idempotency)?;
             let line = section.place.line + 1;
-            let heading = matches!(section.form, Form::Heading(_)) && value.place == section.place;
+            let heading =
+                matches!(section.form, SectionMark::Heading(_)) && value.place == section.place;
             heading.then(|| Edit {
                 from: line,
                 to: line,
@@ -587,10 +593,10 @@ fn dated(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
     let place = document.title.as_ref().map_or(Position::line(1), |title| title.place);
     let hint = "add `**Version**: v1.0.0 | **Last Updated**: Month YYYY` under the title";
-    if document.pair("version").is_none() {
+    if document.metadata_value("version").is_none() {
         out.push(Finding::new("W15", place, "the document has no version").hint(hint));
     }
-    match document.pair("last updated") {
+    match document.metadata_value("last updated") {
         None => out.push(Finding::new("W15", place, "the document has no date").hint(hint)),
         Some(date) => {
             if let (Some(then), Some(now)) = (month_of(&date.value), subject.against.today)

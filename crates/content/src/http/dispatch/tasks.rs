@@ -1,5 +1,5 @@
-//! The tasks that dispatched requests became: run in order, tried again, kept
-//! for whoever asked.
+//! Runs the tasks of dispatched requests in order, retries those that failed, and
+//! answers whoever asks for a result.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use ::http::StatusCode;
 use serde_json::{Value, json};
 use sqlx::Row;
 
-use super::{FAILED, FINISHED, QUEUED, broken, json_outcome, result_of};
+use super::{FAILED, FINISHED, QUEUED, broken, json_reply, result_of};
 use crate::http::Edge;
 use crate::http::auth::Caller;
 use crate::http::envelope::Envelope;
 use crate::http::errors::Refusal;
-use crate::http::outcome::Outcome;
+use crate::http::http_reply::HttpReply;
 use crate::http::state::{StateError, seconds};
 
 const RUNNING: i64 = 50;
@@ -27,7 +27,7 @@ impl Edge {
         server: &str,
         id: i64,
         caller: &Caller,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<HttpReply, Refusal> {
         let row = sqlx::query(
             "select owner, status, progress, attempts, max_attempts, trace_id, result, error \
              from tasks where id = ? and server = ?",
@@ -44,7 +44,7 @@ impl Edge {
         if caller.owner() != Some(theirs) && !caller.open {
             return Err(Refusal::NoTask);
         }
-        Ok(json_outcome(StatusCode::OK, &body))
+        Ok(json_reply(StatusCode::OK, &body))
     }
 
     /// Runs tasks as they come, until dropped.

@@ -17,12 +17,12 @@ use web::listen::{Limits, Peer};
 use super::answer::Stateless;
 use super::named::NamedDatabase;
 use super::site::{SiteArgs, open, state_file};
-use crate::config::{self, Rules};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
 use crate::time::since_epoch;
 use crate::wire;
+use config::Rules;
 
 /// Serve a site's content tools alone
 ///

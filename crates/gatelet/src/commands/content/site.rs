@@ -3,9 +3,10 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use config::{Ownership, Rules};
 use content::{Config, Content, OpenError};
 
-use crate::config::{Ownership, Rules};
 use crate::exit::CliError;
 use crate::paths::Paths;
 
@@ -21,8 +22,17 @@ pub(crate) struct SiteArgs {
     prefix: Option<String>,
 
     /// Whose eyes callers see the site with
-    #[arg(long, value_name = "RULE", default_value = "honoured")]
+    #[arg(long, value_name = "RULE", default_value = "honoured", value_parser = ownership())]
     pub(super) ownership: Ownership,
+}
+
+/// Reads an ownership rule under the name that the configuration has for it.
+fn ownership() -> impl TypedValueParser<Value = Ownership> {
+    let values = Ownership::ALL.map(|one| PossibleValue::new(one.name()).help(one.description()));
+    PossibleValuesParser::new(values).try_map(|name| {
+        let known = Ownership::ALL.into_iter().find(|one| one.name() == name);
+        known.ok_or("it is one of the possible values")
+    })
 }
 
 impl SiteArgs {

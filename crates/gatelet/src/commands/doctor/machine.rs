@@ -10,14 +10,15 @@ use doctor::machine::{Config, Facts, Service, State};
 use policy::trust::LedgerStore;
 
 use crate::commands::plain_secrets;
-use crate::config::{self, LoadError, edit};
+use crate::config_loader;
 use crate::ledger_file;
 use crate::paths::{self, Paths};
 use crate::time::unix_seconds;
+use config::{LoadError, edit};
 
 /// Measures. Nothing that goes wrong here is in the way of the rest.
 pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
-    let loaded = config::load(paths);
+    let loaded = config_loader::load(paths);
     let listen = loaded.as_ref().ok().map(|loaded| loaded.config.serve.listen);
     let is_taken = |address: &std::net::SocketAddr| {
         let bound = TcpListener::bind(address);
@@ -29,7 +30,7 @@ pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
         other_programs: other_programs(),
         config: paths.config_file().map(|file| config_facts(&file, &loaded)),
         state: state.as_deref().map(state_facts).unwrap_or_default(),
-        service: Service { is_running, taken: taken.map(|address| address.to_string()) },
+        service: Service { is_running, address_taken: taken.map(|address| address.to_string()) },
         unenforceable: loaded.as_ref().ok().and_then(|loaded| unenforceable(&loaded.config)),
         free: state.as_deref().and_then(free),
         files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
@@ -64,8 +65,8 @@ fn config_facts(file: &Path, loaded: &Result<config::Loaded, LoadError>) -> Conf
     let entries = edit::all(&shown, &text).unwrap_or_default();
     let warnings = loaded.as_ref().ok().and_then(|loaded| loaded.warnings.as_ref());
     Config {
-        wrong: loaded.as_ref().err().map(|error| plain(error)),
-        odd: warnings.map(|warnings| plain(warnings)).into_iter().collect(),
+        error: loaded.as_ref().err().map(|error| plain(error)),
+        warnings: warnings.map(|warnings| plain(warnings)).into_iter().collect(),
         exposed: loaded.as_ref().ok().and_then(|loaded| loaded.config.exposed(false)),
         mode: mode(file),
         n_plain_secrets: entries.iter().map(plain_secrets::count).sum(),
@@ -91,7 +92,7 @@ fn state_facts(directory: &Path) -> State {
         mode: mode(directory),
         keys: keys.collect(),
         tampered: tampered.map(|tampered| tampered.to_string()),
-        stale: stale(directory),
+        stale_sockets: stale_sockets(directory),
         directory: directory.display().to_string(),
     }
 }
@@ -104,7 +105,7 @@ fn unwritable(directory: &Path) -> Option<String> {
 }
 
 /// The sockets of gatelet at which nobody listens.
-fn stale(directory: &Path) -> Vec<String> {
+fn stale_sockets(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sockets = entries.map(|entry| entry.path()).filter(|path| is_socket(path));
     let is_dead = |path: &PathBuf| UnixStream::connect(path).is_err();

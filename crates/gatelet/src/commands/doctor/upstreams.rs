@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tool::Failure;
 
 use crate::commands::servers::{review, update};
-use crate::config::{Reach, Upstream};
 use crate::paths::{self, Paths};
 use crate::terminal::{BAD, GOOD, cell, foreign, progress};
 use crate::wire::{self, Probed};
+use config::{Reach, Upstream};
 
 /// So many are started at once.
 const AT_ONCE: usize = 8;
@@ -175,17 +175,7 @@ impl Examined {
     pub(super) fn cells(&self) -> Vec<comfy_table::Cell> {
         let (state, is_fine) = self.state();
         let none = Up::default();
-        let up = match &self.facts.outcome {
-            Outcome::Up(up) => up,
-            Outcome::Untried
-            | Outcome::Unset(_)
-            | Outcome::NoProgram(_)
-            | Outcome::Failed(_)
-            | Outcome::Unreachable(_)
-            | Outcome::Unauthorized(_)
-            | Outcome::Forbidden(_)
-            | Outcome::Sandboxed(_) => &none,
-        };
+        let up = self.facts.outcome.up().unwrap_or(&none);
         let plain = |text: &str| comfy_table::Cell::new(foreign(text.trim()));
         let start =
             if up.start_millis == 0 { String::new() } else { format!("{} ms", up.start_millis) };
@@ -203,17 +193,7 @@ impl Examined {
 
     pub(super) fn to_json(&self) -> Value {
         let (state, _) = self.state();
-        let up = match &self.facts.outcome {
-            Outcome::Up(up) => Some(up),
-            Outcome::Untried
-            | Outcome::Unset(_)
-            | Outcome::NoProgram(_)
-            | Outcome::Failed(_)
-            | Outcome::Unreachable(_)
-            | Outcome::Unauthorized(_)
-            | Outcome::Forbidden(_)
-            | Outcome::Sandboxed(_) => None,
-        };
+        let up = self.facts.outcome.up();
         json!({
             "label": self.facts.label,
             "state": state,

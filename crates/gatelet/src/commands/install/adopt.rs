@@ -16,12 +16,12 @@ use super::super::host_files::Here;
 use super::super::init::START;
 use super::super::plain_secrets;
 use super::own_file::own_file;
-use crate::config::edit::{self, Edit, Unedited};
-use crate::config::foreign::relabel;
-use crate::config::{self, Entry, RawUpstream, Source};
 use crate::exit::CliError;
 use crate::secrets::Secrets;
 use crate::terminal::{WARNING, paint, say};
+use config::edit::{self, Edit, Unedited};
+use config::foreign::relabel;
+use config::{Entry, RawUpstream, Source};
 
 /// What is to be done, and the secrets to keep before it is.
 pub(super) struct Adopted {

@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use store::file::{Stamp, stamp};
 use web::listen::TlsConfigs;
 
-use crate::config::Tls;
+use config::Tls;
 
 struct Loaded {
     stamps: Vec<Stamp>,

@@ -16,10 +16,10 @@ use web::site::pages::{Pages, Visitor};
 
 use super::serving::Serving;
 use crate::commands::approvals::write_rule;
-use crate::config::write_remembered;
 use crate::logging;
 use crate::paths::Paths;
 use crate::wire::Wiring;
+use config::write_remembered;
 
 /// The console of what is served.
 pub(super) fn console(serving: &Serving<'_>, hosts: Vec<String>) -> Arc<Console> {

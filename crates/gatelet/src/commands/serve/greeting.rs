@@ -29,10 +29,9 @@ fn words(args: &Args, paths: &Paths, file: Option<&Path>) -> Vec<String> {
     // The user's own configuration is found from everywhere.
     let common = paths::candidates().pop();
     let file = file.filter(|file| paths.config.is_some() || Some(*file) != common.as_deref());
-    let surface = args.surface.as_ref().and_then(clap::ValueEnum::to_possible_value);
     let named = [("--config", file), ("--state", paths.state.as_deref())];
     let named = named.into_iter().filter_map(|(flag, path)| Some((flag, whole(path?))));
-    let surface = surface.map(|surface| ("--surface", surface.get_name().to_owned()));
+    let surface = args.surface.map(|surface| ("--surface", surface.name().to_owned()));
     let flags = named.chain(surface).flat_map(|(flag, value)| [flag.to_owned(), value]);
     ["serve", "--stdio"].map(str::to_owned).into_iter().chain(flags).collect()
 }

@@ -13,8 +13,8 @@ use reqwest::Url;
 use serde::Deserialize;
 use web::identity::token::Keys;
 
-use crate::config::KeySource;
 use crate::fetch;
+use config::KeySource;
 
 /// How often keys are fetched, and how soon after a failure.
 const EVERY: Duration = Duration::from_secs(300);

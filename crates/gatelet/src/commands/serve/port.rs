@@ -8,9 +8,9 @@ use web::identity::key::Key;
 
 use super::serving::Args;
 use super::site;
-use crate::config::Config;
 use crate::exit::CliError;
 use crate::running;
+use config::Config;
 
 /// A port that is ours, and the note that says so.
 pub(super) struct Listening {

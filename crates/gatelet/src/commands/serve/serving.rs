@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use gateway::Gateway;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use config::{Config, Loaded, Tls};
+use gateway::{Gateway, Surface};
 
-use crate::config::{self, Config, Loaded, SurfaceName, Tls};
 use crate::paths::Paths;
 use crate::wire::Wiring;
 
@@ -29,8 +30,8 @@ pub(crate) struct Args {
     pub(super) threads: Option<NonZeroUsize>,
 
     /// What clients see [default: cash, or what the configuration says]
-    #[arg(long, value_name = "SURFACE")]
-    pub(super) surface: Option<SurfaceName>,
+    #[arg(long, value_name = "SURFACE", value_parser = surface())]
+    pub(super) surface: Option<Surface>,
 
     /// Listen on an address that other machines can reach, though nobody is asked who they are
     #[arg(long)]
@@ -43,6 +44,12 @@ pub(crate) struct Args {
     /// The private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+}
+
+/// Reads a surface under the name that the configuration has for it.
+fn surface() -> impl TypedValueParser<Value = Surface> {
+    let values = Surface::ALL.map(|one| PossibleValue::new(one.name()).help(one.description()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
 impl Args {
@@ -64,7 +71,7 @@ impl Args {
         let mut config = config.clone();
         let serve = &mut config.serve;
         serve.listen = self.listen.unwrap_or(serve.listen);
-        serve.surface = self.surface.map_or(serve.surface, |name| name.0);
+        serve.surface = self.surface.unwrap_or(serve.surface);
         if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
             let (cert, key) = (cert.clone(), key.clone());
             let rest = serve.tls.take();

@@ -24,10 +24,11 @@ use super::issuer_keys;
 use super::serving::Serving;
 use crate::changed_file::ChangedFile;
 use crate::commands::key;
-use crate::config::{self, Config, KeySource};
+use crate::config_loader;
 use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
+use config::{Config, KeySource};
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(
@@ -173,7 +174,7 @@ impl Issuers {
         loop {
             tokio::time::sleep(LOOK).await;
             let paths = paths.clone();
-            let read = tokio::task::spawn_blocking(move || config::load(&paths)).await;
+            let read = tokio::task::spawn_blocking(move || config_loader::load(&paths)).await;
             // What is wrong with a file is told by who watches it, and what is
             // half written is whole the next time.
             let Ok(Ok(loaded)) = read else { continue };

@@ -14,13 +14,13 @@ use super::registry::{Registry, RegistryArgs};
 use super::{known_server, review, unpack};
 use crate::commands::output::Output;
 use crate::commands::{person, plain_secrets};
-use crate::config::edit::Edit;
-use crate::config::{RawUpstream, Wire, write};
 use crate::exit::{CliError, Done};
 use crate::fetch;
 use crate::paths::Paths;
 use crate::secrets::{self, Secrets};
 use crate::terminal::{DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
+use config::edit::Edit;
+use config::{RawUpstream, Wire, write};
 
 /// Add a server to the configuration: a command, a URL, a package, a bundle or a name in the registry
 ///

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use store::file::{Safety, replace};
 
-use crate::config::edit::{self, Edit};
-use crate::config::{self, RawUpstream, Upstream};
+use crate::config_loader;
 use crate::exit::CliError;
 use crate::paths::{self, Paths};
 use crate::terminal::say;
+use config::edit::{self, Edit};
+use config::{RawUpstream, Upstream};
 
 /// A configuration file and what stood in it.
 #[derive(Debug)]
@@ -78,7 +79,8 @@ impl ConfigFile {
 
     /// What an entry means in this file; what is odd about it is said.
     pub(super) fn meant(&self, raw: &RawUpstream, paths: &Paths) -> anyhow::Result<Upstream> {
-        let (upstream, warnings) = edit::parsed(raw, &self.path, &config::environment(paths))?;
+        let (upstream, warnings) =
+            edit::parsed(raw, &self.path, &config_loader::environment(paths))?;
         if !warnings.is_empty() {
             say(&warnings.to_string());
         }

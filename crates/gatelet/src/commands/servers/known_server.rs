@@ -6,8 +6,8 @@ use sandbox::{Network, Policy, preset};
 
 use tool::Failure;
 
-use crate::config::{Environment, Process, RawSandbox, RawUpstream};
 use crate::terminal::{WARNING, foreign, paint, say};
+use config::{Environment, Process, RawSandbox, RawUpstream};
 
 /// Confines the server of an entry to what gatelet knows that it needs. Returns what
 /// that is, in words; `None` when the server is not known or is confined already.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use packages::run_package::{Index, NPM, PYPI, RunPackage};
 use reqwest::Url;
 
-use crate::config::{Environment, Process, RawUpstream};
 use crate::fetch;
+use config::{Environment, Process, RawUpstream};
 
 /// No answer of an index is longer.
 const LONGEST: usize = 16 << 20;

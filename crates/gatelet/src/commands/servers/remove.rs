@@ -3,12 +3,12 @@
 use super::config_file::ConfigFile;
 use super::review;
 use crate::commands::person;
-use crate::config::edit::Edit;
-use crate::config::write;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::wire;
+use config::edit::Edit;
+use config::write;
 
 /// Take a server out of the configuration, and forget what is known of it
 ///

@@ -8,7 +8,6 @@ use policy::trust::{Digest, Drift, Ledger, LedgerStore, Seen, TrustLevel, drift}
 use serde_json::{Value, json};
 use tool::{Failure, Listing, Tool};
 
-use crate::config::Upstream;
 use crate::exit::CliError;
 use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
@@ -19,6 +18,7 @@ use crate::time::unix_millis as now;
 use crate::wire::bound_ledger::BoundLedger;
 use crate::wire::identity::Identities;
 use crate::wire::{self, Probed};
+use config::Upstream;
 
 /// How long the server process may take to exit after the probe.
 const GRACE: Duration = Duration::from_secs(3);

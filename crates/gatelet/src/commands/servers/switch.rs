@@ -6,10 +6,10 @@ use super::config_file::ConfigFile;
 use super::review;
 use crate::commands::output::Output;
 use crate::commands::person;
-use crate::config::edit::Edit;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
+use config::edit::Edit;
 
 /// Use a server again, or let one out of quarantine once you have seen its tools
 #[derive(Debug, clap::Args)]

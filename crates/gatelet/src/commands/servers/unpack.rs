@@ -7,9 +7,9 @@ use anyhow::Context;
 use packages::bundle::{Bundle, digest};
 use packages::recipe::Recipe;
 
-use crate::config::Environment;
-use crate::config::Process;
 use crate::exit::CliError;
+use config::Environment;
+use config::Process;
 
 /// Where the files of a bundle are, below the state directory.
 pub(super) fn directory(state: &Path, label: &str, bytes: &[u8]) -> PathBuf {

@@ -9,11 +9,11 @@ use super::config_file::ConfigFile;
 use super::{newest, review};
 use crate::commands::output::Output;
 use crate::commands::person;
-use crate::config::RawUpstream;
-use crate::config::edit::Edit;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
+use config::RawUpstream;
+use config::edit::Edit;
 
 /// Go to a newer version of a server, once you have seen what changed in its tools
 ///

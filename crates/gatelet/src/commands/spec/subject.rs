@@ -12,10 +12,11 @@ use serde_json::Value;
 use tool::{Client, Json, Listing, Provider, Tool};
 use toolspec::Definition;
 
-use crate::config::{self, Reach};
+use crate::config_loader;
 use crate::exit::CliError;
 use crate::paths::Paths;
 use crate::wire;
+use config::Reach;
 
 /// Tools, and what they belong to.
 pub(crate) struct Subject {
@@ -211,7 +212,7 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
 }
 
 fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
-    let loaded = config::load(paths)?;
+    let loaded = config_loader::load(paths)?;
     let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
     let sandbox = upstream.as_ref().and_then(|upstream| upstream.sandbox.clone());
     Ok(match upstream.map(|upstream| upstream.reach) {
@@ -280,8 +281,9 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
         .map_or("tools".to_owned(), |stem| stem.to_string_lossy().into_owned());
     if !is_listing(text) {
         let (document, _) = toolspec::parse(text);
-        let version =
-            document.pair("version").map_or(String::new(), |version| version.value.clone());
+        let version = document
+            .metadata_value("version")
+            .map_or(String::new(), |version| version.value.clone());
         let tools = document.definitions();
         let title = document.title.as_ref().and_then(|title| module(&title.value));
         return Ok(Subject { name: title.unwrap_or(stem), version, tools });

@@ -1,0 +1,37 @@
+//! Requests to the three tools of a CaSH server.
+
+use std::sync::Arc;
+
+use roster::Profile;
+use tool::{Ask, Call, Context, Failure, Provider, Reply, RpcError};
+
+/// The size limit that we pass to the CaSH server: none in effect. Our own gate
+/// limits what goes out, so that no function has to run twice.
+pub(crate) const NO_LIMIT: u32 = 16_000_000;
+
+/// The context of a request that gatelet makes for itself.
+pub(crate) fn own_context() -> Context {
+    Context { client: Arc::new(Profile::default().client()), ..Context::anonymous() }
+}
+
+/// Calls one of the three tools and returns its text.
+pub(crate) async fn text(
+    upstream: &dyn Provider,
+    tool: &str,
+    arguments: serde_json::Value,
+    context: &Context,
+) -> Result<Result<String, RpcError>, Failure> {
+    let reply = upstream.ask(Ask::Call(Call::new(tool, arguments.into())), context).await?;
+    let unusable = || Failure::Unusable { reason: format!("`{tool}` gave no text") };
+    Ok(match reply {
+        Reply::Error(error) => Err(error),
+        Reply::Result(_) => {
+            let result = reply.tool_result().ok_or_else(unusable)?;
+            if result.is_error {
+                Err(RpcError::new(-32002, result.text()))
+            } else {
+                Ok(result.text())
+            }
+        }
+    })
+}
