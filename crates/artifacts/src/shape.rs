@@ -9,6 +9,7 @@ use crate::reading::ResultText;
 use structure::Structure;
 
 pub use structure::Rows;
+pub(crate) use structure::step;
 
 /// A description of data that nobody has read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -41,6 +41,7 @@ pub fn unchecked(schema: &Value) -> Option<String> {
 pub struct Contract {
     /// In the order of the schema, required ones first.
     pub parameters: Vec<Parameter>,
+    declared: bool,
     schema: Json,
     checker: OnceLock<Result<Checker, String>>,
 }
@@ -70,7 +71,14 @@ impl Contract {
         let mut parameters = parameters(&parsed);
         mark_ambiguous(&mut parameters);
         parameters.sort_by_key(|parameter| !parameter.required);
-        Contract { parameters, schema: schema.clone(), checker: OnceLock::new() }
+        let declared = !parameters.is_empty() || names_members(&parsed);
+        Contract { parameters, declared, schema: schema.clone(), checker: OnceLock::new() }
+    }
+
+    /// Whether the schema says which arguments there are, be it none. One without
+    /// `properties` says nothing: the function may want some all the same.
+    pub fn is_declared(&self) -> bool {
+        self.declared
     }
 
     /// The parameter that `key` means, if it means one.
@@ -103,6 +111,12 @@ impl Parameter {
     pub fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }
+}
+
+/// Whether a schema names its members, or says that there are no others.
+pub(crate) fn names_members(schema: &Value) -> bool {
+    schema.get("properties").is_some_and(Value::is_object)
+        || schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {

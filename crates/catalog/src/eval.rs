@@ -7,6 +7,7 @@
 
 mod fields;
 mod measure;
+mod reach;
 mod report;
 
 use std::collections::HashSet;

@@ -114,6 +114,7 @@ impl Index {
             }
             ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         }
+        spread::declared_first(&mut ranked, |one| self.entries[one.entry].is_declared);
         let n_allowed = allowed.iter().filter(|allowed| **allowed).count();
         let verdict = verdict::judge(self, &ranked, n_allowed);
         spread::over_servers(&mut ranked, query.limit, |one| self.entries[one.entry].server);

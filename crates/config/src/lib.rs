@@ -65,7 +65,7 @@ pub use self::scripts::Scripts;
 pub use self::skills::Skills;
 pub use auth::{Auth, KeySource};
 pub use controls::Controls;
-pub use gate::Gate;
+pub use gate::{Gate, SameData};
 pub use learning::Learning;
 pub use manifest::Manifest;
 pub use metrics::Metrics;

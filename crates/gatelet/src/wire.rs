@@ -580,5 +580,10 @@ fn gate(config: &Config) -> gate::Config {
         limit: config.gate.limit,
         ceiling: config.gate.ceiling,
         gated_is_error: config.gate.gated_is_error,
+        same_data: match config.gate.same_data {
+            config::SameData::Text => gate::SameData::Text,
+            config::SameData::Structured => gate::SameData::Structured,
+            config::SameData::Both => gate::SameData::Both,
+        },
     }
 }

@@ -136,7 +136,7 @@ async fn namespace_listing(
         for entry in listed.functions {
             let known = functions.iter().any(|function| function.name == entry.name);
             if legal(&entry.name) && !known {
-                let description = catalog::summary::cut(&entry.description, 300);
+                let description = catalog::summary::cut(sentence(&entry.description), 300);
                 let (namespace, name) = (namespace.to_owned(), entry.name);
                 functions.push(Function { namespace, name, description, parameters: None });
             }
@@ -169,6 +169,13 @@ async fn with_parameters(
         function.parameters = Some(parameters);
     }
     function
+}
+
+/// What is said of a function, without the names of its arguments, which a
+/// gatelet puts into brackets at the end of the line.
+fn sentence(description: &str) -> &str {
+    let before = description.strip_suffix(']').and_then(|text| text.rsplit_once(" ["));
+    before.map_or(description, |(before, _)| before)
 }
 
 fn legal(name: &str) -> bool {

@@ -104,7 +104,7 @@ impl Library {
         let inside: Vec<&Arc<Skill>> =
             self.latest(reader).filter(|skill| is_within(&skill.namespace, &path)).collect();
         if inside.is_empty() {
-            return path.is_empty().then(|| "# Skills\n\nNone are installed.\n".to_owned());
+            return path.is_empty().then(|| "# Skills\n\nNone are installed. Functions do not need one: `help` finds them.\n".to_owned());
         }
         let mut namespaces: Vec<&str> =
             inside.iter().map(|skill| skill.namespace.as_str()).collect();

@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
 }
 
 /// One step of a jq path.
-fn step(key: &str) -> String {
+pub(crate) fn step(key: &str) -> String {
     let plain = catalog::name::is_legal(key) && !key.starts_with(char::is_numeric);
     if plain { format!(".{key}") } else { format!(".{key:?}") }
 }

@@ -149,6 +149,7 @@ impl Fields<'_> {
             context: self.size("context", 0)?,
             ignore_case: self.flag("ignore_case")?,
             start: self.size("start", 0)?,
+            count: self.flag("count")?,
         })
     }
 }

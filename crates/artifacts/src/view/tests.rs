@@ -20,6 +20,12 @@ fn refused(text: &str, selector: Value, expected: &str) {
 }
 
 #[test]
+fn matching_lines_can_be_counted_without_being_shown() {
+    let selector = json!({"type": "grep", "pattern": "a", "count": true});
+    check("a\nb\na", selector, "2", "[2 matching lines from line 0 of 3]");
+}
+
+#[test]
 fn pieces_are_those_of_the_vectors() {
     let text = include_str!("../../tests/vectors/contextweaver_tool_view.json");
     let vectors: Value = serde_json::from_str(text).unwrap();

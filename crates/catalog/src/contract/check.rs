@@ -5,7 +5,8 @@ use validator::{TypeKind, ValidationError, ValidationErrorKind, Validator};
 
 use super::checker::Checker;
 use super::cost::{self, Cost};
-use super::{Contract, members, schema_type};
+use super::members::{self, Notation};
+use super::{Contract, schema_type};
 use crate::nearest;
 use crate::summary::echo;
 
@@ -184,7 +185,7 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
         parts.flat_map(|part| choices(schema, part, CHOICES)).take(N_FORMS).collect();
     let mut reader = members::Reader::new(schema);
     for part in &parts {
-        let form = reader.form(part);
+        let form = reader.form(part, Notation::Typed);
         if !forms.contains(&form) {
             forms.push(form);
         }

@@ -1,5 +1,6 @@
 //! One function, documented.
 
+use catalog::signature::UNDECLARED;
 use catalog::{Contract, Parameter, Sample, Slot, summary};
 use serde_json::{Value, json};
 use tool::text::{plain, quoted};
@@ -150,7 +151,10 @@ impl FunctionPage<'_> {
     fn parameters(&self) -> String {
         let shown = self.shown();
         if shown.is_empty() {
-            return "No parameters.\n".to_owned();
+            return match self.contract().is_declared() {
+                true => "No parameters.\n".to_owned(),
+                false => format!("Parameters: {UNDECLARED}; the server may want some.\n"),
+            };
         }
         let mut text = "## Parameters\n\n| Name | Type | Required | Description |\n\
                         |------|------|----------|-------------|\n"
@@ -278,7 +282,8 @@ fn cell(text: &str, limit: usize) -> String {
 }
 
 /// How lines of ours begin that say what a function is and does.
-const OURS: [&str; 5] = ["Hints:", "available:", "kwargs:", "Here:", "No parameters"];
+const OURS: [&str; 6] =
+    ["Hints:", "available:", "kwargs:", "Here:", "No parameters", "Parameters:"];
 
 /// A server's words on a page of ours: one plain sentence as it is, and as a
 /// quotation whatever could be taken for a part of the page.

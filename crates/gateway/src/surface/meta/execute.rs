@@ -12,6 +12,7 @@ use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refus
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome, Plan};
 use crate::error::GatewayError;
+use crate::surface::answer::{Effect, finished};
 use crate::surface::artifact_resources;
 use crate::surface::stripped::{Stripped, encode};
 use artifacts::envelope::{Envelope, Provenance};
@@ -93,6 +94,9 @@ impl Meta<'_> {
             Ok(Outcome::Reply(reply)) => {
                 self.tools.tasks.notice_call(self.snapshot, slot, self.context, &reply);
                 self.note(&entry.id);
+                let same_data = self.tools.pipeline.gate.load().same_data;
+                let effect = Effect::of_tool(self.snapshot.catalog.tool(slot));
+                let reply = finished(reply, same_data, effect);
                 Ok(noted(with_repairs(reply, repairs), note))
             }
             Ok(Outcome::Kept { artifact, over }) => {
