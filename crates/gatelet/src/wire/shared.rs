@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tool::Json;
 use valkey::{OpenError, Valkey};
 
-use crate::config::SharedState;
+use config::SharedState;
 
 /// How long one operation of the store may hold up a request.
 const WITHIN: Duration = Duration::from_secs(2);
