@@ -140,6 +140,14 @@ pub(crate) fn out(text: &str) {
     }
 }
 
+/// Puts a page in the place of what a person's terminal shows.
+pub(crate) fn redraw(text: &str) {
+    let mut stdout = anstream::stdout().lock();
+    let text = colours_only(text);
+    let page = format!("\u{1b}[H\u{1b}[2J{text}\n");
+    let _ = stdout.write_all(page.as_bytes()).and_then(|()| stdout.flush());
+}
+
 /// Why an answer could not be written, if so.
 pub(crate) fn unwritten() -> Option<&'static std::io::Error> {
     UNWRITTEN.get()

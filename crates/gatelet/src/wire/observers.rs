@@ -1,10 +1,12 @@
-//! Who is told about calls: the file of records, and the figures of the last hour.
+//! Who is told about calls: the file of records, the figures of the last hour,
+//! and the last calls.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use console::calls::{CallLog, Payloads};
 use gateway::Gateway;
 use gateway::record::Sink;
 use store::events::Events;
@@ -24,20 +26,30 @@ const WATCHED: Duration = Duration::from_secs(15 * 60);
 pub(super) struct Observers {
     records: Option<Arc<Events>>,
     figures: Arc<Figures>,
+    calls: Arc<CallLog>,
 }
 
 impl Observers {
     pub(super) fn new(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Observers> {
         let records = config.records.file.as_deref().map(open_records).transpose()?;
         let figures = Figures::new(Arc::clone(clock), Collect::WhileRead(WATCHED));
-        Ok(Observers { records: records.map(Arc::new), figures: Arc::new(figures) })
+        let payloads = if config.console.payloads { Payloads::Kept } else { Payloads::Dropped };
+        let calls = CallLog::new(Arc::clone(clock), payloads);
+        let (figures, calls) = (Arc::new(figures), Arc::new(calls));
+        Ok(Observers { records: records.map(Arc::new), figures, calls })
     }
 
     /// All of them as one.
     pub(super) fn sink(&self) -> Arc<dyn Sink> {
         let records = self.records.iter().map(|events| Arc::clone(events) as Arc<dyn Sink>);
         let figures = Arc::clone(&self.figures) as Arc<dyn Sink>;
-        Arc::new(Fanout(records.chain([figures]).collect()))
+        let calls = Arc::clone(&self.calls) as Arc<dyn Sink>;
+        Arc::new(Fanout(records.chain([figures, calls]).collect()))
+    }
+
+    /// The last calls, for whoever looks at them.
+    pub(super) fn call_log(&self) -> Arc<CallLog> {
+        Arc::clone(&self.calls)
     }
 
     /// The figures of the last hour, as far as somebody has looked at them before.
