@@ -60,6 +60,7 @@ use web::tls::ClientCertificates;
 
 pub use self::approvals::{Approvals, Confirm, Webhook, write_remembered};
 pub use self::artifacts::{Artifacts, Location};
+pub use self::console::Console;
 pub use self::sandbox::{Raw as RawSandbox, Sandbox};
 pub use self::scripts::Scripts;
 pub use self::skills::Skills;
@@ -158,8 +159,7 @@ pub struct Config {
     /// `None` where nobody traces.
     pub traces: Option<Traces>,
     pub artifacts: Artifacts,
-    /// Whether the console is served.
-    pub console: bool,
+    pub console: Console,
     pub controls: Controls,
     pub learning: Learning,
     /// What is listed whole beside our own tools.

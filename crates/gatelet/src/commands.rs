@@ -204,6 +204,7 @@ pub(crate) fn run(
         Command::Recipe(action) => recipe::run(&action, paths),
         Command::Upstreams(args) => upstreams::run(&args, paths),
         Command::Console(args) => console::run(&args, paths),
+        Command::Top(args) => top::run(&args, paths),
         Command::Status(args) => status::run(&args, paths),
         Command::Top(args) => top::run(&args, paths),
         Command::Logs(args) => running::logs(&args, paths),

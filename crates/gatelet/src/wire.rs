@@ -23,7 +23,7 @@ mod stoppable_input;
 mod traced;
 mod trust;
 mod watch;
-mod webhook;
+pub(crate) mod webhook;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,9 @@ use std::time::Duration;
 
 use ::skills::Library;
 use artifacts::gate;
+use bound_ledger::BoundLedger;
 use catalog::Catalog;
+use console::calls::CallLog;
 use futures::StreamExt;
 use gateway::gateway::{AnswerParts, Controls, PolicyParts, RosterParts};
 use gateway::unmatched::Written;
@@ -42,13 +44,14 @@ use mcp::serve::trace::Tracing;
 use parking_lot::Mutex;
 use policy::approval::Approvals;
 use policy::approval::queued::Page;
+use policy::trust::{LedgerStore, TrustLevel};
 use roster::{self, Indexing, Start};
 use store::clock::System;
 use telemetry::figures::Overview;
 use telemetry::metrics::Readings;
 use telemetry::traces::{self, Peer};
 use tool::clock::Clock;
-use tool::{Event, Finding, ProviderSource};
+use tool::{Event, Finding, ProviderSource, Tool};
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
@@ -59,7 +62,9 @@ pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};
 
 use crate::approval_queue;
+use crate::ledger_file::LedgerFile;
 use crate::mounts::{self, MountedServer, Mounts};
+use crate::time::unix_millis;
 use crate::usage_file;
 use config::{Config, Learning, Loaded, Mount, Reach, Upstream};
 use connector::{Remote, Site};
@@ -265,6 +270,22 @@ impl Wiring {
     /// How the gate fares over the last hour.
     pub(crate) fn overview(&self, gateway: &Gateway) -> Overview {
         self.observers.overview(gateway)
+    }
+
+    /// The last calls, for whoever looks at them.
+    pub(crate) fn call_log(&self) -> Arc<CallLog> {
+        self.observers.call_log()
+    }
+
+    /// Vouches for a tool (`upstream/tool`) as it is now, as much as for what it
+    /// was before.
+    pub(crate) fn vouch_for(&self, path: &str, tool: &Tool) -> anyhow::Result<()> {
+        let ledger = BoundLedger::new(LedgerFile::at(&self.state), self.identities.clone());
+        let known = ledger.read()?.get(path).map(|entry| entry.state);
+        let level = known.filter(|level| *level != TrustLevel::Untrusted);
+        let (level, now) = (level.unwrap_or(TrustLevel::Verified), unix_millis());
+        ledger.change(&mut |ledger| ledger.set(path, tool, level, now))?;
+        Ok(())
     }
 
     /// Where the console is, if it is served.

@@ -278,6 +278,11 @@ impl Gateway {
         self.catalog_events.published(&self.roster.known());
     }
 
+    /// Where long answers are stored.
+    pub fn artifacts(&self) -> &Arc<dyn artifacts::Store> {
+        &self.surfaces.pipeline.artifacts
+    }
+
     /// The requests for approval, for whoever decides about them.
     pub fn approvals(&self) -> &Arc<Approvals> {
         &self.approvals

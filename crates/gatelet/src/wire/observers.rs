@@ -1,10 +1,11 @@
 //! Who is told about calls: the file of records, the figures of the last hour with
-//! the metrics, and whoever traces.
+//! the metrics, whoever traces, and the last calls for the console.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use console::calls::{CallLog, Payloads};
 use gateway::Gateway;
 use gateway::record::Sink;
 use parking_lot::Mutex;
@@ -34,6 +35,7 @@ pub(super) struct Observers {
     records: Option<Arc<Events>>,
     figures: Arc<Figures>,
     tracing: Option<Tracing>,
+    calls: Arc<CallLog>,
 }
 
 /// How long a gate lives.
@@ -68,10 +70,12 @@ impl Observers {
             None => Figures::new(clock(), Collect::WhileRead(WATCHED)),
         };
         let tracing = config.traces.as_ref().filter(|_| life == Life::Stays);
+        let payloads = if config.console.payloads { Payloads::Kept } else { Payloads::Dropped };
         Ok(Observers {
             records: open_records(&config.records)?.map(Arc::new),
             figures: Arc::new(figures),
             tracing: tracing.map(|traces| Tracing::new(traces, clock(), instance)).transpose()?,
+            calls: Arc::new(CallLog::new(clock(), payloads)),
         })
     }
 
@@ -80,7 +84,13 @@ impl Observers {
         let records = self.records.iter().map(|events| Arc::clone(events) as Arc<dyn Sink>);
         let tracer = self.tracer().map(|tracer| Arc::new(tracer.clone()) as Arc<dyn Sink>);
         let figures = Arc::clone(&self.figures) as Arc<dyn Sink>;
-        Arc::new(Fanout(records.chain(tracer).chain([figures]).collect()))
+        let calls = Arc::clone(&self.calls) as Arc<dyn Sink>;
+        Arc::new(Fanout(records.chain(tracer).chain([figures, calls]).collect()))
+    }
+
+    /// The last calls, for whoever looks at them.
+    pub(super) fn call_log(&self) -> Arc<CallLog> {
+        Arc::clone(&self.calls)
     }
 
     /// The figures of the last hour, as far as somebody has looked at them before.

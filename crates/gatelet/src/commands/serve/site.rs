@@ -62,7 +62,7 @@ pub(super) fn site(
         let endpoint = endpoint(&path, surface);
         endpoints.insert(path, endpoint);
     }
-    let pages = config.console.then(|| {
+    let pages = config.console.enabled.then(|| {
         let console = console.get_or_init(|| console::console(serving, console_hosts(config)));
         wiring.serve_console_at(&console_address(config));
         Box::new(ConsolePages(Arc::clone(console))) as Box<dyn Pages>
