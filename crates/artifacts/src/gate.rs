@@ -1,4 +1,4 @@
-//! How much of an answer goes out at once.
+//! Decides whether a result is short enough to go out at once.
 //!
 //! The gate measures an answer in characters as a reader would count them and
 //! decides whether it may pass. Nothing reaches a client from a call except as

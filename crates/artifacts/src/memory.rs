@@ -1,4 +1,4 @@
-//! Artifacts in the memory of this process.
+//! A store of artifacts in the memory of this process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

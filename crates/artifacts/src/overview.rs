@@ -1,4 +1,4 @@
-//! What is told of a kept answer, worked out in one reading of it.
+//! Describes a stored result, in one pass over its text.
 //!
 //! An answer may have many megabytes. Whoever keeps it has it read on a thread of
 //! its own; what is written about it later looks here, and reads nothing again.
@@ -86,7 +86,7 @@ fn is_mixed(result: &ToolResult) -> bool {
     !result.content.iter().all(is_text)
 }
 
-/// What kind of data it is, how much, and how it begins.
+/// Returns what kind of data it is, how much, and how it begins.
 fn summary(shape: Option<&Shape>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
     let what = shape.map_or_else(|| "result".to_owned(), Shape::describe);
     let mut summary = format!("{what}; {chars} chars, kept. ");

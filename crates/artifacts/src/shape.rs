@@ -1,4 +1,4 @@
-//! What a long answer consists of, in a line.
+//! Describes in one line what a long result consists of.
 
 mod structure;
 
@@ -68,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// What it is, in a sentence.
+    /// Returns what it is, in a sentence.
     pub fn describe(&self) -> String {
         let mut text = self.kind.clone();
         if !self.keys.is_empty() {

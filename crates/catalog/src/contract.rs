@@ -1,4 +1,4 @@
-//! What a function wants as arguments, read from its schema.
+//! A contract: the arguments that a function takes, derived from its schema.
 //!
 //! A contract folds the spellings a caller used to the schema's own, turns
 //! text into the numbers, booleans and structures the schema asks for, and
@@ -30,8 +30,8 @@ pub use normalize::NormalizedArguments;
 pub use sample::Sample;
 pub(crate) use schema_type::Types;
 
-/// Why arguments are not checked against a schema that breaks no rule, if they
-/// are not: it asks for more work than any call is worth.
+/// Returns why arguments are not checked against a schema that breaks no rule, if
+/// they are not: it asks for more work than any call is worth.
 pub fn unchecked(schema: &Value) -> Option<String> {
     cost::measure(schema).err()
 }
@@ -90,7 +90,7 @@ impl Contract {
         })
     }
 
-    /// Why the schema cannot be used to check arguments, if it cannot.
+    /// Returns why the schema cannot be used to check arguments, if it cannot.
     pub fn damage(&self) -> Option<&str> {
         self.checker().as_ref().err().map(String::as_str)
     }
@@ -107,7 +107,7 @@ impl Parameter {
         if self.ambiguous { self.name.clone() } else { name::alias(&self.name) }
     }
 
-    /// Whether other parameters differ from this one only in `_` and case.
+    /// Returns whether other parameters differ from this one only in `_` and case.
     pub fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }

@@ -1,4 +1,4 @@
-//! Where a model's choice comes back: constrain it before, check it after.
+//! Constrains and checks the choice that a model makes among cards.
 //!
 //! [`schema`] turns the offered ids into a JSON Schema for a provider's
 //! constrained output; [`check`] takes what came back and accepts it, repairs

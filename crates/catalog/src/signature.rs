@@ -1,4 +1,4 @@
-//! How a function is called, in one line: names, types, required or not.
+//! Writes the signature of a function in one line: names, types, required or not.
 
 use crate::{Contract, Parameter, index};
 

@@ -177,7 +177,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What the built-in namespaces are called here, with what is in them;
+    /// Returns what the built-in namespaces are called here, with what is in them;
     /// none where they are not offered.
     pub fn builtin_labels(&self) -> Vec<(String, &'static str)> {
         if !self.builtin {
@@ -188,8 +188,9 @@ impl Config {
         ::builtin::called(upstreams).into_iter().zip(about).collect()
     }
 
-    /// Why this gatelet must not listen where it is told to: strangers reach it,
-    /// and nobody is asked who they are. `open` is what the command line says.
+    /// Returns why this gatelet must not listen where it is told to: strangers
+    /// reach it, and nobody is asked who they are. `open` is what the command line
+    /// says.
     pub fn exposed(&self, open: bool) -> Option<String> {
         let serve = &self.serve;
         let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == ClientCertificates::Must);
@@ -347,8 +348,8 @@ fn read_for(
     if problems.has_errors() { Err(problems) } else { Ok((config, problems)) }
 }
 
-/// What was written, as far as it fits. A document that cannot be taken over
-/// is an error, never an empty configuration.
+/// Returns what was written, as far as it fits. A document that cannot be taken
+/// over is an error, never an empty configuration.
 fn raw(root: &node::Node, problems: &mut Problems) -> Raw {
     let Some(fitting) = shape::fit(root, &schema(), problems) else { return Raw::default() };
     serde_json::from_value(fitting.to_json()).unwrap_or_else(|error| {
@@ -377,7 +378,7 @@ pub fn import(
     Ok((found, problems))
 }
 
-/// Whether an entry of a host leads to the gatelet of this configuration.
+/// Returns whether an entry of a host leads to the gatelet of this configuration.
 pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
     let base = file.parent().unwrap_or(Path::new("/")).to_owned();
     let here = OwnAddress {
@@ -398,7 +399,8 @@ pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
     here.is(&raw, &Process).is_some()
 }
 
-/// Whether an upstream would be taken from our own file, too. Why not is noted.
+/// Returns whether an upstream would be taken from our own file, too. Why not is
+/// noted.
 fn is_sound(found: &raw_upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
     upstream::parse(vec![found.clone()], here, &Process, &mut own);

@@ -48,7 +48,7 @@ impl Semaphore {
         Key { caller: self.hasher.hash_one(caller), session: self.hasher.hash_one(session) }
     }
 
-    /// How many permits are free.
+    /// Returns how many permits are free.
     pub fn free(&self) -> usize {
         self.state.lock().queue.free()
     }

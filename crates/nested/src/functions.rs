@@ -196,8 +196,8 @@ impl Function {
         Tool::read(raw.into()).ok()
     }
 
-    /// What is known of the arguments. The other side judges them, so nothing
-    /// is forbidden here that a table might have left out.
+    /// Returns what is known of the arguments. The other side judges them, so
+    /// nothing is forbidden here that a table might have left out.
     fn schema(&self) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();

@@ -1,5 +1,5 @@
-//! How an upstream is asked: not while it is ill, not too often at once, not
-//! for ever, and again when that is safe.
+//! Makes a call to an upstream: with circuit breaker, concurrency limit, timeout,
+//! and retries where they are safe.
 
 use std::collections::HashMap;
 use std::sync::Arc;

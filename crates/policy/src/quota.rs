@@ -1,5 +1,5 @@
-//! How often things may be done: by meta-tool, by tool, by identity; in a
-//! minute and in a session.
+//! Quotas: how often a meta-tool, a tool or an identity may be used, per minute and
+//! per session.
 //!
 //! What a caller may do in a minute counts over all its sessions, so a new one
 //! gains nothing. An anonymous caller is the address that it connects from.

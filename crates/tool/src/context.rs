@@ -1,5 +1,5 @@
-//! What travels beside a question: who asks, what they can do, how long they
-//! wait, and the handle that reaches them while the answer is being made.
+//! The context of a request: the client and its capabilities, the caller, the
+//! timeout, and the handle that reaches the client meanwhile.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -114,12 +114,12 @@ impl Context {
         }
     }
 
-    /// Whether nothing is known of the caller but the connection.
+    /// Returns whether nothing is known of the caller but the connection.
     pub fn is_connection_only(&self) -> bool {
         self.session.starts_with(CONNECTION_PREFIX)
     }
 
-    /// Whether there is a session, and not only what stands for one.
+    /// Returns whether there is a session, and not only what stands for one.
     pub fn has_session(&self) -> bool {
         !self.session.is_empty()
             && !self.is_connection_only()
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// Whether the client declared a capability, such as `sampling`.
+    /// Returns whether the client declared a capability, such as `sampling`.
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities.member(capability).is_some_and(|value| !value.is_null())
     }

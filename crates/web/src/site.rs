@@ -1,4 +1,4 @@
-//! The site: which path answers what, and to whom.
+//! Routes the paths of the site to their handlers, with identity and limits.
 //!
 //! A [`Site`] is a function from a request to a response. It knows the caller
 //! before anything else looks at the request, answers what everybody may know
@@ -460,8 +460,9 @@ impl Site {
         listed.any(|listed| listed.origin() == page.origin()).then(|| origin.clone())
     }
 
-    /// Whether a page is on the host of a listed origin, but is another origin:
-    /// the endpoints only look at hosts. Pages of this machine are always let in.
+    /// Returns whether a page is on the host of a listed origin, but is another
+    /// origin: the endpoints only look at hosts. Pages of this machine are always
+    /// let in.
     fn is_namesake<B>(&self, request: &Request<B>) -> bool {
         let page = request.headers().get(header::ORIGIN).and_then(|page| page.to_str().ok());
         let Some(page) = page.and_then(|page| Url::parse(page).ok()) else { return false };
@@ -474,7 +475,8 @@ impl Site {
     }
 }
 
-/// Whether JSON is asked for rather than YAML. YAML wins when both are equal.
+/// Returns whether JSON is asked for rather than YAML. YAML wins when both are
+/// equal.
 fn wants_json(accept: &str) -> bool {
     let weight = |wanted: &str| {
         accept
@@ -510,7 +512,7 @@ fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     }
 }
 
-/// What a page gets that may not call us, as the endpoints say it.
+/// Returns what a page gets that may not call us, as the endpoints say it.
 fn foreign_host() -> Response<Body> {
     let message = "pages of this origin may not talk to this server: another scheme or port is \
                    another origin";

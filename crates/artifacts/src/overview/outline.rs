@@ -1,4 +1,4 @@
-//! The beginning of a JSON text, without building it.
+//! Extracts the beginning of a JSON text without parsing the whole.
 //!
 //! A long answer may be tens of megabytes, and a tree of it ten times that. One
 //! pass finds where its members are, another counts the elements of an array;

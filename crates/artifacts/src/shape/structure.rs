@@ -1,4 +1,4 @@
-//! Counts what a JSON text holds without building it.
+//! Counts the members and items of a JSON text without parsing it into a tree.
 //!
 //! A long answer may be tens of megabytes, and a tree of it ten times that. One
 //! pass over the text remembers only the largest array and a few keys.

@@ -1,4 +1,4 @@
-//! Lines that match.
+//! The `grep` view: lines that match a pattern.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -134,7 +134,7 @@ fn excerpt(line: &str, start: usize, end: usize) -> String {
     format!("{}{before}{matched}{after}{}", cut(left), cut(right))
 }
 
-/// What is wrong with a pattern, in a line.
+/// Returns what is wrong with a pattern, in a line.
 fn reason(error: &BuildError) -> String {
     let text = match (error.syntax_error(), error.size_limit()) {
         (Some(error), _) => error.to_string(),

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Selectors: which part of a stored result a caller asks for.
 
 use serde_json::Value;
 use tool::Json;

@@ -332,7 +332,7 @@ fn no_number_in_a_selector_is_too_large() {
     }
 }
 
-/// What a filter makes of `null`, or the reason why not.
+/// Returns what a filter makes of `null`, or the reason why not.
 fn filtered(filter: &str) -> Result<String, ViewError> {
     // A chain of closures is as long as there are steps; nothing else needs
     // all of them to become as deep as it can.

@@ -1,4 +1,4 @@
-//! Arguments against the whole schema, every problem at once.
+//! Validates arguments against the whole schema and reports all problems at once.
 
 use serde_json::Value;
 use validator::{TypeKind, ValidationError, ValidationErrorKind, Validator};
@@ -82,8 +82,8 @@ impl Contract {
         problems
     }
 
-    /// What says everything that is wrong with arguments, where something is
-    /// and that can be said in time.
+    /// Returns what says everything that is wrong with arguments, where something
+    /// is and that can be said in time.
     fn judge(&self, arguments: &Value, is_open: bool) -> Option<(&Validator, Value)> {
         let Ok(Checker { validator: Some(validator), cost }) = self.checker() else {
             return None;

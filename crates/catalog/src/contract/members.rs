@@ -1,4 +1,4 @@
-//! Which arguments a schema names, wherever at its root it names them.
+//! Finds the arguments that a schema names, wherever at its root it names them.
 //!
 //! Most schemas have `properties`. Some put them together with `allOf`, or let
 //! a caller choose with `oneOf` or `anyOf`; some say only what is `required`.
@@ -84,7 +84,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// What a choice names: required only where every choice requires it.
+    /// Returns what a choice names: required only where every choice requires it.
     fn chosen(choices: Vec<Members<'a>>) -> Members<'a> {
         let mut members = Members::default();
         let mut n_requiring = HashMap::new();

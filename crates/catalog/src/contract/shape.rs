@@ -1,4 +1,4 @@
-//! What an argument looks like inside, one level deep.
+//! Describes the structure of an argument, one level deep.
 
 use serde_json::Value;
 

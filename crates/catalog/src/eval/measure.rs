@@ -1,4 +1,4 @@
-//! Runs the queries of one set and counts.
+//! Runs the queries of one evaluation set and computes the figures.
 
 use std::collections::HashMap;
 use std::time::Duration;

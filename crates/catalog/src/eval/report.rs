@@ -1,4 +1,4 @@
-//! What came out, as figures, as rows and as JSON.
+//! The results of an evaluation, as figures, as rows and as JSON.
 
 use std::time::Duration;
 

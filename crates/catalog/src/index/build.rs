@@ -1,4 +1,4 @@
-//! An index, and how it is built from documents.
+//! Builds an index from documents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

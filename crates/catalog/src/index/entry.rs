@@ -1,4 +1,4 @@
-//! What an index remembers of one document.
+//! What an index stores of one document.
 
 use super::actions::Actions;
 use super::document::Kind;

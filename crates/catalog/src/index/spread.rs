@@ -1,4 +1,4 @@
-//! No server has all the hits where others are nearly as good.
+//! Keeps one server from taking all hits where others are nearly as good.
 //!
 //! Whoever lists twenty tools that claim everything would otherwise fill the
 //! first page. Honest servers lose little: a task that needs five tools of one

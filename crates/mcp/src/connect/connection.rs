@@ -177,7 +177,8 @@ impl Connection {
         }
     }
 
-    /// How a question is put; its headers are made only where they are sent.
+    /// Returns how a question is put; its headers are made only where they are
+    /// sent.
     fn mode(&self, headers: impl FnOnce() -> Headers) -> RequestMode {
         match (self.session.revision.is_modern(), self.transport.is_http()) {
             (false, _) => RequestMode::InSession,
@@ -258,7 +259,7 @@ impl Connection {
     }
 }
 
-/// How much the log of one question is to hold.
+/// Returns how much the log of one question is to hold.
 fn wanted_level(ask: &Ask) -> Option<Level> {
     let about = ask.rest().get("_meta")?;
     if !about.mentions(meta::LOG_LEVEL) {

@@ -1,4 +1,4 @@
-//! One question to a server, before it is known which way it goes.
+//! One request to a server, before a transport is chosen.
 
 use std::sync::Arc;
 

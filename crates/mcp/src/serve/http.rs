@@ -1,4 +1,4 @@
-//! Serving over HTTP: one endpoint for every revision.
+//! Serves MCP over HTTP: one endpoint for every revision.
 //!
 //! Each request is told by itself: one that carries the modern envelope stands
 //! alone, every other belongs to a session. An answer goes out in one piece
@@ -138,7 +138,7 @@ impl Endpoint {
         self.0.sse_clients.stop_listening();
     }
 
-    /// How many sessions there are.
+    /// Returns how many sessions there are.
     pub fn n_sessions(&self) -> usize {
         self.0.sessions.len()
     }
@@ -208,7 +208,7 @@ impl Endpoint {
     }
 }
 
-/// Whether clients of this session can come back to a stream.
+/// Returns whether clients of this session can come back to a stream.
 fn resumes(session: &HttpSession) -> bool {
     Revision::V2025_11_25 <= session.inner.revision
 }
@@ -227,7 +227,7 @@ fn caller<B>(request: &Request<B>) -> Caller {
     Caller { identity: identity(request), address, connection: connection(request) }
 }
 
-/// What tells this connection from others. Where nobody says, every request
+/// Returns what tells this connection from others. Where nobody says, every request
 /// is on one of its own, so that strangers never have anything in common.
 fn connection<B>(request: &Request<B>) -> Arc<str> {
     let said = request.extensions().get::<ConnectionId>().map(|visit| Arc::clone(&visit.0));

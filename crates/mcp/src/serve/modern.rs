@@ -1,4 +1,4 @@
-//! Requests that stand alone.
+//! Requests without a session, as in revision 2026-07-28.
 //!
 //! A request of the modern revision says in its `_meta` which revision it is
 //! written in, who sends it and what the sender can do. Those members belong to
@@ -56,7 +56,7 @@ pub(crate) enum ModernAnswer {
     Listen(SubscriptionStream),
 }
 
-/// Whether params carry the envelope of a modern request.
+/// Returns whether params carry the envelope of a modern request.
 pub(crate) fn is_modern(params: Option<&Json>) -> bool {
     params.is_some_and(|params| {
         params.mentions(meta::PROTOCOL_VERSION)
@@ -193,7 +193,8 @@ fn ask(
     Ok(Exchange::new(call, channel, parking))
 }
 
-/// What a parked call would be bound to; `None` where input cannot be asked for.
+/// Returns what a parked call would be bound to; `None` where input cannot be asked
+/// for.
 fn key(ask: &Ask, caller: &Identity) -> Option<CallKey> {
     let (name, arguments) = match ask {
         Ask::Call(call) => (&call.name, call.arguments.as_ref()),

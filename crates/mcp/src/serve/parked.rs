@@ -1,4 +1,4 @@
-//! Calls that wait for their client to come back.
+//! Calls that wait until their client continues them.
 //!
 //! A modern client cannot be asked while its request is open. When a provider
 //! asks something of it, the call is put aside here, the client gets the
@@ -147,7 +147,7 @@ impl ParkedCalls {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Who made a state that a client sends.
+    /// Returns who made a state that a client sends.
     pub(crate) fn owner(state: &str) -> StateOwner<'_> {
         match state.strip_prefix(VIA) {
             Some(theirs) => StateOwner::Provider(theirs),

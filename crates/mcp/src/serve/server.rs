@@ -1,5 +1,5 @@
-//! What is shared by everybody who is served, and how requests of a session
-//! are answered.
+//! The state that all served clients share, and how requests of a session are
+//! answered.
 
 use std::sync::Arc;
 
@@ -268,8 +268,8 @@ pub(crate) fn stateless_context(
     }
 }
 
-/// What stands for a session where there is none: requests of one caller with
-/// one client belong together. An upstream on a pipe does not say which of its
+/// Returns what stands for a session where there is none: requests of one caller
+/// with one client belong together. An upstream on a pipe does not say which of its
 /// open calls a question belongs to; this is how it still finds its client.
 ///
 /// Anonymous callers have nothing in common but what they say of themselves,

@@ -1,4 +1,4 @@
-//! What is remembered of a client that said `initialize`.
+//! The session of a client that sent `initialize`.
 //!
 //! A session is small: who the client is, which provider it sees, its log
 //! level, its subscriptions and the questions it has been asked. It knows no
@@ -158,7 +158,7 @@ impl Session {
         std::mem::take(&mut *self.subscriptions.lock()).into_keys()
     }
 
-    /// What the client is told of something that happened, if anything.
+    /// Returns what the client is told of something that happened, if anything.
     pub(crate) fn news(&self, event: Event) -> Option<Note> {
         match event {
             Event::Changed(kind) => {
@@ -260,8 +260,8 @@ pub(crate) fn changed(kind: Kind) -> &'static str {
     }
 }
 
-/// Whether a subscription to `parent` covers `uri`: servers may report a part
-/// of what was subscribed to.
+/// Returns whether a subscription to `parent` covers `uri`: servers may report a
+/// part of what was subscribed to.
 pub(crate) fn is_below(uri: &str, parent: &str) -> bool {
     uri.strip_prefix(parent.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
@@ -272,7 +272,7 @@ const NAME_BYTES: usize = 1 << 10;
 const INFO_BYTES: usize = 16 << 10;
 const CAPABILITY_BYTES: usize = 64 << 10;
 
-/// What the params of `initialize` say of the client.
+/// Returns what the params of `initialize` say of the client.
 pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Result<Client, RpcError> {
     let member = |key: &str| params.and_then(|params| params.member(key));
     let client = client(member("clientInfo"), member("capabilities"), revision)?;

@@ -1,4 +1,4 @@
-//! Serving over a pipe.
+//! Serves MCP over a pipe.
 //!
 //! One client, both kinds of revisions: requests that stand alone are answered
 //! as such, and `initialize` opens the one session that a pipe has. Nothing but

@@ -1,4 +1,4 @@
-//! What serving over HTTP may cost.
+//! The limits of serving over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;

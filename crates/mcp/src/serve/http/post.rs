@@ -1,4 +1,4 @@
-//! Messages that are posted.
+//! Handles posted messages.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -301,7 +301,7 @@ fn wants<B>(request: &Request<B>) -> Result<Wants, Refusal> {
     }
 }
 
-/// Whether a request stands alone.
+/// Returns whether a request stands alone.
 fn is_modern<B>(request: &Request<B>, question: &Question) -> bool {
     question.method == method::DISCOVER
         || modern::is_modern(question.params.as_ref())

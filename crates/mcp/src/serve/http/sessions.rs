@@ -232,7 +232,7 @@ impl HttpSessions {
 }
 
 impl Table {
-    /// Which session has to give way to one more of this caller, if any.
+    /// Returns which session has to give way to one more of this caller, if any.
     fn room_for(
         &self,
         key: &CallerKey,
@@ -372,8 +372,8 @@ impl HttpSession {
         *self.used.lock()
     }
 
-    /// Whether nobody reads from it, asks it anything or waits for an answer.
-    /// Asked under the lock of the table, without which nobody finds it.
+    /// Returns whether nobody reads from it, asks it anything or waits for an
+    /// answer. Asked under the lock of the table, without which nobody finds it.
     fn is_unused(self: &Arc<Self>) -> bool {
         let unused = Arc::strong_count(self) == HELD_BY_TABLE
             && Arc::strong_count(&self.presence) == 1

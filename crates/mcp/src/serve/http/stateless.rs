@@ -1,4 +1,4 @@
-//! Requests that stand alone, over HTTP.
+//! Requests without a session, over HTTP.
 //!
 //! The response stream belongs to the request: whoever drives the response
 //! drives the call, and closing the connection cancels it.
