@@ -136,8 +136,6 @@ impl Command {
             | Command::Run(_)
             | Command::Recipe(_)
             | Command::Skill(_)
-            | Command::Run(_)
-            | Command::Recipe(_)
             | Command::Upstreams(_)
             | Command::Status(_)
             | Command::Top(_)
@@ -206,7 +204,6 @@ pub(crate) fn run(
         Command::Console(args) => console::run(&args, paths),
         Command::Top(args) => top::run(&args, paths),
         Command::Status(args) => status::run(&args, paths),
-        Command::Top(args) => top::run(&args, paths),
         Command::Logs(args) => running::logs(&args, paths),
         Command::Restart(args) => running::restart(&args, paths),
         Command::Tokens(args) => tokens::run(&args, paths),

@@ -29,8 +29,8 @@ use crate::config_loader;
 use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
-use config::{Config, KeySource};
 use crate::wire::shared::Shared;
+use config::{Config, KeySource};
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(

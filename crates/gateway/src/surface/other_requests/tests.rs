@@ -200,7 +200,6 @@ async fn news_of_a_resource_end_with_the_right_to_it() {
                     stages: Stages { checks, ..Stages::default() },
                     shapes: crate::dispatch::Shapes::default(),
                     gate: artifacts::gate::Config::default(),
-                    shapes: crate::dispatch::Shapes::default(),
                     meta: crate::surface::meta::Config::default(),
                     listed: crate::surface::listed::Config::default(),
                     inspection: roster::inspect::Config::default(),
