@@ -11,6 +11,7 @@ pub mod everything;
 pub mod fuzz;
 pub mod needs;
 pub mod oauth;
+pub mod program;
 pub mod scripts;
 pub mod tls;
 pub mod valkey;

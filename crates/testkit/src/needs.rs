@@ -9,7 +9,9 @@
 //! file that `GATELET_LEFT_OUT` names, if it names one.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::program::program;
 
 /// What a test may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,16 +132,6 @@ pub fn tool(path: &str) -> PathBuf {
     let path = tools.join(path);
     assert!(path.exists(), "{} is missing: run `cargo xtask test`", path.display());
     path
-}
-
-/// A database's program, where Debian and others put it.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let mut places: Vec<PathBuf> =
-        ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from).to_vec();
-    if let Ok(versions) = std::fs::read_dir(Path::new("/usr/lib/postgresql")) {
-        places.splice(0..0, versions.flatten().map(|version| version.path().join("bin")));
-    }
-    places.into_iter().map(|place| place.join(name)).find(|path| path.exists())
 }
 
 #[cfg(test)]

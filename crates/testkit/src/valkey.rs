@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::needs::program;
+use crate::program::program;
 
 /// What the clock that stands still says first, in seconds since 1970.
 const BEGINNING: u64 = 1_767_225_600;

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::address::{Address, Form, Node, Tls};
 use crate::server::Server;
-use crate::{Eviction, OpenError};
+use crate::settings::{Eviction, OpenError};
 
 /// How long making a connection may take.
 const CONNECTING: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use redis::aio::ConnectionLike;
 use redis::{InfoDict, RedisResult};
 
-use crate::Eviction;
+use crate::settings::Eviction;
 
 /// The oldest server that has what the scripts use.
 const OLDEST: u32 = 7;

@@ -10,6 +10,7 @@
 //! particular when there is none; a session belongs to the caller who opened it,
 //! for as long as that caller may do the same.
 
+mod carrying;
 mod legacy_sse;
 mod options;
 mod post;
