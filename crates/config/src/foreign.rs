@@ -161,8 +161,9 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
         }
     }
     let all = root.members().iter().all(|member| looks_like_a_server(&member.node));
-    // `[upstream]` is our own, written with a bracket too few.
-    let own = root.get("upstream").is_some();
+    // `[upstream]` is our own, written with a bracket too few; so is `[state]`, which
+    // has the address of a store.
+    let own = ["upstream", "state"].iter().any(|key| root.get(key).is_some());
     if tables.is_empty() && all && !own && !root.members().is_empty() {
         tables.push((Path::default(), root));
     }

@@ -189,6 +189,11 @@ fn index_name(owner: &Owner) -> String {
 
 #[async_trait]
 impl Store for SharedArtifacts {
+    /// What replicas share outlives each of them.
+    fn survives_restart(&self) -> bool {
+        true
+    }
+
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
         self.config.check_size(&artifact)?;
         match self.store(&artifact).await {

@@ -259,9 +259,8 @@ fn column_order(arguments: &Arguments<'_>) -> Result<Vec<Order>, InvalidArgument
     let by_id = || Order::ascending("id");
     if let Some(dir) = arguments.text("order_by_date") {
         let dir = dir.trim_matches(coerce::BLANKS);
-        let direction = direction(dir).ok_or_else(|| {
-            InvalidArguments(format!("InvalidArguments order_by_date [{}].", shown(dir)))
-        })?;
+        let direction = direction(dir)
+            .ok_or_else(|| InvalidArguments(format!("Invalid order_by_date [{}].", shown(dir))))?;
         return Ok(vec![Order { by: OrderKey::Date, direction }, by_id()]);
     }
     let Some(name) = arguments.text("order_by") else { return Ok(vec![by_id()]) };

@@ -83,7 +83,7 @@ fn field(model: &Model, name: &str) -> Result<&'static str, InvalidArguments> {
     let identifier = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !identifier {
-        return Err(InvalidArguments(format!("InvalidArguments field [{}].", shown(name))));
+        return Err(InvalidArguments(format!("Invalid field [{}].", shown(name))));
     }
     model.field(name).ok_or_else(|| {
         let name = shown(name);

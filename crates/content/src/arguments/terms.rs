@@ -54,8 +54,7 @@ pub(super) fn operator(op: &str) -> Option<Operator> {
 pub(super) fn order_dir(arguments: &Arguments<'_>) -> Result<Direction, InvalidArguments> {
     let Some(dir) = arguments.text("order_dir") else { return Ok(Direction::Ascending) };
     let dir = dir.trim_matches(coerce::BLANKS);
-    direction(dir)
-        .ok_or_else(|| InvalidArguments(format!("InvalidArguments order_dir [{}].", shown(dir))))
+    direction(dir).ok_or_else(|| InvalidArguments(format!("Invalid order_dir [{}].", shown(dir))))
 }
 
 pub(super) fn direction(text: &str) -> Option<Direction> {

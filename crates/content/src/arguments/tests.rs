@@ -37,7 +37,7 @@ fn tool_messages_stop_at_the_first() {
     check_search(&json!({"limit": 101, "offset": 9000}), "limit must be between 1 and 100.");
     check_search(
         &json!({"limit": 1, "with_tvs": ["a b"], "order_by": "x"}),
-        "InvalidArguments with_tvs entry [a b].",
+        "Invalid with_tvs entry [a b].",
     );
 }
 
@@ -46,10 +46,10 @@ fn blank_text_is_not_an_argument_that_was_left_out() {
     let columns = "order_by must be one of: id, pagetitle, menuindex, createdon, pub_date.";
     for (arguments, said) in [
         (json!({"order_by": ""}), columns),
-        (json!({"order_by_date": ""}), "InvalidArguments order_by_date []."),
-        (json!({"order_by": "id", "order_dir": " "}), "InvalidArguments order_dir []."),
+        (json!({"order_by_date": ""}), "Invalid order_by_date []."),
+        (json!({"order_by": "id", "order_dir": " "}), "Invalid order_dir []."),
         (json!({"depth": ""}), "depth must be between 1 and 6."),
-        (json!({"tv_order": [{"tv": "x", "dir": ""}]}), "InvalidArguments tv sort direction []."),
+        (json!({"tv_order": [{"tv": "x", "dir": ""}]}), "Invalid tv sort direction []."),
     ] {
         let mut arguments = arguments;
         arguments["limit"] = json!(1);
@@ -69,16 +69,16 @@ fn check_tv_filter(filter: &Value, expected: &str) {
 #[test]
 fn conditions_on_variables_are_judged_from_the_left() {
     let bad_both = json!({"tv": "x", "op": "bad", "value": 1, "cast": "X"});
-    check_tv_filter(&bad_both, "InvalidArguments tv operator [bad].");
-    check_tv_filter(&json!({"tv": "x", "op": "in"}), "InvalidArguments value for operator [in].");
+    check_tv_filter(&bad_both, "Invalid tv operator [bad].");
+    check_tv_filter(&json!({"tv": "x", "op": "in"}), "Invalid value for operator [in].");
     let nothing = json!({"tv": "x", "op": "not_in", "value": null});
-    check_tv_filter(&nothing, "InvalidArguments value for operator [not_in].");
+    check_tv_filter(&nothing, "Invalid value for operator [not_in].");
     let empty = json!({"tv": "x", "op": "in", "value": []});
     check_tv_filter(&empty, "Operator [in] requires at least one value.");
     let spaced = json!({"limit": 1, "tv_filters": [{"tv": "x", "op": " = ", "value": 1}]});
     assert!(documents::search(&spaced, &Limits::contract()).is_ok());
     let up = json!({"limit": 1, "tv_order": [{"tv": "x", "dir": "up"}]});
-    check_search(&up, "InvalidArguments tv sort direction [up].");
+    check_search(&up, "Invalid tv sort direction [up].");
 }
 
 #[test]

@@ -27,10 +27,7 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArgu
             None => (entry, Fallback::Null),
         };
         if !is_name(name) {
-            return Err(InvalidArguments(format!(
-                "InvalidArguments with_tvs entry [{}].",
-                shown(entry)
-            )));
+            return Err(InvalidArguments(format!("Invalid with_tvs entry [{}].", shown(entry))));
         }
         match tvs.iter_mut().find(|tv| tv.name == name) {
             Some(tv) if fallback == Fallback::Default => tv.fallback = fallback,
@@ -49,9 +46,8 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArgu
 pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, InvalidArguments> {
     let tv = tv(filter)?;
     let op = written_operator(filter);
-    let operator = operator(op).ok_or_else(|| {
-        InvalidArguments(format!("InvalidArguments tv operator [{}].", shown(op)))
-    })?;
+    let operator = operator(op)
+        .ok_or_else(|| InvalidArguments(format!("Invalid tv operator [{}].", shown(op))))?;
     let cast = cast(filter)?;
     let test = match operator {
         Operator::Null => Condition::Null,
@@ -82,7 +78,7 @@ pub(super) fn tv_order(term: &Value) -> Result<Order, InvalidArguments> {
     let direction = match term["dir"].as_str().map(|dir| dir.trim_matches(coerce::BLANKS)) {
         None => Direction::Ascending,
         Some(dir) => direction(dir).ok_or_else(|| {
-            InvalidArguments(format!("InvalidArguments tv sort direction [{}].", shown(dir)))
+            InvalidArguments(format!("Invalid tv sort direction [{}].", shown(dir)))
         })?,
     };
     let cast = match cast(term)? {
@@ -100,7 +96,7 @@ pub(super) fn tv_order(term: &Value) -> Result<Order, InvalidArguments> {
 fn tv(term: &Value) -> Result<Tv, InvalidArguments> {
     let name = term["tv"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
     if !is_name(name) {
-        return Err(InvalidArguments(format!("InvalidArguments tv name [{}].", shown(name))));
+        return Err(InvalidArguments(format!("Invalid tv name [{}].", shown(name))));
     }
     let default = term.get("use_default").and_then(coerce::flag).unwrap_or(false);
     let fallback = if default { Fallback::Default } else { Fallback::Null };
@@ -116,7 +112,7 @@ pub(super) fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, InvalidArg
     for tag in members(data.get("tags")) {
         let tag = tag.as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
         if tag.is_empty() || tag.contains([':', ';', '\0']) || tag.len() > MAX_TEXT {
-            return Err(InvalidArguments(format!("InvalidArguments tag value [{}].", shown(tag))));
+            return Err(InvalidArguments(format!("Invalid tag value [{}].", shown(tag))));
         }
         names.push(tag.to_owned());
     }
@@ -138,7 +134,7 @@ fn cast(term: &Value) -> Result<Option<(String, Cast)>, InvalidArguments> {
     };
     match cast {
         Some(cast) => Ok(Some((name, cast))),
-        None => Err(InvalidArguments(format!("InvalidArguments tv cast [{}].", shown(&name)))),
+        None => Err(InvalidArguments(format!("Invalid tv cast [{}].", shown(&name)))),
     }
 }
 
@@ -156,7 +152,7 @@ fn decimal(name: &str) -> Option<Cast> {
 
 /// The values of `in`: a list, or text with commas.
 fn list(op: &str, value: &Value) -> Result<Vec<Operand>, InvalidArguments> {
-    let bad = || InvalidArguments(format!("InvalidArguments value for operator [{op}]."));
+    let bad = || InvalidArguments(format!("Invalid value for operator [{op}]."));
     let texts: Vec<String> = match coerce::members(value) {
         Some(_) => members(Some(value))
             .map(|item| coerce::text(item).ok_or_else(bad))
@@ -187,7 +183,7 @@ fn scalar(op: &str, value: &Value) -> Result<String, InvalidArguments> {
         return Err(InvalidArguments(format!("Operator [{op}] requires a value.")));
     }
     if text.contains([':', ';', '\0']) || text.len() > MAX_TEXT {
-        return Err(InvalidArguments(format!("InvalidArguments value [{}].", shown(text))));
+        return Err(InvalidArguments(format!("Invalid value [{}].", shown(text))));
     }
     Ok(text.to_owned())
 }

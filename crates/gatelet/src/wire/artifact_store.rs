@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge};
+use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge, Usage};
 use async_trait::async_trait;
 use store::artifacts::Disk;
 use store::shared_artifacts::SharedArtifacts;
@@ -100,5 +100,15 @@ impl Store for OpenedWhenNeeded {
 
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
         self.store().await.list(owner).await
+    }
+
+    /// The directory is asked for so that it does; what could not be opened is told in
+    /// the log.
+    fn survives_restart(&self) -> bool {
+        true
+    }
+
+    async fn usage(&self) -> Option<Usage> {
+        self.store().await.usage().await
     }
 }

@@ -56,8 +56,7 @@ impl Frame {
         if text.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
-        let members =
-            batch::members(text).map_err(|invalid| Invalid { is_batch: true, ..invalid })?;
+        let members = batch::members(text)?;
         let message = |member: &str| Message::parse(&bytes.slice_ref(member.as_bytes()));
         Ok(Frame::Batch(members.into_iter().map(message).collect()))
     }

@@ -54,7 +54,7 @@ const TOOLS: [Definition; 9] = [
     },
     Definition {
         name: "tool_execute",
-        description: "Run a tool. pick: jq over its result.",
+        description: "Run a tool. pick: jq filter.",
         takes: &[
             needs("tool_id", "string"),
             takes("args", "object"),
