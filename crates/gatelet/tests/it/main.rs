@@ -10,6 +10,7 @@ mod approvals;
 mod artifacts;
 mod clients;
 mod console;
+mod context;
 mod controls;
 mod doctor;
 mod documents;
