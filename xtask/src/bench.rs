@@ -15,6 +15,7 @@ const BENCHES: &[(&str, &str, &str, &str)] = &[
     ("find", "gatelet-catalog", "find", "release"),
     ("gate", "gatelet-gateway", "bench_gate", "release"),
     ("native", "example-notes", "speed", "release"),
+    ("observed", "gatelet-telemetry", "bench_observed", "release"),
     ("run", "gatelet-gateway", "bench_run", "release"),
     ("scale", "gatelet", "bench_scale", "dist"),
 ];

@@ -1,6 +1,6 @@
-//! The databases that the tests talk to.
+//! The servers of others that the tests talk to: databases, stores, Prometheus.
 //!
-//! The tests of the content toolset start servers of their own, each with its
+//! The tests of the content toolset and of shared state start servers of their own, each with its
 //! own port and directory, and end them; here it is only made sure that the
 //! programs are there.
 
@@ -11,8 +11,14 @@ use anyhow::Result;
 use crate::tools;
 
 /// Programs, and the Debian packages that bring them.
-const SERVERS: [(&str, &str); 2] =
-    [("/usr/sbin/mariadbd", "mariadb-server"), ("/usr/lib/postgresql", "postgresql")];
+const SERVERS: [(&str, &str); 6] = [
+    ("/usr/sbin/mariadbd", "mariadb-server"),
+    ("/usr/lib/postgresql", "postgresql"),
+    ("/usr/bin/redis-server", "redis-server"),
+    ("/usr/bin/faketime", "faketime"),
+    ("/usr/sbin/nginx", "nginx-light"),
+    ("/usr/bin/prometheus", "prometheus"),
+];
 
 /// Makes sure that the servers can be started.
 pub(crate) fn ensure() -> Result<()> {

@@ -1,4 +1,4 @@
-//! One kept answer, and whose it is.
+//! A stored result of a call, with its owner and metadata.
 
 use std::sync::{Arc, OnceLock};
 
@@ -96,7 +96,7 @@ impl Owner {
         }
     }
 
-    /// Whether this owner may read what the `other` owns, given its handle.
+    /// Returns whether this owner may read what the `other` owns, given its handle.
     ///
     /// A caller who is known by a connection only may come back on another
     /// one, so to such callers the handle is the key. It is never listed to
@@ -128,21 +128,21 @@ impl Artifact {
         hex::encode(&Sha256::digest(call.as_bytes()))
     }
 
-    /// What a reader reads: what the result [mainly](ResultText::main) is, or else
-    /// the result as it travels.
+    /// Returns what a reader reads: what the result [mainly](ResultText::main) is,
+    /// or else the result as it travels.
     pub fn text(&self) -> String {
         let reply = Reply::Result(self.result.clone());
         let Some(result) = reply.tool_result() else { return self.result.to_string() };
         ResultText::new(&result).main().unwrap_or(self.result.as_str()).to_owned()
     }
 
-    /// Where each part of it is. Reads the whole when it is first asked.
+    /// Returns where each part of it is. Reads the whole when it is first asked.
     pub fn parts(&self) -> &[PartRef] {
         let references = || part::references(&self.handle, &self.result);
         self.parts.0.references.get_or_init(references)
     }
 
-    /// What is told of it. Reads the whole when it is first asked.
+    /// Returns what is told of it. Reads the whole when it is first asked.
     pub fn overview(&self) -> &Overview {
         self.parts.0.overview.get_or_init(|| {
             let reply = Reply::Result(self.result.clone());
@@ -168,7 +168,7 @@ impl Artifact {
         }
     }
 
-    /// How much room it takes, all in all.
+    /// Returns how much room it takes, all in all.
     pub fn bytes(&self) -> usize {
         let raw = self.raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
         self.result.as_bytes().len() + raw

@@ -1,4 +1,4 @@
-//! What a model reads in place of an answer that is too long.
+//! The envelope: what a model reads in place of a result that is too long.
 //!
 //! A summary of what kind of data it is, facts that add something, and where
 //! every part of it is kept. Never a cut in the middle of a value.

@@ -1,4 +1,4 @@
-//! How much of an answer goes out at once.
+//! Decides whether a result is short enough to go out at once.
 //!
 //! The gate measures an answer in characters as a reader would count them and
 //! decides whether it may pass. Nothing reaches a client from a call except as
@@ -22,6 +22,18 @@ pub struct Config {
     pub ceiling: Option<usize>,
     /// Whether an answer that was kept is marked as an error.
     pub gated_is_error: bool,
+    /// What goes out of an answer whose text and structured content are the same.
+    pub same_data: SameData,
+}
+
+/// What goes out of an answer whose text is the JSON of its structured content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameData {
+    /// The text, which every host shows its model.
+    #[default]
+    Text,
+    Structured,
+    Both,
 }
 
 /// Structured content over this many bytes is not compared exactly.
@@ -44,7 +56,12 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { limit: LIMIT, ceiling: None, gated_is_error: false }
+        Config {
+            limit: LIMIT,
+            ceiling: None,
+            gated_is_error: false,
+            same_data: SameData::default(),
+        }
     }
 }
 

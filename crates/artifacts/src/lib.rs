@@ -1,4 +1,5 @@
-//! Answers that are too long to go out: measured, kept whole, viewed in pieces.
+//! Results that are too long to go out at once: they are measured, stored whole and
+//! viewed in parts.
 //!
 //! The [`gate`] measures an answer and decides whether it may pass. What may
 //! not becomes an [`Artifact`] that has an owner: nobody else can read it or
@@ -29,4 +30,4 @@ pub use artifact::{Artifact, ArtifactMeta, Owner, Parts, Raw};
 pub use memory::Memory;
 pub use overview::Overview;
 pub use reading::ResultText;
-pub use store::{Config, Store, StoredIn, TooLarge};
+pub use store::{Config, Store, StoredIn, TooLarge, Usage};

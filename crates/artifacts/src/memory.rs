@@ -1,4 +1,4 @@
-//! Artifacts in the memory of this process.
+//! A store of artifacts in the memory of this process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tool::clock::Clock;
 
 use crate::artifact::{Artifact, ArtifactMeta, Owner};
-use crate::store::{Config, Store, StoredIn, TooLarge};
+use crate::store::{Config, Store, StoredIn, TooLarge, Usage};
 
 /// Artifacts in memory.
 pub struct Memory {
@@ -161,6 +161,10 @@ impl Store for Memory {
         });
         mine.sort_by_key(|meta| std::cmp::Reverse(meta.made));
         mine
+    }
+
+    async fn usage(&self) -> Option<Usage> {
+        Some(self.with(|kept| Usage { artifacts: kept.entries.len(), bytes: kept.bytes }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is told of a kept answer, worked out in one reading of it.
+//! Describes a stored result, in one pass over its text.
 //!
 //! An answer may have many megabytes. Whoever keeps it has it read on a thread of
 //! its own; what is written about it later looks here, and reads nothing again.
@@ -34,6 +34,11 @@ pub struct Overview {
     pub summary: String,
     /// Short facts that the summary does not show.
     pub facts: Vec<String>,
+    /// How it begins: a few lines, or records with long texts cut.
+    pub samples: Vec<String>,
+    /// The member that has most of the data, as a jq path, with its share in
+    /// percent.
+    pub heaviest: Option<(String, usize)>,
 }
 
 /// How many facts are told.
@@ -64,6 +69,8 @@ impl Overview {
             tokens: tokens::estimate(main.unwrap_or(json.as_str())),
             summary: summary(shape.as_ref(), text, &outline, chars),
             facts: facts(text, &outline),
+            samples: samples(text, &outline),
+            heaviest: outline.heaviest(),
             said: said.map(|text| catalog::summary::cut(text.trim(), SAID)),
             is_mixed: result.is_some_and(is_mixed),
             has_data: has_structured
@@ -79,7 +86,7 @@ fn is_mixed(result: &ToolResult) -> bool {
     !result.content.iter().all(is_text)
 }
 
-/// What kind of data it is, how much, and how it begins.
+/// Returns what kind of data it is, how much, and how it begins.
 fn summary(shape: Option<&Shape>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
     let what = shape.map_or_else(|| "result".to_owned(), Shape::describe);
     let mut summary = format!("{what}; {chars} chars, kept. ");
@@ -92,6 +99,20 @@ fn summary(shape: Option<&Shape>, text: &str, outline: &Outline<'_>, chars: usiz
         }
     }
     summary.trim_end().to_owned()
+}
+
+/// How many records or lines are shown of an answer that is not.
+const SAMPLES: usize = 2;
+
+/// The first records, or the first lines of a text.
+fn samples(text: &str, outline: &Outline<'_>) -> Vec<String> {
+    match outline {
+        Outline::Array(_) | Outline::Object(_) => outline.samples(SAMPLES),
+        Outline::Plain => {
+            let lines = text.lines().filter(|line| !line.trim().is_empty());
+            lines.take(SAMPLES + 1).map(short).collect()
+        }
+    }
 }
 
 /// Short `key: value` lines and scalar members that the summary does not show.

@@ -34,6 +34,23 @@ impl<'a> ResultText<'a> {
         ResultText { text, structured }
     }
 
+    /// The line at which each text of a result begins where they stand one after
+    /// another, and the resource that it is of, if it is of one.
+    pub fn starts(result: &ToolResult) -> Vec<(usize, Option<String>)> {
+        let mut line = 0;
+        let mut starts = Vec::new();
+        for block in &result.content {
+            let resource = block.member("resource");
+            let own = block.member_as::<String>("text");
+            let text = own.or_else(|| resource.as_ref()?.member_as("text"));
+            let Some(text) = text else { continue };
+            starts.push((line, resource.and_then(|resource| resource.member_as("uri"))));
+            // The next text begins on a line of its own.
+            line += text.matches('\n').count() + 1;
+        }
+        starts
+    }
+
     /// Whether the structured content of a result is what it consists of, and
     /// its text says only a little about it.
     pub fn is_structured(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What a long answer consists of, in a line.
+//! Describes in one line what a long result consists of.
 
 mod structure;
 
@@ -9,6 +9,7 @@ use crate::reading::ResultText;
 use structure::Structure;
 
 pub use structure::Rows;
+pub(crate) use structure::step;
 
 /// A description of data that nobody has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// What it is, in a sentence.
+    /// Returns what it is, in a sentence.
     pub fn describe(&self) -> String {
         let mut text = self.kind.clone();
         if !self.keys.is_empty() {

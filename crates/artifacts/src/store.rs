@@ -48,6 +48,18 @@ pub trait Store: Send + Sync {
     fn survives_restart(&self) -> bool {
         false
     }
+
+    /// How much is stored for all owners together; `None` where nobody counts.
+    async fn usage(&self) -> Option<Usage> {
+        None
+    }
+}
+
+/// How much is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub artifacts: usize,
+    pub bytes: usize,
 }
 
 /// The limits of a store.

@@ -1,4 +1,4 @@
-//! Text that is made for an answer, and how long it may become.
+//! A text buffer with a limit, for results that tools build.
 //!
 //! A few hundred bytes of arguments can ask for gigabytes of text. Whatever
 //! writes more than it was given writes into [`Bounded`].
@@ -49,7 +49,7 @@ impl io::Write for Bounded {
     }
 }
 
-/// What is said of an answer that would be longer.
+/// Returns what is said of an answer that would be longer.
 pub(super) fn too_long() -> Fault {
     let message = format!("the answer would be longer than {} MiB; ask for less", OUTPUT >> 20);
     Fault::new("TooLong", message)

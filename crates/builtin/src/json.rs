@@ -1,4 +1,4 @@
-//! JSON, and its cousins YAML and TOML.
+//! The built-in tools for JSON, YAML and TOML.
 
 mod conversion;
 

@@ -40,7 +40,7 @@ pub fn groups(state: &Path) -> Vec<Group> {
     registries(state).into_iter().map(group).collect()
 }
 
-/// What was found of each group.
+/// Returns what was found of each group.
 pub fn reports(state: &Path) -> Vec<(&'static str, Report)> {
     let report = |(label, registry): (&'static str, Registry)| (label, registry.report().clone());
     registries(state).into_iter().map(report).collect()
@@ -55,7 +55,7 @@ pub const LABELS: &[(&str, &str)] = &[
     ("units", "Convert between units of measurement."),
 ];
 
-/// What the groups are called beside upstreams, in the order of [`LABELS`].
+/// Returns what the groups are called beside upstreams, in the order of [`LABELS`].
 ///
 /// A label that an operator wrote is the operator's, and so are the rules for
 /// it: a group of that name gives way.
@@ -69,7 +69,7 @@ pub fn called<'a>(upstreams: impl Iterator<Item = &'a str>) -> Vec<String> {
     LABELS.iter().map(called).collect()
 }
 
-/// How a label is compared with others.
+/// Returns how a label is compared with others.
 fn legal(label: &str) -> String {
     name::canonical(&name::alias(label))
 }

@@ -1,4 +1,4 @@
-//! A scratch memory: short texts under keys, kept in one file.
+//! The built-in scratch memory: short texts under keys, stored in one file.
 //!
 //! Several gatelets (one that serves, one on the command line) share the file and
 //! lose nothing of each other.

@@ -1,4 +1,4 @@
-//! Text.
+//! The built-in tools for text.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -265,12 +265,12 @@ fn pieces(with: &str) -> Vec<&str> {
     pieces
 }
 
-/// Whether an answer of so many bytes may be given.
+/// Checks whether an answer of so many bytes may be given.
 fn fits(n_bytes: usize) -> Result<(), Fault> {
     if OUTPUT < n_bytes { Err(too_long()) } else { Ok(()) }
 }
 
-/// How many digits a number has.
+/// Returns how many digits a number has.
 fn digits(number: usize) -> usize {
     number.checked_ilog10().map_or(1, |power| power as usize + 1)
 }

@@ -1,4 +1,4 @@
-//! Time and dates.
+//! The built-in tools for times and dates.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

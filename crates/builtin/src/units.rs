@@ -1,4 +1,4 @@
-//! Units of measurement.
+//! The built-in tools for units of measurement.
 
 use native::{Fault, tool};
 use schemars::JsonSchema;
@@ -272,7 +272,7 @@ fn folded(name: &str) -> Option<(&'static str, &'static Unit)> {
     })
 }
 
-/// What a unit is by its prefix and symbol, in words.
+/// Returns what a unit is by its prefix and symbol, in words.
 fn reading(text: &str) -> Option<String> {
     let other = OTHERS.iter().find(|(other, _)| *other == text);
     let other = other.map(|(_, words)| (*words).to_owned());

@@ -30,17 +30,13 @@ fn replies(listings: &Path, queries: &[eval::Gold]) -> Result<(), Box<dyn std::e
         sources.push(Source::new(&label, Arc::new(listing(&server))));
     }
     let (catalog, _) = Catalog::build(sources);
-    let config = reply::Config::with_limit(5, reply::Spelling::Apart);
+    let config = reply::Config::usual(reply::Spelling::Apart);
     let mut sizes: Vec<usize> = queries
         .iter()
         .map(|gold| {
-            catalog::tokens::count(&reply::search(
-                &catalog,
-                &gold.query,
-                &config,
-                &Priors::new(),
-                &|_| true,
-            ))
+            let keep = |_| true;
+            let reply = reply::search(&catalog, &gold.query, &config, &Priors::new(), &keep);
+            catalog::tokens::count(&reply.text)
         })
         .collect();
     sizes.sort_unstable();

@@ -1,4 +1,5 @@
-//! What a model reads before it chooses: one small card per thing.
+//! Cards: the short description of a tool, resource or prompt that a model reads
+//! before it chooses.
 //!
 //! A [`Card`] has the fields that the surface specification permits and room
 //! for nothing else, so it cannot carry a schema, an example or an annotation

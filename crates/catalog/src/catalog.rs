@@ -284,6 +284,17 @@ impl Catalog {
         signature::shaped(&self.function(slot).name, self.contract(slot), limit)
     }
 
+    /// The same for who searched for `stems`: what a query names stays when not
+    /// everything fits.
+    pub fn signature_for(&self, slot: Slot, limit: usize, stems: &[String]) -> String {
+        signature::for_query(&self.function(slot).name, self.contract(slot), limit, stems)
+    }
+
+    /// The names of the arguments without their types.
+    pub fn argument_names(&self, slot: Slot, limit: usize) -> String {
+        signature::argument_names(self.contract(slot), limit)
+    }
+
     /// What the function does, in one line.
     pub fn summary(&self, slot: Slot, limit: usize) -> String {
         let tool = self.tool(slot);

@@ -1,4 +1,4 @@
-//! What a function wants as arguments, read from its schema.
+//! A contract: the arguments that a function takes, derived from its schema.
 //!
 //! A contract folds the spellings a caller used to the schema's own, turns
 //! text into the numbers, booleans and structures the schema asks for, and
@@ -30,8 +30,8 @@ pub use normalize::NormalizedArguments;
 pub use sample::Sample;
 pub(crate) use schema_type::Types;
 
-/// Why arguments are not checked against a schema that breaks no rule, if they
-/// are not: it asks for more work than any call is worth.
+/// Returns why arguments are not checked against a schema that breaks no rule, if
+/// they are not: it asks for more work than any call is worth.
 pub fn unchecked(schema: &Value) -> Option<String> {
     cost::measure(schema).err()
 }
@@ -41,6 +41,7 @@ pub fn unchecked(schema: &Value) -> Option<String> {
 pub struct Contract {
     /// In the order of the schema, required ones first.
     pub parameters: Vec<Parameter>,
+    declared: bool,
     schema: Json,
     checker: OnceLock<Result<Checker, String>>,
 }
@@ -70,7 +71,14 @@ impl Contract {
         let mut parameters = parameters(&parsed);
         mark_ambiguous(&mut parameters);
         parameters.sort_by_key(|parameter| !parameter.required);
-        Contract { parameters, schema: schema.clone(), checker: OnceLock::new() }
+        let declared = !parameters.is_empty() || names_members(&parsed);
+        Contract { parameters, declared, schema: schema.clone(), checker: OnceLock::new() }
+    }
+
+    /// Whether the schema says which arguments there are, be it none. One without
+    /// `properties` says nothing: the function may want some all the same.
+    pub fn is_declared(&self) -> bool {
+        self.declared
     }
 
     /// The parameter that `key` means, if it means one.
@@ -82,7 +90,7 @@ impl Contract {
         })
     }
 
-    /// Why the schema cannot be used to check arguments, if it cannot.
+    /// Returns why the schema cannot be used to check arguments, if it cannot.
     pub fn damage(&self) -> Option<&str> {
         self.checker().as_ref().err().map(String::as_str)
     }
@@ -99,10 +107,16 @@ impl Parameter {
         if self.ambiguous { self.name.clone() } else { name::alias(&self.name) }
     }
 
-    /// Whether other parameters differ from this one only in `_` and case.
+    /// Returns whether other parameters differ from this one only in `_` and case.
     pub fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }
+}
+
+/// Whether a schema names its members, or says that there are no others.
+pub(crate) fn names_members(schema: &Value) -> bool {
+    schema.get("properties").is_some_and(Value::is_object)
+        || schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {

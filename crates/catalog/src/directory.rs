@@ -1,4 +1,4 @@
-//! Everything in a catalog under the names that last: ids, cards and paths.
+//! The directory of a catalog: everything by its stable id, with cards and paths.
 //!
 //! Made from a [`Catalog`] when a surface first needs it. Tools, resources and
 //! prompts each have their own ids, tree and order, and never mix. Ids that
@@ -113,7 +113,7 @@ impl Directory {
         self.by_item.get(&item).copied()
     }
 
-    /// What a pin pins: a hash over ids, names, descriptions and tags.
+    /// Returns what a pin pins: a hash over ids, names, descriptions and tags.
     pub fn hash(&self, catalog: &Catalog) -> String {
         let mut lines: Vec<(String, String)> = Vec::new();
         for entry in self.tools.entries() {

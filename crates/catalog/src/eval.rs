@@ -1,4 +1,4 @@
-//! How well the index finds: gold queries in, figures out.
+//! Evaluates the search index with a set of queries and their expected results.
 //!
 //! A set is two texts of JSON lines: documents (`id`, `server`, `name`,
 //! `description`, `input_schema`, …) and queries (`qid`, `query`, `relevant`).
@@ -7,6 +7,7 @@
 
 mod fields;
 mod measure;
+mod reach;
 mod report;
 
 use std::collections::HashSet;
@@ -62,8 +63,8 @@ pub fn queries(file: &str, text: &str) -> Result<Vec<Gold>, InvalidSet> {
     Ok(queries)
 }
 
-/// Whether everything that is looked for is there: what is not would count as
-/// not found. `file` is how errors name the queries.
+/// Checks whether everything that is looked for is there: what is not would count
+/// as not found. `file` is how errors name the queries.
 pub fn fits(file: &str, documents: &[Document], queries: &[Gold]) -> Result<(), InvalidSet> {
     let known: HashSet<&str> = documents.iter().map(|document| document.id.as_str()).collect();
     let relevant = queries.iter().flat_map(|gold| &gold.relevant);

@@ -1,4 +1,4 @@
-//! Names that last: the ids by which tools, resources and prompts are known.
+//! Stable ids of tools, resources and prompts.
 //!
 //! A [`ToolId`] is `namespace:name@version` or `namespace:name#hash8`, where
 //! the hash covers the upstream's name for the tool and the shape of its

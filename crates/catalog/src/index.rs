@@ -1,4 +1,4 @@
-//! Finding: from a wish in words to the few documents that serve it.
+//! The search index: finds the few documents that fit a query in words.
 //!
 //! An [`Index`] is built whole from [`Document`]s and never changes. It ranks
 //! by words (BM25F over fields) and by meaning (directions from a token table
@@ -114,6 +114,7 @@ impl Index {
             }
             ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         }
+        spread::declared_first(&mut ranked, |one| self.entries[one.entry].is_declared);
         let n_allowed = allowed.iter().filter(|allowed| **allowed).count();
         let verdict = verdict::judge(self, &ranked, n_allowed);
         spread::over_servers(&mut ranked, query.limit, |one| self.entries[one.entry].server);
@@ -130,8 +131,8 @@ impl Index {
         Found { hits: ranked.iter().map(hit).collect(), verdict, near }
     }
 
-    /// Why documents rank as they do: what the second look saw of each, best
-    /// first. Says nothing about relevance.
+    /// Returns why documents rank as they do: what the second look saw of each,
+    /// best first. Says nothing about relevance.
     pub fn explain(&self, query: &Query) -> Vec<(usize, Features)> {
         let text = self.english(query);
         let ranked = rank::rank(self, &text, &self.allowed(query, &|_| true));
@@ -147,7 +148,7 @@ impl Index {
         explained.map(|(document, seen)| (document, rank::weighed(&seen, long))).collect()
     }
 
-    /// How long the ranking takes a query to be, from 0 to 1.
+    /// Returns how long the ranking takes a query to be, from 0 to 1.
     pub fn length(&self, query: &Query) -> f32 {
         let reading = reading::Reader::new(self).read(&self.english(query));
         rank::length(reading.n_words)

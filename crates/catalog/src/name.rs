@@ -14,7 +14,7 @@ pub fn canonical(text: &str) -> String {
     canonical
 }
 
-/// Whether two spellings name the same thing.
+/// Returns whether two spellings name the same thing.
 pub fn same(left: &str, right: &str) -> bool {
     folded(left).eq(folded(right))
 }
@@ -30,7 +30,7 @@ pub fn folded_name(text: &str) -> String {
     canonical(&alias(text))
 }
 
-/// Whether two texts name the same upstream or tool, each in any spelling.
+/// Returns whether two texts name the same upstream or tool, each in any spelling.
 pub fn means(left: &str, right: &str) -> bool {
     left == right || folded_name(left) == folded_name(right)
 }
@@ -40,8 +40,8 @@ pub fn means(left: &str, right: &str) -> bool {
 /// many as a reader can use.
 pub const LEVELS: usize = 3;
 
-/// Where a tool of the upstream `label` belongs: levels below the label, and
-/// its name there.
+/// Returns where a tool of the upstream `label` belongs: levels below the label,
+/// and its name there.
 ///
 /// A first level that repeats the label says nothing and is left out.
 pub fn place(label: &str, tool: &str) -> (Vec<String>, String) {
@@ -56,8 +56,8 @@ pub fn place(label: &str, tool: &str) -> (Vec<String>, String) {
     (levels, name)
 }
 
-/// Whether `text` may stand as one label: ASCII letters, digits and `_`, with
-/// at least one letter or digit.
+/// Returns whether `text` may stand as one label: ASCII letters, digits and `_`,
+/// with at least one letter or digit.
 pub fn is_legal(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     text.bytes().all(legal) && text.bytes().any(|b| b.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! What somebody probably meant.
+//! Finds the known names that are most similar to a misspelt one.
 
 use crate::name;
 
@@ -23,7 +23,8 @@ impl Wanted {
         Wanted(name::canonical(name).chars().collect())
     }
 
-    /// How alike another name is, at most 1; none when it shares too little.
+    /// Returns how alike another name is, at most 1; none when it shares too
+    /// little.
     pub fn rate(&self, candidate: &str) -> Option<f32> {
         let score = likeness(&self.0, &name::canonical(candidate));
         (FAINT <= score).then_some(score)
@@ -56,8 +57,8 @@ pub fn nearest<'a>(
     rated(wanted, names).into_iter().take(limit).map(|(_, candidate)| candidate).collect()
 }
 
-/// How alike two canonical names are, from 0 to 1: the edit distance, lifted
-/// when one contains the other (`ship` for `shiporder`).
+/// Returns how alike two canonical names are, from 0 to 1: the edit distance,
+/// lifted when one contains the other (`ship` for `shiporder`).
 fn likeness(wanted: &[char], candidate: &str) -> f32 {
     let candidate: Vec<char> = candidate.chars().collect();
     let (shortest, longest) = match wanted.len() <= candidate.len() {

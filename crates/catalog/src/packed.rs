@@ -1,4 +1,4 @@
-//! Reading the files under `assets`, which are compiled in as they lie.
+//! Reads the data files under `assets`, which are compiled into the binary.
 //!
 //! Their tables are laid out beforehand, so nothing is parsed or copied at
 //! start, and pages that nobody touches are never loaded.

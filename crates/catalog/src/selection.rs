@@ -1,4 +1,4 @@
-//! Where a model's choice comes back: constrain it before, check it after.
+//! Constrains and checks the choice that a model makes among cards.
 //!
 //! [`schema`] turns the offered ids into a JSON Schema for a provider's
 //! constrained output; [`check`] takes what came back and accepts it, repairs
@@ -141,7 +141,7 @@ pub fn check(selected: Option<&str>, candidates: &[&str], repairs: Repairs) -> S
     let wanted = raw.trim();
     let outcome = match wanted {
         "" => Err(Reason::EmptySelection),
-        _ => resolve(wanted, candidates, repairs),
+        _ => repaired(wanted, candidates, repairs),
     };
     let raw_id = selected.map(str::to_owned);
     match outcome {
@@ -160,10 +160,31 @@ pub fn check(selected: Option<&str>, candidates: &[&str], repairs: Repairs) -> S
     }
 }
 
+/// The one candidate that `wanted` can mean, for who names a tool in a call: what
+/// [`check`] finds, and `ns:create` is `ns:create#1a2b` however many ids begin
+/// with `ns:create_`.
+pub fn resolve<'a>(
+    wanted: &str,
+    candidates: &[&'a str],
+    repairs: Repairs,
+) -> Result<(&'a str, Option<Repair>), Reason> {
+    let found = repaired(wanted, candidates, repairs);
+    if found != Err(Reason::AmbiguousPrefix) {
+        return found;
+    }
+    let folded = wanted.to_lowercase();
+    let is_whole_name = |candidate: &&str| {
+        let candidate = candidate.to_lowercase();
+        candidate.strip_prefix(&*folded).is_some_and(|rest| rest.starts_with(['#', '@']))
+    };
+    let named = only(candidates.iter().copied().filter(is_whole_name), Reason::AmbiguousPrefix)?;
+    named.map(|named| (named, Some(Repair::Prefix))).ok_or(Reason::AmbiguousPrefix)
+}
+
 /// The one candidate that `wanted` can mean: itself, the only one that differs
 /// in case, or the only one that begins like it. An id shortened around `…`
 /// means the only one that begins and ends like it.
-pub fn resolve<'a>(
+fn repaired<'a>(
     wanted: &str,
     candidates: &[&'a str],
     repairs: Repairs,
@@ -251,6 +272,19 @@ mod tests {
     #[test]
     fn nothing_to_choose_from_is_an_error() {
         assert_eq!(schema(&[], Provider::JsonSchema, &Names::default()), Err(NoCandidates));
+    }
+
+    #[test]
+    fn a_whole_name_means_its_tool_and_not_those_that_begin_like_it() {
+        let candidates = ["ppt:create#00000001", "ppt:create_from_template#00000002"];
+        let resolved = |wanted| resolve(wanted, &candidates, Repairs::Allowed);
+        assert_eq!(resolved("ppt:create"), Ok((candidates[0], Some(Repair::Prefix))));
+        assert_eq!(resolved("PPT:Create"), Ok((candidates[0], Some(Repair::Prefix))));
+        assert_eq!(resolved("ppt:creat"), Err(Reason::AmbiguousPrefix));
+        assert_eq!(resolved("ppt:create_"), Ok((candidates[1], Some(Repair::Prefix))));
+        let versions = ["a:b@1", "a:b@2", "a:bc@1"];
+        let resolved = resolve("a:b", &versions, Repairs::Allowed);
+        assert_eq!(resolved, Err(Reason::AmbiguousPrefix));
     }
 
     #[test]

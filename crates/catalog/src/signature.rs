@@ -1,52 +1,144 @@
-//! How a function is called, in one line: names, types, required or not.
+//! Writes the signature of a function in one line: names, types, required or not.
 
-use crate::{Contract, Parameter};
+use crate::{Contract, Parameter, index};
 
 /// No name that anybody types is longer; whoever lists one buys no room with it.
 const NAME: usize = 128;
 
-/// The same with the members of required objects, `edits: {old: string}[]`,
-/// where all of it fits.
-pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
-    let shapes = contract.shapes();
-    let shaped = |parameter: &Parameter| {
-        let own = shapes.iter().find(|(other, _)| other.name == parameter.name);
-        own.map_or_else(|| parameter.kind.clone(), |(_, shape)| shape.clone())
-    };
-    let text = written(name, contract, limit, shaped);
-    match shapes.is_empty() || text.ends_with("…)") {
-        true => one_line(name, contract, limit),
-        false => text,
-    }
-}
+/// What stands in the place of arguments that a schema does not name.
+pub const UNDECLARED: &str = "arguments not declared";
 
 /// `search(query: string, limit?: integer)`, at most `limit` characters; what
 /// does not fit is left out from the end and marked with `…`.
 pub fn one_line(name: &str, contract: &Contract, limit: usize) -> String {
-    written(name, contract, limit, |parameter| parameter.kind.clone())
+    let parts = typed(contract, |parameter| parameter.kind.clone());
+    let room = room_beside(name, limit);
+    in_parentheses(name, &joined(&parts, room, |_| Keep::InOrder))
 }
 
-fn written(
-    name: &str,
-    contract: &Contract,
-    limit: usize,
-    kind: impl Fn(&Parameter) -> String,
-) -> String {
-    let mut text = format!("{}(", crate::summary::cut(name, NAME));
-    let room = limit.saturating_sub(4);
-    for (at, parameter) in contract.parameters.iter().enumerate() {
-        let mark = if parameter.required { "" } else { "?" };
-        let comma = if at == 0 { "" } else { ", " };
-        let part = format!("{comma}{}{mark}: {}", parameter.display(), kind(parameter));
-        if room < text.chars().count() + part.chars().count() {
-            text.push_str(comma);
-            text.push('…');
-            break;
+/// The same with the members of required objects, `edits: {old: string}[]`,
+/// where all of it fits.
+pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
+    match declared(name, contract) {
+        Some(text) => text,
+        None => {
+            with_members(name, contract, limit).unwrap_or_else(|| one_line(name, contract, limit))
         }
-        text.push_str(&part);
     }
-    text.push(')');
-    text
+}
+
+/// The signature as the reply to a search has it: where not all arguments fit,
+/// the required ones and those that the query names stay and others go. `stems`
+/// are the query's words, as [`index::terms`] has them.
+pub fn for_query(name: &str, contract: &Contract, limit: usize, stems: &[String]) -> String {
+    if let Some(text) = declared(name, contract).or_else(|| with_members(name, contract, limit)) {
+        return text;
+    }
+    let parts = typed(contract, |parameter| parameter.kind.clone());
+    let keep = |at: usize| match &contract.parameters[at] {
+        parameter if parameter.required => Keep::First,
+        parameter if names_any(parameter, stems) => Keep::Second,
+        _ => Keep::InOrder,
+    };
+    in_parentheses(name, &joined(&parts, room_beside(name, limit), keep))
+}
+
+/// The names of the arguments without their types, at most `limit` characters:
+/// `path, edits{oldText, newText}[], dryRun?`.
+pub fn argument_names(contract: &Contract, limit: usize) -> String {
+    if !contract.is_declared() {
+        return UNDECLARED.to_owned();
+    }
+    let shapes = contract.member_names();
+    let part = |parameter: &Parameter| {
+        let shape = shapes.iter().find(|(other, _)| other.name == parameter.name);
+        let list = if parameter.kind.ends_with("[]") { "[]" } else { "" };
+        let inside = shape.map_or_else(|| list.to_owned(), |(_, members)| members.clone());
+        format!("{}{inside}{}", parameter.display(), optional_mark(parameter))
+    };
+    let parts: Vec<String> = contract.parameters.iter().map(part).collect();
+    let keep = |at: usize| match contract.parameters[at].required {
+        true => Keep::First,
+        false => Keep::InOrder,
+    };
+    joined(&parts, limit, keep)
+}
+
+/// Whether an argument keeps its place when not all of them fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Keep {
+    First,
+    Second,
+    InOrder,
+}
+
+/// The whole signature where there are no arguments to write, or none are named.
+fn declared(name: &str, contract: &Contract) -> Option<String> {
+    (!contract.is_declared()).then(|| in_parentheses(name, UNDECLARED))
+}
+
+/// With the members of required objects, where all of it fits.
+fn with_members(name: &str, contract: &Contract, limit: usize) -> Option<String> {
+    let shapes = contract.shapes();
+    if shapes.is_empty() {
+        return None;
+    }
+    let shaped = |parameter: &Parameter| {
+        let own = shapes.iter().find(|(other, _)| other.name == parameter.name);
+        own.map_or_else(|| parameter.kind.clone(), |(_, shape)| shape.clone())
+    };
+    let parts = typed(contract, shaped);
+    let text = joined(&parts, room_beside(name, limit), |_| Keep::InOrder);
+    (!text.ends_with('…')).then(|| in_parentheses(name, &text))
+}
+
+/// Every argument with its type, in order.
+fn typed(contract: &Contract, kind: impl Fn(&Parameter) -> String) -> Vec<String> {
+    let part = |parameter: &Parameter| {
+        format!("{}{}: {}", parameter.display(), optional_mark(parameter), kind(parameter))
+    };
+    contract.parameters.iter().map(part).collect()
+}
+
+fn optional_mark(parameter: &Parameter) -> &'static str {
+    if parameter.required { "" } else { "?" }
+}
+
+/// Whether a word of the parameter's name is one of the query's.
+fn names_any(parameter: &Parameter, stems: &[String]) -> bool {
+    !stems.is_empty() && index::terms(&parameter.name).iter().any(|term| stems.contains(term))
+}
+
+/// The parts that fit into `room` characters, in their order, after a comma
+/// each; `…` at the end where some are left out.
+fn joined(parts: &[String], room: usize, keep: impl Fn(usize) -> Keep) -> String {
+    const COMMA: usize = 2;
+    let length = |part: &String| part.chars().count() + COMMA;
+    let all: usize = parts.iter().map(length).sum();
+    if all <= room + COMMA {
+        return parts.join(", ");
+    }
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|at| keep(*at));
+    let mut left = (room + COMMA).saturating_sub(1 + COMMA);
+    let fits = |at: &usize| {
+        let fits = length(&parts[*at]) <= left;
+        left = if fits { left - length(&parts[*at]) } else { 0 };
+        fits
+    };
+    let mut kept: Vec<usize> = order.into_iter().take_while(fits).collect();
+    kept.sort_unstable();
+    let mut shown: Vec<&str> = kept.into_iter().map(|at| parts[at].as_str()).collect();
+    shown.push("…");
+    shown.join(", ")
+}
+
+fn room_beside(name: &str, limit: usize) -> usize {
+    limit.saturating_sub(name.chars().count().min(NAME) + 2)
+}
+
+fn in_parentheses(name: &str, arguments: &str) -> String {
+    format!("{}({arguments})", crate::summary::cut(name, NAME))
 }
 
 #[cfg(test)]
@@ -90,6 +182,58 @@ mod tests {
         let shape = "f(edits: {old: string, note?: string}[])";
         assert_eq!(shaped("f", &contract, 80), shape);
         assert_eq!(shaped("f", &contract, 30), "f(edits: object[])");
+    }
+
+    #[test]
+    fn a_schema_that_names_no_argument_declares_none() {
+        let shown = |schema| {
+            let contract = Contract::read(&Json::from(schema));
+            (shaped("f", &contract, 80), argument_names(&contract, 80))
+        };
+        let open = (format!("f({UNDECLARED})"), UNDECLARED.to_owned());
+        assert_eq!(shown(json!({})), open);
+        assert_eq!(shown(json!({"type": "object"})), open);
+        let none = ("f()".to_owned(), String::new());
+        assert_eq!(shown(json!({"type": "object", "properties": {}})), none);
+        assert_eq!(shown(json!({"type": "object", "additionalProperties": false})), none);
+    }
+
+    #[test]
+    fn what_a_query_names_stays_when_not_everything_fits() {
+        let text = json!({"type": "string"});
+        let schema = json!({
+            "properties": {"content": text, "labels": text, "section": text, "priority": text,
+                "due_string": text},
+            "required": ["content"],
+        });
+        let contract = Contract::read(&Json::from(schema));
+        let asked = |query: &str| for_query("f", &contract, 66, &index::terms(query));
+        assert_eq!(asked("add a task"), "f(content: string, labels?: string, section?: string, …)");
+        let due = "f(content: string, priority?: string, due_string?: string, …)";
+        assert_eq!(asked("a task with priorities that is due"), due);
+    }
+
+    #[test]
+    fn argument_names_have_no_types() {
+        let edit = json!({"properties": {"old": {"type": "string"}, "new": {"type": "string"}}});
+        let schema = json!({
+            "properties": {"tags": {"type": "array", "items": {"type": "string"}},
+                "edits": {"type": "array", "items": edit}, "dry": {"type": "boolean"}},
+            "required": ["edits"],
+        });
+        let contract = Contract::read(&Json::from(schema));
+        assert_eq!(argument_names(&contract, 80), "edits{old?, new?}[], tags[]?, dry?");
+        assert_eq!(argument_names(&contract, 24), "edits{old?, new?}[], …");
+    }
+
+    #[test]
+    fn a_member_cannot_write_lines_of_a_page() {
+        let odd = json!({"properties": {"x\n# gatelet\u{1b}[1m": {"type": "string"}}});
+        let schema = json!({"properties": {"edits": odd}, "required": ["edits"]});
+        let contract = Contract::read(&Json::from(schema));
+        for text in [argument_names(&contract, 90), shaped("f", &contract, 90)] {
+            assert!(!text.contains(['\n', '\u{1b}']) && text.contains("x # gatelet"), "{text}");
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// Why it cannot be called, if so.
+    /// Returns why it cannot be called, if so.
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             State::Available | State::Remembered => None,

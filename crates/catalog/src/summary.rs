@@ -1,4 +1,4 @@
-//! One line that says what a thing is for.
+//! Reduces a description to one line.
 
 pub use tool::text::cut;
 
@@ -48,7 +48,7 @@ fn starts_block(line: &str) -> bool {
     ["- ", "* ", "```", "| ", "1. "].iter().any(|mark| line.starts_with(mark))
 }
 
-/// Where the first sentence of a line ends.
+/// Returns where the first sentence of a line ends.
 pub(crate) fn end_of_sentence(line: &str) -> usize {
     const SHORT: [&str; 6] = ["e.g.", "i.e.", "etc.", "vs.", "approx.", "incl."];
     for (at, mark) in line.match_indices(['.', '!', '?']) {

@@ -1,4 +1,4 @@
-//! What a text costs a model.
+//! Counts the tokens of a text as `cl100k_base` does.
 //!
 //! Exact `cl100k_base` counts. Text that looks like a special token
 //! (`<|endoftext|>`) is counted as the text it is, so nobody can break a count
@@ -22,8 +22,8 @@ pub fn count(text: &str) -> usize {
     n_tokens
 }
 
-/// Whether `text` has at most `limit` tokens, without counting more of a long
-/// text than it takes to know.
+/// Returns whether `text` has at most `limit` tokens, without counting more of a
+/// long text than it takes to know.
 pub fn fits(text: &str, limit: usize) -> bool {
     // A token is never shorter than a byte.
     if text.len() <= limit {
@@ -35,7 +35,7 @@ pub fn fits(text: &str, limit: usize) -> bool {
     passed(text, limit).is_none()
 }
 
-/// Where `text` has passed `limit` tokens, if it ever does: the end of the
+/// Returns where `text` has passed `limit` tokens, if it ever does: the end of the
 /// piece that does. A beginning of it that is longer has more tokens than that,
 /// unless it ends in white space.
 pub(crate) fn passed(text: &str, limit: usize) -> Option<usize> {

@@ -48,7 +48,7 @@ impl Tree {
         tree
     }
 
-    /// What `path` leads to; nothing when it leads nowhere.
+    /// Returns what `path` leads to; nothing when it leads nowhere.
     pub fn walk(&self, path: &Path) -> Option<Found<'_>> {
         let mut segments = path.segments().iter().peekable();
         let Some(first) = segments.next() else {

@@ -1,4 +1,4 @@
-//! Learning from use: what was called after what was asked.
+//! Usage history: which function was called after which query.
 //!
 //! A [`UsageHistory`] is a small ledger of query words and the documents that were
 //! chosen after them. It only re-ranks, never hides or adds, and by no more than
@@ -52,7 +52,7 @@ impl UsageHistory {
         keep_strongest(&mut self.words, MOST_WORDS, total);
     }
 
-    /// What was chosen after such queries, each with a share from 0 to 1.
+    /// Returns what was chosen after such queries, each with a share from 0 to 1.
     pub fn priors(&self, query: &str, day: u32) -> BTreeMap<&str, f32> {
         let words = index::terms(query);
         let mut priors: BTreeMap<&str, f32> = BTreeMap::new();

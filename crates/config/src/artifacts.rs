@@ -15,7 +15,8 @@ use super::text::{self, Environment};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Artifacts")]
 pub(crate) struct Raw {
-    /// `disk` (the default): they outlive the process; `memory`: they do not.
+    /// `disk` (the default): they outlive the process; `memory`: they do not; `valkey`: in the store of `[state]`, where
+    /// every replica finds them. `valkey` is the default where `[state]` has a `url`.
     store: Option<Kind>,
     /// The directory on disk, relative to this file. `artifacts` in the state directory when left out.
     directory: Option<PathBuf>,
@@ -39,6 +40,7 @@ enum Kind {
     #[default]
     Disk,
     Memory,
+    Valkey,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub struct Artifacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     Memory,
+    /// In the store that replicas share.
+    Shared,
     /// In the state directory.
     State,
     Directory(PathBuf),
@@ -59,12 +63,26 @@ pub enum Location {
 
 pub(crate) fn parse(
     raw: Raw,
+    is_shared: bool,
     base: &FilePath,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Artifacts {
     let path = Path::default().key("artifacts");
-    let location = match (raw.store.unwrap_or_default(), raw.directory) {
+    let usual = match is_shared && raw.directory.is_none() {
+        true => Kind::Valkey,
+        false => Kind::default(),
+    };
+    let location = match (raw.store.unwrap_or(usual), raw.directory) {
+        (Kind::Valkey, None) if is_shared => Location::Shared,
+        (Kind::Valkey, directory) => {
+            let hint = match directory {
+                Some(_) => "leave out `directory`, or say `store = \"disk\"`",
+                None => "write where the store is: `url` under `[state]`",
+            };
+            problems.error(&path.key("store"), "there is no such store here", Some(hint));
+            Location::Memory
+        }
         (Kind::Memory, None) => Location::Memory,
         (Kind::Memory, Some(_)) => {
             let hint = "leave out `directory`, or say `store = \"disk\"`";

@@ -149,7 +149,7 @@ fn public_url(text: &str) -> Result<String, String> {
 
 const EXAMPLE: &str = "https://app.example";
 
-/// What both must be.
+/// Returns what both must be.
 fn address(text: &str) -> Result<Url, String> {
     if !text.starts_with("https://") && !text.starts_with("http://") {
         return Err(format!("must start with `https://` or `http://`, such as `{EXAMPLE}`"));

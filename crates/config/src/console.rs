@@ -10,8 +10,19 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Raw {
     /// Whether it is served at `/console`. On when left out; nobody gets in without logging in.
     enabled: Option<bool>,
+    /// Whether arguments and answers of the last calls can be looked at; they are kept in memory only. Off when left out.
+    payloads: Option<bool>,
 }
 
-pub(crate) fn parse(raw: &Raw) -> bool {
-    raw.enabled.unwrap_or(true)
+/// The console as it is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Console {
+    /// Whether it is served.
+    pub enabled: bool,
+    /// Whether arguments and answers of the last calls can be looked at.
+    pub payloads: bool,
+}
+
+pub(crate) fn parse(raw: &Raw) -> Console {
+    Console { enabled: raw.enabled.unwrap_or(true), payloads: raw.payloads.unwrap_or(false) }
 }

@@ -1,5 +1,5 @@
-//! Changes of single upstreams in our own file, with everything else kept as it
-//! is: comments, order, blank lines.
+//! Changes single upstreams in our own configuration file and keeps everything
+//! else: comments, order, blank lines.
 //!
 //! Every change is made in the text and then read back. Unless the new text
 //! means the old configuration with exactly this change, nothing is written.
@@ -86,7 +86,7 @@ impl Edit<'_> {
     }
 }
 
-/// What a text means, as far as it was written down.
+/// Returns what a text means, as far as it was written down.
 fn read(file: &str, text: &str) -> Result<Raw, Unedited> {
     let source = Source { name: file.to_owned(), text: text.to_owned() };
     let is_json = source.is_json();
@@ -203,7 +203,7 @@ fn spans(table: &toml_edit::Table, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Where the last value of a table ends.
+/// Returns where the last value of a table ends.
 fn last(table: &toml_edit::Table) -> usize {
     let ends = table.iter().map(|(_, item)| match item {
         Item::Value(value) => value.span().map_or(0, |span| span.end),

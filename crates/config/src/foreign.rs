@@ -1,4 +1,4 @@
-//! The configuration files of other clients, as they are.
+//! Reads the configuration files of other MCP clients.
 //!
 //! Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI, Cline and their
 //! kin have `mcpServers`; VS Code has `servers` and `inputs`; opencode has
@@ -33,7 +33,7 @@ const TABLES: &[&[&str]] = &[
 /// file is the client's own business.
 const BESIDE: &[&str] = &["inputs"];
 
-/// Whether this looks like a file of another client.
+/// Returns whether this looks like a file of another client.
 pub(crate) fn is_foreign(root: &Node) -> bool {
     !tables(root).is_empty()
 }
@@ -65,7 +65,8 @@ pub(crate) fn read(
     relabel(found, problems)
 }
 
-/// Whether an entry is another server than this gatelet. That it is not is told.
+/// Returns whether an entry is another server than this gatelet. That it is not is
+/// told.
 fn is_another(
     raw: &Raw,
     here: &OwnAddress,
@@ -82,7 +83,7 @@ fn is_another(
     why.is_none()
 }
 
-/// What a number without a unit means as a time.
+/// Returns what a number without a unit means as a time.
 fn time(root: &Node, table: &Path, here: &OwnAddress) -> entry::Unit {
     let file = here.file.to_string_lossy();
     let is_at = |part: &str| file.contains(part);
@@ -182,7 +183,7 @@ fn looks_like_a_server(node: &Node) -> bool {
         .any(|key| node.get(key).is_some())
 }
 
-/// What VS Code asks its user for.
+/// Returns what VS Code asks its user for.
 fn inputs(root: &Node) -> Vec<variable::Input> {
     let lists = [root.get("inputs"), root.get("mcp").and_then(|mcp| mcp.get("inputs"))];
     let input = |node: &Node| {

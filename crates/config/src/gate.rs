@@ -19,6 +19,19 @@ pub(crate) struct Raw {
     ceiling: Option<usize>,
     /// Whether a summarised answer is marked as an error, as a strict reading of CaSH has it.
     gated_is_error: Option<bool>,
+    /// What goes out of an answer whose text is the JSON of its structured content: `text` when
+    /// left out, `structured` for hosts that read only that, or `both`. `direct` always sends both.
+    same_data: Option<SameData>,
+}
+
+/// What goes out of an answer whose text is the JSON of its structured content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SameData {
+    #[default]
+    Text,
+    Structured,
+    Both,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +39,7 @@ pub struct Gate {
     pub limit: usize,
     pub ceiling: Option<usize>,
     pub gated_is_error: bool,
+    pub same_data: SameData,
 }
 
 pub(crate) fn parse(raw: &Raw, problems: &mut Problems) -> Gate {
@@ -40,5 +54,6 @@ pub(crate) fn parse(raw: &Raw, problems: &mut Problems) -> Gate {
         limit: raw.limit.unwrap_or(10_000),
         ceiling: raw.ceiling,
         gated_is_error: raw.gated_is_error.unwrap_or(false),
+        same_data: raw.same_data.unwrap_or_default(),
     }
 }

@@ -22,6 +22,7 @@ mod gate;
 mod learning;
 mod listing;
 mod manifest;
+mod metrics;
 mod mount;
 mod raw_upstream;
 mod records;
@@ -32,7 +33,9 @@ mod search;
 mod serve;
 mod site;
 mod skills;
+mod state;
 mod surface;
+mod traces;
 mod trust;
 mod upstream;
 mod visibility;
@@ -57,22 +60,26 @@ use web::tls::ClientCertificates;
 
 pub use self::approvals::{Approvals, Confirm, Webhook, write_remembered};
 pub use self::artifacts::{Artifacts, Location};
+pub use self::console::Console;
 pub use self::sandbox::{Raw as RawSandbox, Sandbox};
 pub use self::scripts::Scripts;
 pub use self::skills::Skills;
 pub use auth::{Auth, KeySource};
 pub use controls::Controls;
-pub use gate::Gate;
+pub use gate::{Gate, SameData};
 pub use learning::Learning;
 pub use manifest::Manifest;
+pub use metrics::Metrics;
 pub use mount::{Mount, Raw as RawMount, meant};
 pub use problem::{Problem, Problems, Source, Weight};
 pub use raw_upstream::{Entry, Kind, Raw as RawUpstream, Start, Wire, write};
 pub use records::Records;
 pub use serve::{Serve, Tls, address};
 pub use site::{Ownership, Rules};
+pub use state::SharedState;
 pub use surface::SurfaceName;
 pub use text::{Environment, NamedSecrets, Process};
+pub use traces::Traces;
 pub use upstream::{Reach, Upstream};
 
 use self_reference::OwnAddress;
@@ -104,6 +111,10 @@ pub struct Raw {
     #[serde(default)]
     approvals: approvals::Raw,
     #[serde(default)]
+    metrics: metrics::Raw,
+    #[serde(default)]
+    traces: traces::Raw,
+    #[serde(default)]
     artifacts: artifacts::Raw,
     #[serde(default)]
     console: console::Raw,
@@ -125,6 +136,8 @@ pub struct Raw {
     /// Servers that are found through their manifests.
     #[serde(default)]
     mount: Vec<mount::Raw>,
+    #[serde(default)]
+    state: state::Raw,
 }
 
 /// The configuration as it is meant.
@@ -142,9 +155,11 @@ pub struct Config {
     pub auth: Auth,
     pub manifest: Manifest,
     pub records: Records,
+    pub metrics: Metrics,
+    /// `None` where nobody traces.
+    pub traces: Option<Traces>,
     pub artifacts: Artifacts,
-    /// Whether the console is served.
-    pub console: bool,
+    pub console: Console,
     pub controls: Controls,
     pub learning: Learning,
     /// What is listed whole beside our own tools.
@@ -157,10 +172,12 @@ pub struct Config {
     pub mounts: Vec<Mount>,
     /// What it takes from files, keyrings and commands.
     pub named_secrets: NamedSecrets,
+    /// What is shared with other replicas, if there are any.
+    pub state: Option<SharedState>,
 }
 
 impl Config {
-    /// What the built-in namespaces are called here, with what is in them;
+    /// Returns what the built-in namespaces are called here, with what is in them;
     /// none where they are not offered.
     pub fn builtin_labels(&self) -> Vec<(String, &'static str)> {
         if !self.builtin {
@@ -171,8 +188,9 @@ impl Config {
         ::builtin::called(upstreams).into_iter().zip(about).collect()
     }
 
-    /// Why this gatelet must not listen where it is told to: strangers reach it,
-    /// and nobody is asked who they are. `open` is what the command line says.
+    /// Returns why this gatelet must not listen where it is told to: strangers
+    /// reach it, and nobody is asked who they are. `open` is what the command line
+    /// says.
     pub fn exposed(&self, open: bool) -> Option<String> {
         let serve = &self.serve;
         let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == ClientCertificates::Must);
@@ -195,12 +213,15 @@ impl Config {
             auth,
             manifest,
             records,
+            metrics,
+            traces,
             artifacts,
             learning,
             meaning,
             approvals,
             console,
             scripts,
+            state,
             // Taken up by `Wiring::reload`.
             upstreams: _,
             gate: _,
@@ -219,6 +240,8 @@ impl Config {
             ("[auth]", *auth != other.auth),
             ("[manifest]", *manifest != other.manifest),
             ("[records]", *records != other.records),
+            ("[metrics]", *metrics != other.metrics),
+            ("[traces]", *traces != other.traces),
             ("[artifacts]", *artifacts != other.artifacts),
             ("[learning]", *learning != other.learning),
             ("[console]", *console != other.console),
@@ -228,6 +251,7 @@ impl Config {
                     || approvals.webhook != other.approvals.webhook
             }),
             ("[scripts]", *scripts != other.scripts),
+            ("[state]", *state != other.state),
         ];
         changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }
@@ -324,8 +348,8 @@ fn read_for(
     if problems.has_errors() { Err(problems) } else { Ok((config, problems)) }
 }
 
-/// What was written, as far as it fits. A document that cannot be taken over
-/// is an error, never an empty configuration.
+/// Returns what was written, as far as it fits. A document that cannot be taken
+/// over is an error, never an empty configuration.
 fn raw(root: &node::Node, problems: &mut Problems) -> Raw {
     let Some(fitting) = shape::fit(root, &schema(), problems) else { return Raw::default() };
     serde_json::from_value(fitting.to_json()).unwrap_or_else(|error| {
@@ -354,7 +378,7 @@ pub fn import(
     Ok((found, problems))
 }
 
-/// Whether an entry of a host leads to the gatelet of this configuration.
+/// Returns whether an entry of a host leads to the gatelet of this configuration.
 pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
     let base = file.parent().unwrap_or(Path::new("/")).to_owned();
     let here = OwnAddress {
@@ -375,7 +399,8 @@ pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
     here.is(&raw, &Process).is_some()
 }
 
-/// Whether an upstream would be taken from our own file, too. Why not is noted.
+/// Returns whether an upstream would be taken from our own file, too. Why not is
+/// noted.
 fn is_sound(found: &raw_upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
     upstream::parse(vec![found.clone()], here, &Process, &mut own);
@@ -442,12 +467,13 @@ fn parse(
     let auth = auth::parse(raw.auth, base, environment, problems);
     here.listen = here.asked.unwrap_or(serve.listen);
     here.public = auth.public_url.clone();
+    let state = state::parse(raw.state, base, environment, problems);
     let upstreams = upstream::parse(found, &here, environment, problems);
     let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
     let confirm = raw.trust.confirm;
     Config {
         approvals: approvals::parse(raw.approvals, confirm, base, environment, problems),
-        artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
+        artifacts: artifacts::parse(raw.artifacts, state.is_some(), base, environment, problems),
         console: console::parse(&raw.console),
         controls: controls::parse(raw.controls, &labels, problems),
         learning: learning::parse(&raw.learning),
@@ -466,6 +492,9 @@ fn parse(
         auth,
         manifest: manifest::parse(raw.manifest, base, problems),
         records: records::parse(raw.records, base, environment),
+        metrics: metrics::parse(&raw.metrics, base, environment, problems),
+        traces: traces::parse(&raw.traces, base, environment, problems),
+        state,
         upstreams,
     }
 }

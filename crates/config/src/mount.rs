@@ -72,7 +72,7 @@ pub(crate) fn parse(
     mounts
 }
 
-/// What an entry means, or which of its keys is wrong and why.
+/// Returns what an entry means, or which of its keys is wrong and why.
 pub fn meant(
     raw: &Raw,
     base: &FilePath,

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: everything at once, each at its place.
+//! The problems of a configuration, each with its place, and how they are shown.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Whether this is to be read as JSON: by its name, else by how it starts.
+    /// Returns whether this is to be read as JSON: by its name, else by how it
+    /// starts.
     pub(crate) fn is_json(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         if name.ends_with(".toml") {
@@ -26,7 +27,7 @@ impl Source {
         name.ends_with(".json") || name.ends_with(".jsonc") || start.starts_with(['{', '/'])
     }
 
-    /// Whether this is to be read as YAML, which only its name tells.
+    /// Returns whether this is to be read as YAML, which only its name tells.
     pub(crate) fn is_yaml(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         name.ends_with(".yaml") || name.ends_with(".yml")
@@ -238,7 +239,7 @@ const MOST_SHOWN: usize = 20;
 const WIDEST: usize = 100;
 const LONGEST: usize = 1_000;
 
-/// What is said of problems that are not shown.
+/// Returns what is said of problems that are not shown.
 fn unshown(n_found: usize) -> Option<String> {
     let n_more = n_found.checked_sub(MOST_SHOWN).filter(|n_more| *n_more != 0)?;
     Some(format!("{n_more} of them not shown"))

@@ -1,4 +1,4 @@
-//! An `[[upstream]]` as it is written.
+//! An `[[upstream]]` section as it is written in the file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

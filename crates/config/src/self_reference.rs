@@ -1,4 +1,4 @@
-//! Whether what is to stand behind gatelet is gatelet itself.
+//! Detects entries that would put gatelet behind itself.
 //!
 //! Clients' files name the gatelet that they reach, so whoever serves such a file
 //! would put gatelet behind itself. A gatelet notices that when it connects, too;
@@ -33,8 +33,8 @@ impl OwnAddress {
         OwnAddress { asked, listen, public: None, file, base: base.to_owned() }
     }
 
-    /// Why an upstream is this gatelet itself, if it is; the key that says so
-    /// comes first.
+    /// Returns why an upstream is this gatelet itself, if it is; the key that says
+    /// so comes first.
     pub(crate) fn is(
         &self,
         raw: &Raw,
@@ -79,7 +79,7 @@ impl OwnAddress {
     }
 }
 
-/// Whether these words run `gatelet serve`, whatever its configuration.
+/// Returns whether these words run `gatelet serve`, whatever its configuration.
 pub(crate) fn is_a_gate(raw: &Raw) -> bool {
     let words: Vec<&str> = raw.command.iter().chain(&raw.args).map(String::as_str).collect();
     serves(&words).is_some()
@@ -102,8 +102,8 @@ fn serves<'a>(words: &[&'a str]) -> Option<Option<&'a str>> {
     matches!(verb, Some("serve" | "connect")).then_some(config)
 }
 
-/// What stands behind `gatelet`, where these words run it: as it is, in another
-/// environment, or out of its source.
+/// Returns what stands behind `gatelet`, where these words run it: as it is, in
+/// another environment, or out of its source.
 fn gatelet<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
     let (program, rest) = words.split_first()?;
     match name(program) {

@@ -92,12 +92,12 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// What is spoken where we listen.
+    /// Returns what is spoken where we listen.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Where we listen, as who is on this machine writes it.
+    /// Returns where we listen, as who is on this machine writes it.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.listen)
     }
@@ -133,7 +133,7 @@ impl Tls {
         Ok(Pem { chain: read(&self.cert)?, key: read(&self.key)?, callers })
     }
 
-    /// What the files make.
+    /// Returns what the files make.
     pub fn server(&self) -> Result<Arc<rustls::ServerConfig>, String> {
         web::tls::server(&self.pem()?, self.callers).map_err(|unfit| {
             format!("`{}` and `{}`: {unfit}", self.cert.display(), self.key.display())

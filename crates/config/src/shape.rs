@@ -1,4 +1,4 @@
-//! Whether a document has the shape that its schema asks for.
+//! Checks a document against the JSON Schema of the configuration.
 //!
 //! The schema is the one that editors use (`gatelet config schema`), so the
 //! two can never disagree. What does not fit is noted at its place and left
@@ -53,8 +53,8 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Where several shapes are allowed, the one that is meant by what stands
-    /// there: text, a table, a list.
+    /// Chooses the shape that is meant, where several are allowed, by what
+    /// stands there: text, a table, a list.
     fn branch(&self, node: &Node, schema: &'a Json) -> Result<&'a Json, String> {
         let Some(any) = schema["anyOf"].as_array() else { return Ok(schema) };
         let kinds = |one| if choices(one).is_some() { vec!["string"] } else { types(one) };
@@ -96,8 +96,8 @@ impl<'a> Shape<'a> {
         self.is_complete(&fitting, schema, path).then_some(fitting)
     }
 
-    /// Whether everything is there that must be. What stands in the document
-    /// but does not fit is noted already.
+    /// Returns whether everything is there that must be. What stands in the
+    /// document but does not fit is noted already.
     fn is_complete(&mut self, fitting: &Node, schema: &Json, path: &Path) -> bool {
         let required = schema["required"].as_array().into_iter().flatten();
         let lacking: Vec<&str> = required
@@ -219,7 +219,7 @@ fn within(node: &Node, schema: &Json) -> Result<(), String> {
     }
 }
 
-/// Whether this is a whole number, of more digits than we count with.
+/// Returns whether this is a whole number, of more digits than we count with.
 fn is_beyond_counting(node: &Node) -> bool {
     let Value::Number(number) = &node.value else { return false };
     number.is_f64() && number.as_f64().is_some_and(|value| value.abs() >= 9_007_199_254_740_992.0)

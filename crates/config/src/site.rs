@@ -57,7 +57,7 @@ pub enum Ownership {
 impl Ownership {
     pub const ALL: [Ownership; 3] = [Ownership::Ignored, Ownership::Honoured, Ownership::Required];
 
-    /// How flags and the configuration write it.
+    /// Returns how flags and the configuration write it.
     pub fn name(self) -> &'static str {
         match self {
             Ownership::Ignored => "ignored",
@@ -87,7 +87,8 @@ impl From<Ownership> for content::Ownership {
 }
 
 impl Rules {
-    /// How a site is opened under these rules; the sample site without a URL.
+    /// Returns how a site is opened under these rules; the sample site without a
+    /// URL.
     pub fn config(&self, database: Option<&str>, prefix: Option<&str>) -> content::Config {
         let config = database.map_or_else(content::Config::sample, content::Config::new);
         let own = content::Overrides {

@@ -280,7 +280,7 @@ fn spots<'s>(root: &'s serde_json::Value, spot: Spot<'s>, found: &mut Vec<Spot<'
     found.push(spot);
 }
 
-/// What a table must have at the least.
+/// Returns what a table must have at the least.
 fn least(
     root: &serde_json::Value,
     schema: &serde_json::Value,

@@ -1,4 +1,5 @@
-//! Values that are written as text: durations, and text with holes in it.
+//! Values that are written as text: durations, and text with placeholders such as
+//! `${env:NAME}`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub trait Environment {
         Err("secrets are only looked up for gatelet's own configuration file".to_owned())
     }
 
-    /// What a command prints, for `${cmd:LINE}`.
+    /// Returns what a command prints, for `${cmd:LINE}`.
     fn command(&self, _line: &str) -> Result<String, String> {
         Err("commands are only run for gatelet's own configuration file".to_owned())
     }
@@ -70,7 +71,7 @@ pub(crate) enum PlaceholderError {
 }
 
 impl PlaceholderError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             PlaceholderError::Unset(_) => "set it, or give a default: ${env:NAME:-default}",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gateway::Gateway;
 use tool::clock::Clock;
 
+use crate::calls::CallLog;
 use crate::operator::{AuditEntry, Operator};
 use crate::request::PageRequest;
 use crate::session::Session;
@@ -14,6 +15,7 @@ pub(crate) struct Backend {
     pub(crate) gateway: Gateway,
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) calls: Arc<CallLog>,
 }
 
 /// A page that was asked for by somebody who is logged in.

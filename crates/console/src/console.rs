@@ -10,6 +10,7 @@ use tool::Identity;
 use tool::clock::Clock;
 
 use crate::backend::{Asked, Backend, NoPage};
+use crate::calls::CallLog;
 use crate::layout::{self, Frame, Page};
 use crate::operator::{Operator, may_enter};
 use crate::request::PageRequest;
@@ -46,12 +47,13 @@ impl Console {
     pub fn new(
         gateway: Gateway,
         operator: Arc<dyn Operator>,
+        calls: Arc<CallLog>,
         clock: Arc<dyn Clock>,
         config: Config,
     ) -> Console {
         let sessions = Sessions::new(Arc::clone(&clock));
-        let backend = Backend { gateway, operator, clock };
         let streams = live::Streams::default();
+        let backend = Backend { gateway, operator, clock, calls };
         Console { backend, sessions, streams, config }
     }
 
@@ -80,6 +82,9 @@ impl Console {
         }
         if parts(&request) == ["login"] {
             return self.login(&request, visitor).await;
+        }
+        if parts(&request) == ["decisions"] && request.method == Method::POST {
+            return page::approvals::decided_elsewhere(&self.backend, &request).await;
         }
         let key = request.cookie(self.cookie_name()).unwrap_or_default();
         match self.sessions.find(key) {
@@ -119,13 +124,20 @@ impl Console {
 
     async fn page(&self, asked: &Asked<'_>) -> Response<Content> {
         let found = match parts(asked.request)[..] {
-            [] | ["approvals"] => Ok(page::approvals::list(&self.backend, asked).await),
+            [] => Ok(page::overview::page(&self.backend).await),
+            ["approvals"] => Ok(page::approvals::list(&self.backend, asked).await),
             ["approvals", number] => page::approvals::one(&self.backend, asked, number).await,
             ["upstreams"] => Ok(page::upstreams::list(&self.backend, asked)),
             ["upstreams", label] => page::upstreams::one(&self.backend, asked, label),
             ["tools"] => Ok(page::tools::search(&self.backend, asked)),
             ["tools", id] => page::tools::one(&self.backend, asked, id),
+            ["calls"] => Ok(page::calls::list(&self.backend, asked)),
+            ["calls", number] => page::calls::one(&self.backend, number),
+            ["artifacts"] => Ok(page::artifacts::list(&self.backend)),
+            ["artifacts", handle] => page::artifacts::one(&self.backend, asked, handle).await,
+            ["callers"] => Ok(page::callers::page(&self.backend, asked).await),
             ["findings"] => Ok(page::findings::list(&self.backend)),
+            ["config"] => Ok(page::config::page(&self.backend, asked)),
             _ => Err(NoPage::NotFound),
         };
         let (status, page) = match found {
@@ -163,17 +175,30 @@ impl Console {
             ["upstreams", label, "restart"] => {
                 page::upstreams::restart(&self.backend, asked, label).await
             }
-            ["tools", id, "call"] => {
-                return match page::tools::call(&self.backend, asked, id).await {
-                    Ok(page) => self.framed(StatusCode::OK, &page, asked, None).await,
-                    Err(NoPage::NotFound) => not_found(),
-                    Err(NoPage::Bad(why)) => self.said(asked, "/tools", why),
-                };
+            ["upstreams", label, "enabled"] => {
+                page::upstreams::switch(&self.backend, asked, label).await
             }
+            ["tools", id, "accept"] => page::tools::accept(&self.backend, asked, id).await,
+            ["tools", id, "call"] => {
+                return self.shown(page::tools::call(&self.backend, asked, id).await, asked).await;
+            }
+            ["config", "review"] => {
+                return self.shown(page::config::review(&self.backend, asked), asked).await;
+            }
+            ["config", "save"] => page::config::save(&self.backend, asked).await,
             _ => Err(NoPage::NotFound),
         };
         match done {
             Ok((path, notice)) => self.said(asked, &path, notice),
+            Err(NoPage::NotFound) => not_found(),
+            Err(NoPage::Bad(why)) => self.said(asked, "", why),
+        }
+    }
+
+    /// A page that answers a form.
+    async fn shown(&self, page: Result<Page, NoPage>, asked: &Asked<'_>) -> Response<Content> {
+        match page {
+            Ok(page) => self.framed(StatusCode::OK, &page, asked, None).await,
             Err(NoPage::NotFound) => not_found(),
             Err(NoPage::Bad(why)) => self.said(asked, "", why),
         }

@@ -5,31 +5,55 @@ use maud::{DOCTYPE, Markup, html};
 /// A place in the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
+    Overview,
+    Approvals,
+    Calls,
     Upstreams,
     Tools,
-    Approvals,
+    Artifacts,
+    Callers,
     Findings,
+    Config,
 }
 
 impl Section {
-    pub(crate) const ALL: [Section; 4] =
-        [Section::Approvals, Section::Upstreams, Section::Tools, Section::Findings];
+    pub(crate) const ALL: [Section; 9] = [
+        Section::Overview,
+        Section::Approvals,
+        Section::Calls,
+        Section::Upstreams,
+        Section::Tools,
+        Section::Artifacts,
+        Section::Callers,
+        Section::Findings,
+        Section::Config,
+    ];
 
     fn title(self) -> &'static str {
         match self {
+            Section::Overview => "Overview",
+            Section::Approvals => "Approvals",
+            Section::Calls => "Calls",
             Section::Upstreams => "Upstreams",
             Section::Tools => "Tools",
-            Section::Approvals => "Approvals",
+            Section::Artifacts => "Artifacts",
+            Section::Callers => "Callers",
             Section::Findings => "Findings",
+            Section::Config => "Configuration",
         }
     }
 
     fn path(self) -> &'static str {
         match self {
+            Section::Overview => "/console",
+            Section::Approvals => "/console/approvals",
+            Section::Calls => "/console/calls",
             Section::Upstreams => "/console/upstreams",
             Section::Tools => "/console/tools",
-            Section::Approvals => "/console/approvals",
+            Section::Artifacts => "/console/artifacts",
+            Section::Callers => "/console/callers",
             Section::Findings => "/console/findings",
+            Section::Config => "/console/config",
         }
     }
 }

@@ -7,22 +7,25 @@
 //! changes. Nobody gets in without a [session](session), and every action is
 //! written to the audit log.
 
+pub mod calls;
 pub mod console;
 pub mod operator;
 pub mod session;
 
 mod assets;
 mod backend;
+mod diff;
 mod form;
 mod layout;
 mod live;
 mod page;
+mod plot;
 mod request;
 mod response;
 mod when;
 
 pub use console::{Config, Console, Visitor};
-pub use operator::{AuditEntry, Operator};
+pub use operator::{AuditEntry, ConfigCheck, ConfigText, KeyRow, Operator};
 pub use response::Content;
 
 /// The path under which the console stands.

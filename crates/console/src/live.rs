@@ -43,8 +43,12 @@ impl Streams {
         let approvals = backend.gateway.approvals().watch().map(|()| "approvals");
         let pool = backend.gateway.roster().default_pool();
         let upstreams = pool.events().map(|_| "upstreams");
-        let beat = every(HEARTBEAT).map(|()| "");
-        let topics = stream::select(stream::select(approvals, upstreams), beat);
+        // Whoever listens looks, or nothing would be noted.
+        drop(backend.calls.look());
+        let calls = paced(backend.calls.watch()).map(|()| "calls");
+        let beat = every(HEARTBEAT).map(|()| "tick");
+        let topics =
+            stream::select(stream::select(approvals, upstreams), stream::select(calls, beat));
         let end = tokio::time::sleep(LONGEST);
         let events = topics.take_until(end).map(move |topic| {
             let _open = &open;
@@ -55,10 +59,19 @@ impl Streams {
 }
 
 fn event(topic: &str) -> Bytes {
-    match topic {
-        "" => Bytes::from_static(b": still here\n\n"),
-        topic => Bytes::from(format!("event: change\ndata: {topic}\n\n")),
-    }
+    Bytes::from(format!("event: change\ndata: {topic}\n\n"))
+}
+
+/// How often a page hears of calls, however many there are.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Lets through one of all that come within a while.
+fn paced(changes: BoxStream<'static, ()>) -> impl futures::Stream<Item = ()> + Send + 'static {
+    stream::unfold(changes, |mut changes| async move {
+        changes.next().await?;
+        tokio::time::sleep(PACE).await;
+        Some(((), changes))
+    })
 }
 
 /// Says something again and again.

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use policy::approval::QueuedRequest;
 use serde::Serialize;
-use tool::Identity;
+use telemetry::figures::Overview;
+use tool::{Identity, Tool};
 
 /// Something that an operator did in the console.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,6 +21,34 @@ pub struct AuditEntry {
     pub outcome: String,
 }
 
+/// A key that callers may show.
+#[derive(Clone, Debug)]
+pub struct KeyRow {
+    pub name: String,
+    pub roles: Vec<String>,
+    pub scopes: Vec<String>,
+    pub groups: Vec<String>,
+    /// Whether it is neither revoked nor expired.
+    pub is_good: bool,
+}
+
+/// The configuration as it is written.
+#[derive(Clone, Debug)]
+pub struct ConfigText {
+    pub file: String,
+    pub text: String,
+}
+
+/// What is to be said about a configuration.
+#[derive(Clone, Debug)]
+pub struct ConfigCheck {
+    pub is_valid: bool,
+    /// What is wrong or odd, for a person; empty when nothing is.
+    pub problems: String,
+    /// The sections that differ from what is in force and need a restart.
+    pub restart_for: Vec<String>,
+}
+
 /// The program behind the console. What is refused is refused with a sentence for
 /// the operator.
 #[async_trait]
@@ -30,8 +59,39 @@ pub trait Operator: Send + Sync {
     /// The last lines of the log.
     fn log(&self, n_lines: usize) -> Vec<String>;
 
+    /// How the gate fares over the last hour.
+    fn overview(&self) -> Overview;
+
     /// Stops an upstream and starts it again.
     async fn restart(&self, label: &str) -> Result<(), String>;
+
+    /// Switches an upstream on or off in the configuration.
+    async fn set_enabled(&self, label: &str, enabled: bool) -> Result<(), String>;
+
+    /// Vouches for a tool (`upstream/tool`) as it is now.
+    async fn accept(&self, path: &str, tool: &Tool) -> Result<(), String>;
+
+    /// The keys that callers may show.
+    fn keys(&self) -> Vec<KeyRow>;
+
+    /// The configuration file; `None` where there is none.
+    fn config(&self) -> Option<ConfigText>;
+
+    /// What would be wrong with a configuration, and what would need a restart.
+    fn check_config(&self, text: &str) -> ConfigCheck;
+
+    /// Puts a configuration in the place of what was there `before`.
+    async fn save_config(&self, text: &str, before: &str) -> Result<(), String>;
+
+    /// Whether a message comes from the service that decides about requests for
+    /// approval, by its id, timestamp and signature.
+    fn verify_message(
+        &self,
+        id: &str,
+        timestamp: &str,
+        signature: &str,
+        body: &[u8],
+    ) -> Result<(), String>;
 
     /// The rule that a request for approval would become, as TOML.
     fn remembered_rule(&self, request: &QueuedRequest) -> Result<String, String>;

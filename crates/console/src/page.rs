@@ -1,8 +1,15 @@
 //! The pages, one file each: what it shows, and what its forms do.
 
-pub(crate) mod approvals;
-pub(crate) mod findings;
 pub(crate) mod login;
+
+pub(crate) mod overview;
+
+pub(crate) mod approvals;
+pub(crate) mod artifacts;
+pub(crate) mod callers;
+pub(crate) mod calls;
+pub(crate) mod config;
+pub(crate) mod findings;
 pub(crate) mod tools;
 pub(crate) mod upstreams;
 

@@ -13,6 +13,7 @@ pub(crate) struct PageRequest {
     pub(crate) query: Fields,
     pub(crate) form: Fields,
     pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 /// The fields of a query or of a form. Of several with one name, the first counts.
@@ -50,6 +51,7 @@ impl PageRequest {
             query: Fields::parse(head.uri.query().unwrap_or_default().as_bytes()),
             form: if is_form { Fields::parse(&body) } else { Fields::default() },
             headers: head.headers,
+            body,
         }
     }
 

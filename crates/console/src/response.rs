@@ -22,6 +22,11 @@ pub(crate) fn page(status: StatusCode, markup: Markup) -> Response<Content> {
     whole(status, "text/html; charset=utf-8", text, "no-store")
 }
 
+/// An answer for a program.
+pub(crate) fn json(status: StatusCode, value: &serde_json::Value) -> Response<Content> {
+    whole(status, "application/json", value.to_string(), "no-store")
+}
+
 /// A file that comes with the program.
 pub(crate) fn asset(content_type: &'static str, text: &'static str) -> Response<Content> {
     whole(StatusCode::OK, content_type, Bytes::from_static(text.as_bytes()), "max-age=3600")

@@ -38,8 +38,8 @@ impl PreparedQuery {
         &self.statement.text
     }
 
-    /// What is bound to it: integers and texts; numbers of any other
-    /// kind are texts.
+    /// Returns what is bound to it: integers and texts; numbers of any other kind
+    /// are texts.
     pub fn values(&self) -> Vec<Value> {
         let value = |operand: &Operand| match operand {
             Operand::Integer(integer) => Value::from(*integer),

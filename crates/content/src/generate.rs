@@ -97,7 +97,7 @@ impl Target {
         }
     }
 
-    /// What keeps the engine's statistics up to date.
+    /// Returns what keeps the engine's statistics up to date.
     fn analyze(&self) -> &'static str {
         match self {
             Target::Sqlite(_) => "analyze",

@@ -173,8 +173,9 @@ impl Edge {
         self
     }
 
-    /// How many bytes of a body are worth reading: one more than is allowed,
-    /// so that a body that is too large can still be told from one that fits.
+    /// Returns how many bytes of a body are worth reading: one more than is
+    /// allowed, so that a body that is too large can still be told from one that
+    /// fits.
     pub fn max_body(&self) -> usize {
         let own = self.config.servers.iter().filter_map(|server| server.max_payload_bytes);
         own.chain([self.config.max_payload_bytes]).max().unwrap_or_default() + 1
@@ -238,7 +239,7 @@ impl Edge {
         }
     }
 
-    /// Who is asking, and whether they may: 401, 403, 429, in this order.
+    /// Returns who is asking, and whether they may: 401, 403, 429, in this order.
     async fn admit(&self, incoming: &Incoming, record: &mut Record) -> Result<Caller, Refusal> {
         let now = (self.clock)();
         let caller = auth::identify(&self.config.auth, &incoming.headers, &self.state, now).await?;
@@ -379,8 +380,8 @@ fn stream_headers(stream: Stream) -> Result<[(&'static str, String); 5], Refusal
     ])
 }
 
-/// What the toolset refused, where the contract has a status for it: a result
-/// over its limit, or a caller who may not.
+/// Returns what the toolset refused, where the contract has a status for it: a
+/// result over its limit, or a caller who may not.
 fn refusal_in(body: &Bytes) -> Option<Refusal> {
     // Looked for as text first: most answers are long, and no such error.
     let needle = br#"reason":"#;

@@ -119,7 +119,7 @@ fn increase(digits: &mut Vec<u8>) {
     digits.insert(0, b'1');
 }
 
-/// What the collation for a cast is called.
+/// Returns what the collation for a cast is called.
 pub(crate) fn collation_name(cast: Cast) -> String {
     match cast {
         Cast::Integer => "gatelet_integer".to_owned(),

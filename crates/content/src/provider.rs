@@ -71,7 +71,7 @@ impl Content {
         Ok(Content { config: config.clone(), database, site, listing })
     }
 
-    /// What an operator should know about this site.
+    /// Returns what an operator should know about this site.
     pub fn findings(&self) -> &[Finding] {
         &self.site.findings
     }
@@ -285,7 +285,7 @@ fn offers(config: &Config, tool: &Definition) -> bool {
     !config.deny_tools.iter().any(|pattern| pattern::matches(pattern, tool.name))
 }
 
-/// What a site under this configuration offers, whether or not its database
+/// Returns what a site under this configuration offers, whether or not its database
 /// can be reached now.
 pub fn listing(config: &Config) -> Listing {
     let version = env!("CARGO_PKG_VERSION");
@@ -325,7 +325,7 @@ impl From<ConnectError> for OpenError {
     }
 }
 
-/// What an engine's error means for whoever named the database.
+/// Returns what an engine's error means for whoever named the database.
 fn unopened(cause: &sqlx::Error) -> OpenError {
     match refused(cause) {
         Some(Refused::Database) => OpenError::NoDatabase(format!("no such database: {cause}")),

@@ -27,7 +27,7 @@ impl Prefix {
         (text.len() <= 64 && text.bytes().all(legal)).then(|| Prefix(text.to_owned()))
     }
 
-    /// What the CMS proposes.
+    /// Returns what the CMS proposes.
     pub(crate) fn usual() -> Prefix {
         Prefix("evo_".to_owned())
     }

@@ -35,7 +35,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What is known of an upstream that came up.
+    /// Returns what is known of an upstream that came up.
     pub fn up(&self) -> Option<&Up> {
         match self {
             Outcome::Up(up) => Some(up),

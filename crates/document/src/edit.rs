@@ -93,7 +93,7 @@ fn without_mark(text: &str) -> (&str, &str) {
     text.split_at(text.len() - text.trim_start_matches('\u{feff}').len())
 }
 
-/// How many of the tables around a value are not there yet.
+/// Returns how many of the tables around a value are not there yet.
 fn n_missing(root: &Node, keys: &[&str]) -> Result<usize, EditError> {
     let mut node = root;
     for (depth, key) in keys.iter().enumerate() {
@@ -119,7 +119,7 @@ fn n_missing(root: &Node, keys: &[&str]) -> Result<usize, EditError> {
     Ok(0)
 }
 
-/// How many tables around a value hold nothing else, `most` at most.
+/// Returns how many tables around a value hold nothing else, `most` at most.
 fn n_emptied(root: &Node, keys: &[&str], most: usize) -> usize {
     let is_alone = |n: &usize| {
         let around = &keys[..keys.len() - n];
@@ -128,7 +128,7 @@ fn n_emptied(root: &Node, keys: &[&str], most: usize) -> usize {
     (1..=most.min(keys.len().saturating_sub(1))).take_while(is_alone).count()
 }
 
-/// Whether the changed text says what it should.
+/// Checks whether the changed text says what it should.
 fn check(changed: &str, format: Format, keys: &[&str], expected: Json) -> Result<(), EditError> {
     let unsure = || EditError::Unsure(keys.join("."));
     let found = crate::read(changed, format).map_err(|_| unsure())?;

@@ -136,7 +136,7 @@ impl Node {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// What kind of value this is, for a message.
+    /// Returns what kind of value this is, for a message.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "null",

@@ -127,7 +127,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Where a collection stands. One without brackets ends where its last
+    /// Returns where a collection stands. One without brackets ends where its last
     /// item does; the parser only notices its end at what comes next.
     fn around(&self, start: Span, end: Span, last: Option<usize>) -> Span {
         let is_flow = self.text[start.start..].starts_with(['{', '[']);
@@ -139,7 +139,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a value without quotes means.
+/// Returns what a value without quotes means.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,

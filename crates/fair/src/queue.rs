@@ -88,12 +88,12 @@ impl Queue {
         Queue { limits, held: 0, waiting: 0, next: 0, callers, turns }
     }
 
-    /// How many permits are free.
+    /// Returns how many permits are free.
     pub fn free(&self) -> usize {
         self.limits.permits.saturating_sub(self.held)
     }
 
-    /// How many requests wait.
+    /// Returns how many requests wait.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -179,7 +179,7 @@ impl Queue {
         self.forget(ticket.key);
     }
 
-    /// Whether a request may have a permit now.
+    /// Returns whether a request may have a permit now.
     fn may_have(&self, key: Key, urgency: Urgency) -> bool {
         let (free, reserve) = (self.free(), self.limits.reserve);
         let caller = self.callers.get(&key.caller);

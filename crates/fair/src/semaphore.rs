@@ -48,9 +48,14 @@ impl Semaphore {
         Key { caller: self.hasher.hash_one(caller), session: self.hasher.hash_one(session) }
     }
 
-    /// How many permits are free.
+    /// Returns how many permits are free.
     pub fn free(&self) -> usize {
         self.state.lock().queue.free()
+    }
+
+    /// How many wait for one.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().queue.waiting()
     }
 
     /// A permit, as soon as it is this caller's turn. Dropping the future gives

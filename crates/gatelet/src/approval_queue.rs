@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use policy::approval::{Approvals, InMemoryQueue, QueueStore, QueuedRequest, Verdict};
-use roster::clock::System;
 use serde_json::{Value, json};
 use store::approvals::StoredQueue;
+use store::clock::System;
 use store::files::Files;
 use tool::clock::Clock;
 use tool::hex;

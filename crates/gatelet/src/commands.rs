@@ -24,6 +24,7 @@ pub(crate) mod service;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod tokens;
+pub(crate) mod top;
 pub(crate) mod upstreams;
 
 pub(crate) mod config;
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Upstreams(upstreams::Args),
     Console(console::Args),
     Status(status::Args),
+    Top(top::Args),
     Logs(running::LogsArgs),
     Restart(running::RestartArgs),
     Tokens(tokens::Args),
@@ -136,6 +138,7 @@ impl Command {
             | Command::Skill(_)
             | Command::Upstreams(_)
             | Command::Status(_)
+            | Command::Top(_)
             | Command::Logs(_)
             | Command::Restart(_)
             | Command::Approvals(_)
@@ -199,6 +202,7 @@ pub(crate) fn run(
         Command::Recipe(action) => recipe::run(&action, paths),
         Command::Upstreams(args) => upstreams::run(&args, paths),
         Command::Console(args) => console::run(&args, paths),
+        Command::Top(args) => top::run(&args, paths),
         Command::Status(args) => status::run(&args, paths),
         Command::Logs(args) => running::logs(&args, paths),
         Command::Restart(args) => running::restart(&args, paths),

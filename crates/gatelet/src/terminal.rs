@@ -140,6 +140,14 @@ pub(crate) fn out(text: &str) {
     }
 }
 
+/// Shows a page in place of everything that is on the terminal.
+pub(crate) fn fill_screen(page: &str) {
+    let mut stdout = anstream::stdout().lock();
+    // Home, the page, and whatever of the last one is below it taken away.
+    let page = colours_only(page).replace('\n', "\u{1b}[K\n");
+    let _ = write!(stdout, "\u{1b}[H{page}\u{1b}[K\n\u{1b}[J").and_then(|()| stdout.flush());
+}
+
 /// Why an answer could not be written, if so.
 pub(crate) fn unwritten() -> Option<&'static std::io::Error> {
     UNWRITTEN.get()

@@ -15,13 +15,15 @@ mod own_manifest;
 mod probe;
 mod sandboxed;
 mod scripting;
+pub(crate) mod shared;
 mod shutdown;
 pub(crate) mod skills;
 mod stages;
 mod stoppable_input;
+mod traced;
 mod trust;
 mod watch;
-mod webhook;
+pub(crate) mod webhook;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,20 +32,26 @@ use std::time::Duration;
 
 use ::skills::Library;
 use artifacts::gate;
+use bound_ledger::BoundLedger;
 use catalog::Catalog;
+use console::calls::CallLog;
 use futures::StreamExt;
 use gateway::gateway::{AnswerParts, Controls, PolicyParts, RosterParts};
 use gateway::unmatched::Written;
-use gateway::{Gateway, Parts};
+use gateway::{Gateway, Parts, Surface};
 use mcp::connect::{Certificates, Shutdown};
+use mcp::serve::trace::Tracing;
 use parking_lot::Mutex;
 use policy::approval::Approvals;
 use policy::approval::queued::Page;
-use roster::clock::System;
+use policy::trust::{LedgerStore, TrustLevel};
 use roster::{self, Indexing, Start};
+use store::clock::System;
 use telemetry::figures::Overview;
+use telemetry::metrics::Readings;
+use telemetry::traces::{self, Peer};
 use tool::clock::Clock;
-use tool::{Event, Finding};
+use tool::{Event, Finding, ProviderSource, Tool};
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
@@ -54,15 +62,18 @@ pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};
 
 use crate::approval_queue;
+use crate::ledger_file::LedgerFile;
 use crate::mounts::{self, MountedServer, Mounts};
+use crate::time::unix_millis;
 use crate::usage_file;
 use config::{Config, Learning, Loaded, Mount, Reach, Upstream};
 use connector::{Remote, Site};
 use identity::Identities;
 use listing_store::ListingDirectory;
 use nested::{CashConnector, Nesting, OpenSession};
-use observers::Observers;
+use observers::{Life, Observers};
 use own_manifest::{Contents, OwnManifest};
+use shared::Shared;
 
 /// When upstreams are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +119,8 @@ pub(crate) struct Wiring {
     console: Arc<OnceLock<String>>,
     /// Ends all upstreams together.
     shutdown: Shutdown,
+    /// What is shared with other replicas, if there are any.
+    shared: Option<Shared>,
 }
 
 /// The configuration that was taken up last, with its skills.
@@ -133,7 +146,12 @@ impl Wiring {
         let config = &loaded.config;
         let listings = Arc::new(ListingDirectory::new(&state.join("listings")));
         let clock: Arc<dyn Clock> = Arc::new(System::start());
-        let observers = Arc::new(Observers::new(config, &clock)?);
+        let gatelet_id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
+        let life = match start_policy {
+            StartPolicy::Configured => Life::Stays,
+            StartPolicy::OnDemand | StartPolicy::AllAtOnce => Life::Command,
+        };
+        let observers = Arc::new(Observers::new(config, life, &clock, &gatelet_id)?);
         let console: Arc<OnceLock<String>> = Arc::default();
         let approvals = approval_queue::open(state, loaded.file.as_deref(), &config.approvals);
         let approvals = match &config.approvals.webhook {
@@ -158,10 +176,16 @@ impl Wiring {
             identities: Identities::default(),
             restarts: Arc::default(),
             chain: chain::with(loaded.file.as_deref()).into(),
-            gatelet_id: format!("{:032x}", rand::random::<u128>()).into(),
+            gatelet_id,
             current: Arc::new(Mutex::new(AppliedConfig::new(config, Library::default()))),
             shutdown: Shutdown::default(),
+            shared: config.state.as_ref().map(Shared::new),
         })
+    }
+
+    /// What is shared with other replicas, if there are any.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        self.shared.as_ref()
     }
 
     /// The gateway of a configuration. Starts nothing yet.
@@ -183,14 +207,25 @@ impl Wiring {
             listing_store: Arc::clone(&self.listings) as _,
         };
         parts.policies = PolicyParts {
-            stages: self.controls.first(config, &self.state, &self.identities, &clock),
+            stages: self.controls.first(
+                config,
+                &self.state,
+                self.shared.as_ref(),
+                &self.identities,
+                &clock,
+            ),
             visibility: config.visibility.clone().into(),
             approvals: Arc::clone(&self.approvals),
         };
         parts.answers = AnswerParts {
             gate: gate(config),
             shapes: config.shapes.clone(),
-            artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
+            artifacts: artifact_store::store(
+                &config.artifacts,
+                &self.state,
+                self.shared.as_ref(),
+                &clock,
+            ),
             raw: config.artifacts.raw,
             scripting: scripting::scripting(&config.scripts),
             recipes: scripting::recipes(&config.scripts),
@@ -202,9 +237,55 @@ impl Wiring {
         Gateway::new(parts)
     }
 
+    /// What clients see by a surface, traced if somebody traces.
+    pub(crate) fn served(
+        &self,
+        gateway: &Gateway,
+        surface: Surface,
+        transport: &'static str,
+    ) -> Arc<dyn ProviderSource> {
+        let source = gateway.surface(surface);
+        let peer = || Peer { transport, ..Peer::default() };
+        match self.observers.tracer() {
+            Some(tracer) => traces::serving(tracer, source, peer()),
+            None => source,
+        }
+    }
+
+    /// Whether transports say what they know for traces.
+    pub(crate) fn tracing(&self) -> Tracing {
+        if self.observers.tracer().is_some() { Tracing::On } else { Tracing::Off }
+    }
+
+    /// Begins to send traces, if somebody traces.
+    pub(crate) fn start_sending(&self) {
+        self.observers.start();
+    }
+
+    /// Everything for Prometheus; `None` where there are no metrics.
+    pub(crate) fn metrics(&self, readings: Readings) -> Option<String> {
+        self.observers.metrics(readings)
+    }
+
     /// How the gate fares over the last hour.
     pub(crate) fn overview(&self, gateway: &Gateway) -> Overview {
         self.observers.overview(gateway)
+    }
+
+    /// The last calls, for whoever looks at them.
+    pub(crate) fn call_log(&self) -> Arc<CallLog> {
+        self.observers.call_log()
+    }
+
+    /// Vouches for a tool (`upstream/tool`) as it is now, as much as for what it
+    /// was before.
+    pub(crate) fn vouch_for(&self, path: &str, tool: &Tool) -> anyhow::Result<()> {
+        let ledger = BoundLedger::new(LedgerFile::at(&self.state), self.identities.clone());
+        let known = ledger.read()?.get(path).map(|entry| entry.state);
+        let level = known.filter(|level| *level != TrustLevel::Untrusted);
+        let (level, now) = (level.unwrap_or(TrustLevel::Verified), unix_millis());
+        ledger.change(&mut |ledger| ledger.set(path, tool, level, now))?;
+        Ok(())
     }
 
     /// Where the console is, if it is served.
@@ -259,10 +340,11 @@ impl Wiring {
         self.shutdown.end_all(limit).await;
     }
 
-    /// Waits until every record and habit is written, at the end of the process.
-    pub(crate) fn close(&self) {
+    /// Waits until every record, trace and habit is written, at the end of the
+    /// process.
+    pub(crate) async fn close(&self) {
         self.usage.flush();
-        self.observers.close();
+        self.observers.close().await;
     }
 
     /// Whether this configuration, and the skills as they are now, are what was
@@ -385,6 +467,15 @@ impl Wiring {
         own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }
 
+    /// A connector whose sessions are traced, if somebody traces.
+    fn traced(
+        &self,
+        connector: Arc<dyn roster::Connector>,
+        upstream: &Upstream,
+    ) -> Arc<dyn roster::Connector> {
+        traced::traced(connector, self.observers.tracer(), &upstream.label, &upstream.reach)
+    }
+
     fn nesting<S: OpenSession + 'static>(
         &self,
         sessions: S,
@@ -438,7 +529,7 @@ impl Wiring {
             label: upstream.label.clone(),
             description: upstream.description.clone(),
             fingerprint,
-            connector,
+            connector: self.traced(connector, upstream),
             start,
             idle_stop: upstream.idle_stop,
             start_timeout: upstream.start_timeout,
@@ -475,7 +566,7 @@ impl Wiring {
         }
         roster::Upstream {
             fingerprint: pinned(remote.fingerprint(), config, &upstream.label),
-            connector: self.nesting(remote, &upstream),
+            connector: self.traced(self.nesting(remote, &upstream), &upstream),
             ..self.upstream(config, &upstream)
         }
     }
@@ -510,5 +601,10 @@ fn gate(config: &Config) -> gate::Config {
         limit: config.gate.limit,
         ceiling: config.gate.ceiling,
         gated_is_error: config.gate.gated_is_error,
+        same_data: match config.gate.same_data {
+            config::SameData::Text => gate::SameData::Text,
+            config::SameData::Structured => gate::SameData::Structured,
+            config::SameData::Both => gate::SameData::Both,
+        },
     }
 }

@@ -18,9 +18,9 @@ use async_trait::async_trait;
 use catalog::{Catalog, Directory, Source, tokens};
 use gateway::{Gateway, Parts, Surface};
 use redact::Scrubber;
-use roster::clock::System;
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
+use store::clock::System;
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Call, Client, Context, Failure, Json, Listing, Prompt, Provider, Reply, Resource};
 

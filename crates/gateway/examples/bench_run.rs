@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use gateway::dispatch::Scripting;
 use gateway::{Gateway, Parts, Surface};
-use roster::clock::System;
 use roster::{Connector, Upstream};
 use script::{Limits, Pool, pool};
 use serde_json::{Value, json};
+use store::clock::System;
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Call, Client, Context, Failure, Provider, Reply};
 

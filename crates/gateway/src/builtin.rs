@@ -24,7 +24,7 @@ use policy::validate::ValidCall;
 use roster::{BUILTIN, Builtin, Phase, Snapshot};
 use skills::skill_index::SkillIndex;
 
-pub(crate) use find::{found, unsearched};
+pub(crate) use find::{config, found, unsearched};
 pub(crate) use view::{AnswerBudget, is_media, view};
 
 pub use roster::BUILTIN as LABEL;
@@ -51,7 +51,7 @@ pub(crate) enum Scripts {
 
 /// How many functions a search names unless more are asked for.
 pub(crate) const DEFAULT_RESULTS: usize = 5;
-pub(crate) const MAX_RESULTS: usize = 50;
+const MAX_RESULTS: usize = 50;
 
 /// Answers for the namespace `gatelet`.
 pub struct BuiltinTools {
@@ -120,8 +120,7 @@ impl BuiltinTools {
         Arc::new(listing)
     }
 
-    /// What is unavailable and why, then what is there; of what the caller
-    /// sees.
+    /// What is unavailable and why, of what the caller sees.
     fn status(&self, snapshot: &Snapshot, context: &Context) -> String {
         let visible = self.policies.visible_to(&context.caller);
         status(snapshot, &|at| visible.shows_source(&snapshot.catalog, at))
@@ -136,51 +135,51 @@ pub(crate) fn line(catalog: &Catalog, slot: Slot) -> String {
     format!("- {} / {}{dash}{summary}{away}", catalog.path(slot), catalog.signature(slot, 160))
 }
 
+/// How many upstreams there are and what is wrong with which; those that are
+/// fine are not listed.
 fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
-    let mut lines = Vec::new();
-    let mut has_unread = false;
+    let mut problems: Vec<(Availability, String)> = Vec::new();
+    let (mut n_all, mut n_away, mut n_starting) = (0, 0, 0);
     for (at, source) in snapshot.catalog.sources().iter().enumerate() {
         let Some(upstream) = snapshot.upstream(at).filter(|_| shows(at)) else { continue };
         let status = upstream.status();
-        let tools = thousands(status.listing.tools.len());
-        let phase = match &status.phase {
-            Phase::Up if status.unanswered != 0 => format!(
-                "DOES NOT ANSWER: {} calls in a row got no answer in time; {tools} functions",
-                status.unanswered
-            ),
-            Phase::Up => format!("up, {tools} functions"),
-            Phase::Asleep if status.seen => {
-                format!("asleep, {tools} functions, starts when called")
-            }
-            Phase::Asleep => format!("from memory, {tools} functions, starts when called"),
-            Phase::Starting => format!("starting, {tools} functions known"),
-            Phase::Down { reason, .. } => {
-                format!("UNAVAILABLE: {reason}; retried by itself, and when called")
-            }
-        };
-        let phase = match unread(&status.listing) {
-            Some(unread) => format!("{phase}; {unread}"),
-            None => phase,
-        };
-        let phase = match status.credential {
-            None | Some(CredentialHealth::Fine) => phase,
-            Some(health) => format!("{phase}; credentials: {health}"),
-        };
-        let fare = match status.unanswered {
+        let availability = match status.unanswered {
             0 => Availability::of(&status.phase),
             _ => Availability::of(&status.phase).min(Availability::Away),
         };
-        has_unread |= !status.listing.unread.is_empty();
-        lines.push((fare, format!("- {}: {phase}", source.label)));
+        n_all += 1;
+        n_away += usize::from(availability == Availability::Away);
+        n_starting += usize::from(availability == Availability::Starting);
+        let wrong = problems_of(&status);
+        if !wrong.is_empty() {
+            problems.push((availability, format!("- {}: {}", source.label, wrong.join("; "))));
+        }
     }
-    lines.sort_by_key(|(fare, _)| *fare);
-    let count = |wanted: Availability| lines.iter().filter(|(fare, _)| *fare == wanted).count();
-    let mut first = tally(lines.len(), count(Availability::Away), count(Availability::Starting));
-    if has_unread {
-        first.push_str(" Not every list of theirs can be read.");
-    }
-    let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
-    format!("{first}\n\n{}", lines.join("\n"))
+    problems.sort_by_key(|(availability, _)| *availability);
+    let first = tally(n_all, n_away, n_starting);
+    let lines: Vec<String> = problems.into_iter().map(|(_, line)| line).collect();
+    if lines.is_empty() { first } else { format!("{first}\n\n{}", lines.join("\n")) }
+}
+
+/// What is wrong with an upstream; nothing where all is well.
+fn problems_of(status: &roster::Status) -> Vec<String> {
+    let tools = thousands(status.listing.tools.len());
+    let phase = match &status.phase {
+        Phase::Up if status.unanswered != 0 => Some(format!(
+            "DOES NOT ANSWER: {} calls in a row got no answer in time; {tools} functions",
+            status.unanswered
+        )),
+        Phase::Up | Phase::Asleep => None,
+        Phase::Starting => Some(format!("starting, {tools} functions known")),
+        Phase::Down { reason, .. } => {
+            Some(format!("UNAVAILABLE: {reason}; retried by itself, and when called"))
+        }
+    };
+    let credential = match &status.credential {
+        None | Some(CredentialHealth::Fine) => None,
+        Some(health) => Some(format!("credentials: {health}")),
+    };
+    [phase, unread(&status.listing), credential].into_iter().flatten().collect()
 }
 
 /// How an upstream is doing, worst first.

@@ -16,7 +16,7 @@ mod viewing;
 
 pub(crate) use origin::{MAX_REPEATED_ARGUMENTS, Origin, no_call_text, repeated_arguments};
 pub(crate) use outcome::RenderReply;
-pub use outcome::{CallError, Outcome};
+pub use outcome::{CallError, Outcome, Plan};
 pub use picking::Shapes;
 pub(crate) use pipeline::Dispatcher;
 pub use script_runner::Scripting;

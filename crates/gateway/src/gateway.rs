@@ -1,5 +1,6 @@
 //! The gateway as a whole: many upstreams in, surfaces out.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -262,9 +263,24 @@ impl Gateway {
         unmatched::findings(&self.roster.known(), &self.library.load(), written)
     }
 
+    /// How much is kept of long answers; `None` where the store does not say.
+    pub async fn artifact_usage(&self) -> Option<artifacts::Usage> {
+        self.surfaces.pipeline.artifacts.usage().await
+    }
+
+    /// How many calls wait for their turn, by upstream; only where some do.
+    pub fn waiting_calls(&self) -> HashMap<String, usize> {
+        self.surfaces.pipeline.live.now().stages.retry.waiting()
+    }
+
     /// Reports the catalog once more, for an observer that came later than it.
     pub fn report_catalog(&self) {
         self.catalog_events.published(&self.roster.known());
+    }
+
+    /// Where long answers are stored.
+    pub fn artifacts(&self) -> &Arc<dyn artifacts::Store> {
+        &self.surfaces.pipeline.artifacts
     }
 
     /// The requests for approval, for whoever decides about them.

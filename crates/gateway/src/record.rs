@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use catalog::tokens;
 use parking_lot::Mutex;
+use tool::trace::Trace;
 use tool::{Client, Context, Failure, Finding, Identity, Json};
 
 use crate::choice::Surface;
@@ -53,6 +54,8 @@ pub struct Record {
     pub sent: Option<Json>,
     /// The tokens of both, counted by whoever asks first.
     pub counts: Arc<TokenCounts>,
+    /// The trace that the call belongs to, where somebody traces.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// A stage of the pipeline, and when the call came to it.
@@ -392,6 +395,7 @@ impl Recorder {
             raw: None,
             sent: None,
             counts: Arc::default(),
+            trace: context.trace.clone(),
         };
         OpenRecord { record: Some(Box::new(record)), since: self.clock.elapsed(), recorder: self }
     }

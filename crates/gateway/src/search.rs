@@ -109,9 +109,12 @@ impl Search {
         answer: impl Future<Output = Result<SearchAnswer, E>>,
     ) -> Result<Reply, E> {
         let since = self.recorder.clock.elapsed();
-        let spent = check.and_then(|()| self.quota(wanted.meta_tool, context).map_err(E::refused));
+        let spent = match check {
+            Ok(()) => self.quota(wanted.meta_tool, context).await.map_err(E::refused),
+            Err(error) => Err(error),
+        };
         let answer = match spent {
-            Ok(()) => self.refunded(wanted.meta_tool, context, answer.await),
+            Ok(()) => self.refunded(wanted.meta_tool, context, answer.await).await,
             Err(error) => Err(error),
         };
         let code = answer.as_ref().err().map(SearchError::code);
@@ -137,19 +140,19 @@ impl Search {
         self.learning.asked(context, query)
     }
 
-    fn quota(&self, meta_tool: &str, context: &Context) -> Result<(), Refusal> {
-        self.policies.now().stages.quota.spend_meta(meta_tool, context)
+    async fn quota(&self, meta_tool: &str, context: &Context) -> Result<(), Refusal> {
+        self.policies.now().stages.quota.spend_meta(meta_tool, context).await
     }
 
     /// Refunds the quota of a search that was refused after all.
-    fn refunded<E: SearchError>(
+    async fn refunded<E: SearchError>(
         &self,
         meta_tool: &str,
         context: &Context,
         answer: Result<SearchAnswer, E>,
     ) -> Result<SearchAnswer, E> {
         if answer.as_ref().is_err_and(|error| FREE.contains(&error.code())) {
-            self.policies.now().stages.quota.refund_meta(meta_tool, context);
+            self.policies.now().stages.quota.refund_meta(meta_tool, context).await;
         }
         answer
     }

@@ -13,6 +13,7 @@ pub mod meta;
 pub(crate) mod factory;
 
 pub(crate) mod about;
+pub(crate) mod answer;
 pub(crate) mod artifact_resources;
 pub(crate) mod by_name;
 pub(crate) mod capabilities;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conform::{Options, Role, Subject, Trial, Verdict, judge, survey};
 use gateway::{Gateway, Parts, Surface};
-use roster::clock::System;
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
 use skills::{File, Library};
+use store::clock::System;
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Client, Failure, Json, Provider, Reply};
 

@@ -1,4 +1,4 @@
-//! Writes changes: all of them or none.
+//! Writes the planned changes of files: all of them or none.
 //!
 //! Every file is written whole beside its place first, so that a full disk or a
 //! missing right is met before anything has changed; then all are moved. A file

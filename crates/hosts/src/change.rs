@@ -27,7 +27,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.before == self.after
     }

@@ -1,4 +1,5 @@
-//! Where a user's programs keep their things, as a value.
+//! The platform, home directory and environment variables of a user, by which the
+//! files of hosts are found.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What was written into hosts, and what was there before: one directory for
-//! each time, with a manifest and the files as they were.
+//! The history of changes to hosts: for each change one directory with a manifest
+//! and the files as they were before.
 //!
 //! The files may hold secrets, so only their owner reads them.
 
@@ -76,7 +76,7 @@ impl History {
         records
     }
 
-    /// What a recorded file held before.
+    /// Returns what a recorded file held before.
     pub fn before(&self, record: &Record, file: &RecordedFile) -> std::io::Result<Option<Vec<u8>>> {
         let Some(name) = &file.before else { return Ok(None) };
         // A manifest that somebody else wrote leads nowhere else.
@@ -140,7 +140,7 @@ impl History {
     }
 }
 
-/// What tells one content from another.
+/// Returns what tells one content from another.
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -123,7 +123,7 @@ pub(crate) const REACH_KEYS: &[&str] = &[
 ];
 
 impl Reach {
-    /// How the server of an entry is reached, whichever host wrote it.
+    /// Returns how the server of an entry is reached, whichever host wrote it.
     pub fn of(entry: &Value) -> Option<Reach> {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
         let texts = |value: &Value| -> Vec<String> {
@@ -164,7 +164,7 @@ impl Host {
         Some(entry)
     }
 
-    /// Whether the host is on this machine.
+    /// Returns whether the host is on this machine.
     pub fn is_here(&self, environment: &Environment, machine: &dyn Machine) -> bool {
         self.programs.iter().any(|program| machine.has_program(program))
             || !self.found(environment, machine).is_empty()
@@ -205,7 +205,7 @@ impl Host {
         files
     }
 
-    /// What shows that the host is here, for a message.
+    /// Returns what shows that the host is here, for a message.
     pub fn signs(&self, environment: &Environment) -> Vec<String> {
         let places = self.places.on(environment.platform).iter();
         let mut signs: Vec<String> =

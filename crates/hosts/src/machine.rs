@@ -1,4 +1,4 @@
-//! What can be found out about a machine: its files and programs.
+//! Access to the files and programs of a machine, as a trait.
 
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ pub const LONGEST: u64 = 64 << 20;
 
 /// A machine, as far as a plan needs to know it.
 pub trait Machine {
-    /// What is in a file; `None` when there is none.
+    /// Returns what is in a file; `None` when there is none.
     fn read(&self, path: &Path) -> std::io::Result<Option<Vec<u8>>>;
-    /// Whether there is anything of this name.
+    /// Returns whether there is anything of this name.
     fn exists(&self, path: &Path) -> bool;
     /// The names in a directory, sorted; none when there is no such directory.
     fn names_in(&self, directory: &Path) -> Vec<String>;
-    /// Whether a program is found by its name.
+    /// Returns whether a program is found by its name.
     fn has_program(&self, name: &str) -> bool;
 }
 

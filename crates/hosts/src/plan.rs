@@ -1,4 +1,4 @@
-//! Which files change when a server is put into a host, or taken out.
+//! Plans which files change when a server is added to a host or removed from it.
 //!
 //! Everything here reads through a [`Machine`] and returns values; nothing is
 //! written. A server that is there already, by its name or because it leads to
@@ -195,8 +195,8 @@ fn install_in(
     file.change(is_new.then_some(step).into_iter().collect(), notes)
 }
 
-/// What a person should know about the way that was taken instead of the first, or
-/// about what the first one needs.
+/// Returns what a person should know about the way that was taken instead of the
+/// first, or about what the first one needs.
 fn way_note(host: &Host, layout: &Layout, first: &Reach) -> Option<String> {
     let name = host.name;
     let key = match first {
@@ -285,7 +285,7 @@ impl File {
         self.entries().into_iter().filter(|(_, entry)| is_same(entry)).collect()
     }
 
-    /// Why the host would not show a server that is in its file.
+    /// Returns why the host would not show a server that is in its file.
     fn hidden(&self, name: &str) -> Option<String> {
         let keys = self.host.allowed?;
         let list = edit::find(&self.root, keys)?;
@@ -295,7 +295,7 @@ impl File {
             .then(|| format!("add `{name}` to `{keys}`, or {} leaves it out", self.host.name))
     }
 
-    /// How many tables have to be made for an entry.
+    /// Returns how many tables have to be made for an entry.
     fn n_missing(&self, keys: &[String], entry: &Value) -> Result<usize, Refusal> {
         let set = edit::set(&self.text, self.host.format, &borrowed(keys), entry);
         set.map(|set| set.n_made).map_err(|source| self.refused(source))

@@ -1,4 +1,4 @@
-//! A change as lines for a person, without anybody's secrets.
+//! Renders a planned change for a person, without secrets.
 //!
 //! Of entries that are not ours only names are shown: of the server, of its
 //! program or its machine, of variables and headers. Values of variables and
@@ -35,7 +35,7 @@ impl Mark {
 const SECRET: &[&str] =
     &["env", "envs", "environment", "headers", "http_headers", "env_http_headers"];
 
-/// What a change does, line by line.
+/// Returns what a change does, line by line.
 pub fn lines(change: &FileChange) -> Vec<Line> {
     let added = |text: String| Line { mark: Mark::Added, text };
     let removed = |text: String| Line { mark: Mark::Removed, text };
@@ -77,7 +77,7 @@ fn hidden(members: &Map<String, Value>) -> Map<String, Value> {
     members.keys().map(|key| (key.clone(), Value::from("…"))).collect()
 }
 
-/// What may be told of an entry that somebody else wrote.
+/// Returns what may be told of an entry that somebody else wrote.
 pub fn summary(keys: &[String], entry: &Value) -> String {
     let mut told: Vec<String> = Vec::new();
     match Reach::of(entry) {

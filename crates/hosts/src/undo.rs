@@ -1,4 +1,4 @@
-//! The way back: the changes that put files as they were.
+//! Plans the changes that undo a recorded change.
 //!
 //! A file that is still as it was written gets its old bytes back. One that has
 //! changed since is changed by structure: what was added goes, what was taken

@@ -45,7 +45,7 @@ impl KeySet {
 }
 
 impl Jwk {
-    /// Whether a key is there to check signatures of this algorithm.
+    /// Returns whether a key is there to check signatures of this algorithm.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         let signs = self.purpose.as_ref().is_none_or(|purpose| purpose == "sig");
         let verifies = self.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
@@ -53,7 +53,7 @@ impl Jwk {
         signs && verifies && is_its_own && self.kind().contains(&algorithm)
     }
 
-    /// What a kind of key can sign with, as far as we take it.
+    /// Returns what a kind of key can sign with, as far as we take it.
     fn kind(&self) -> &'static [Algorithm] {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => &[Algorithm::RS256, Algorithm::PS256],

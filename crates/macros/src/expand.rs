@@ -109,7 +109,7 @@ fn default_function(argument: &Argument) -> Option<TokenStream> {
     })
 }
 
-/// Whether this is a whole number that says nothing of its type.
+/// Returns whether this is a whole number that says nothing of its type.
 fn is_whole(value: &Expr) -> bool {
     if let Expr::Unary(negated) = value {
         return is_whole(&negated.expr);

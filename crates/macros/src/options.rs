@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// Whether MCP allows this as the name of a tool.
+/// Returns whether MCP allows this as the name of a tool.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/');
     !name.is_empty() && name.len() <= 128 && name.bytes().all(legal)

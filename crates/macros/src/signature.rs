@@ -178,7 +178,7 @@ fn doc_line(attribute: &Attribute) -> Option<String> {
     Some(text.value())
 }
 
-/// Whether an argument's own attributes already say what stands in for it.
+/// Returns whether an argument's own attributes already say what stands in for it.
 pub(crate) fn has_serde_default(attributes: &[Attribute]) -> bool {
     let in_list = |attribute: &Attribute| {
         let parse = Punctuated::<Meta, Token![,]>::parse_terminated;

@@ -1,4 +1,4 @@
-//! Work on long messages, off the threads that serve everybody.
+//! Runs work on long messages outside of the threads that serve requests.
 //!
 //! Parsing or copying many megabytes takes as long as answering thousands of others.
 //! What is short stays where it is: handing it over would cost more.

@@ -1,4 +1,4 @@
-//! A server somewhere else, as a provider.
+//! Connects to a server and makes it a provider.
 //!
 //! [`connect`] starts or reaches a server, finds out which revision of the
 //! protocol it speaks, opens a session with the given client's capabilities and

@@ -1,4 +1,4 @@
-//! What every HTTP client here is made of.
+//! The settings that all HTTP clients share.
 
 use bytes::{Bytes, BytesMut};
 
@@ -79,7 +79,7 @@ async fn chunk(
     if chunk.as_ref().is_some_and(is_over) { Err(BodyError::TooLong { limit }) } else { Ok(chunk) }
 }
 
-/// Whether an address is on this machine.
+/// Returns whether an address is on this machine.
 pub fn is_loopback(url: &url::Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_ours = |address: std::net::IpAddr| address.is_loopback();

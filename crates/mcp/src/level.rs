@@ -1,4 +1,4 @@
-//! How serious a log line is.
+//! Log levels of the protocol.
 
 use tool::{Json, Object};
 

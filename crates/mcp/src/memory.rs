@@ -1,4 +1,4 @@
-//! A bound on the memory that long messages take together.
+//! A common bound on the memory of long messages.
 //!
 //! Each message has a limit of its own, and many of them at once may still be more
 //! than a machine has. Whoever takes in or gives out a long message reserves its
@@ -58,7 +58,7 @@ impl MemoryBudget {
         MemoryBudget(Arc::new(Shared { limit, used, freed: Some(Box::new(freed)) }))
     }
 
-    /// How much of it is in use.
+    /// Returns how much of it is in use.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }

@@ -91,7 +91,7 @@ impl Invalid {
         Invalid { fault, reason, id: None, method: None, is_batch: false }
     }
 
-    /// What to answer to whoever sent it.
+    /// Returns what to answer to whoever sent it.
     pub fn to_error(&self) -> RpcError {
         match self.fault {
             Fault::NoJson => RpcError::new(code::PARSE, format!("not JSON: {}", self.reason)),
@@ -174,7 +174,7 @@ pub(crate) fn failure_code(failure: &Failure, unusable: i64) -> i64 {
     }
 }
 
-/// What an answer says beside its id.
+/// Returns what an answer says beside its id.
 pub(crate) fn payload(reply: &Reply) -> &Json {
     match reply {
         Reply::Result(result) => result,

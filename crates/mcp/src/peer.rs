@@ -1,4 +1,4 @@
-//! One side of a conversation over a pipe.
+//! One side of a JSON-RPC conversation over a pipe.
 //!
 //! Both sides of the protocol may ask, so both use this: [`Peer`] asks and
 //! tells, [`run`] reads and writes the pipe and hands what comes in to
@@ -161,7 +161,7 @@ impl Peer {
         self.0.wake.notify_one();
     }
 
-    /// Why the conversation is over, if it is.
+    /// Returns why the conversation is over, if it is.
     pub fn closed(&self) -> Option<String> {
         self.lock().closed.clone()
     }

@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and the words they use.
+//! The revisions of the protocol, and the names that each uses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,12 +43,12 @@ impl Revision {
         }
     }
 
-    /// Whether every request stands alone, without a session.
+    /// Returns whether every request stands alone, without a session.
     pub fn is_modern(self) -> bool {
         Revision::LATEST_LEGACY < self
     }
 
-    /// Whether several messages may come in one array.
+    /// Returns whether several messages may come in one array.
     pub fn has_batches(self) -> bool {
         self == Revision::V2025_03_26
     }
@@ -101,7 +101,7 @@ pub mod method {
     pub const LISTEN: &str = "subscriptions/listen";
     pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-    /// Whether a method is one that wants no answer.
+    /// Returns whether a method is one that wants no answer.
     pub fn is_notification(method: &str) -> bool {
         method.starts_with("notifications/")
     }

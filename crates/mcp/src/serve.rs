@@ -1,4 +1,4 @@
-//! A server made of any provider.
+//! Serves any provider over MCP.
 //!
 //! The inverse of [`connect`](crate::connect): the provider that a
 //! [`tool::ProviderSource`] picks for a client is served over a pipe ([`stdio`])
@@ -26,6 +26,7 @@ pub mod parked;
 mod roots;
 mod session;
 mod subscriptions;
+pub mod trace;
 
 mod adapt;
 mod discovery;

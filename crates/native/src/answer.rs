@@ -1,4 +1,4 @@
-//! What a tool answers when all went well.
+//! The values that a tool can return, and how they become a tool result.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub struct Text(pub String);
 pub struct Blocks(pub Vec<Json>);
 
 impl Answer {
-    /// What a tool answers that returns nothing.
+    /// Returns what a tool answers that returns nothing.
     pub fn done() -> Answer {
         Answer::from(Text("done".to_owned()))
     }

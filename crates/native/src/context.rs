@@ -1,4 +1,5 @@
-//! Who calls a tool, and the way back to them while it runs.
+//! The context of a call: the caller, and the handle that reaches the client while
+//! the tool runs.
 
 use std::ops::Deref;
 

@@ -1,4 +1,5 @@
-//! One tool: what is said of it, and what runs when it is called.
+//! The definition of one tool: its description, its schemas and the function that
+//! runs it.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -216,7 +217,7 @@ impl Definition {
         self
     }
 
-    /// How long an answer stays good.
+    /// Sets how long an answer stays good.
     #[must_use]
     pub fn cache_ttl(mut self, ttl: Duration) -> Definition {
         self.about.cache_ttl = Some(ttl);

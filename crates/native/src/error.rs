@@ -1,4 +1,4 @@
-//! What can go wrong, who can fix it, and how it is written on the wire.
+//! The errors of tools: who can fix them, and how they are written on the wire.
 //!
 //! One variant per condition. [`TABLE`] is the whole of it, for the docs and
 //! for the test that compares them.

@@ -1,4 +1,4 @@
-//! Calls and results as strict messages.
+//! A call and its result as strict types.
 //!
 //! Neither type can hold an inconsistent state: a call has a name and an
 //! object, a failure has an error and no data, a success has no error. Reading

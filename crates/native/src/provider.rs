@@ -205,7 +205,7 @@ fn reply(ready: &Ready, answer: Answer) -> Result<Reply, Error> {
     Ok(answer.into_reply(wraps))
 }
 
-/// What was asked for, as far as it is repeated.
+/// Returns what was asked for, as far as it is repeated.
 fn short(given: &str) -> String {
     schema::cut(given, schema::LONGEST)
 }

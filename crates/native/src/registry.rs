@@ -1,5 +1,4 @@
-//! Which tools there are: registered by hand, or found because they are
-//! linked in.
+//! The registry of tools: registered by hand, or found because they are linked in.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -265,7 +264,7 @@ fn compile(tool: &str, schema: &Value, which: Which) -> Result<Validator, Regist
     Ok(validator)
 }
 
-/// Whether a second registration is the same tool again.
+/// Checks whether a second registration is the same tool again.
 fn same(first: &Ready, second: &Definition) -> Result<Registered, RegistrationError> {
     let tool = || second.name.clone();
     let known = &first.definition;
@@ -284,8 +283,8 @@ fn same(first: &Ready, second: &Definition) -> Result<Registered, RegistrationEr
     }
 }
 
-/// What a second registration has otherwise. What runs cannot be compared, but
-/// two functions do not stand on one line.
+/// Returns what a second registration has otherwise. What runs cannot be compared,
+/// but two functions do not stand on one line.
 fn difference(first: &Ready, second: &Definition) -> Option<&'static str> {
     let known = &first.definition;
     let (listed, raw) = (&first.listed.raw, second.to_json());

@@ -25,7 +25,7 @@ pub fn output_schema<T: JsonSchema>() -> Value {
     schema_of::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-/// Whether every value of this schema is an object.
+/// Returns whether every value of this schema is an object.
 pub fn describes_object(schema: &Value) -> bool {
     schema.get("type") == Some(&Value::from("object"))
 }
@@ -53,7 +53,7 @@ pub fn compile(schema: &Value) -> Result<Validator, Problem> {
     Validator::compile(schema, Dialect::Is(Draft::Draft202012)).map_err(wrong)
 }
 
-/// Where `value` does not fit, at most `limit` places.
+/// Returns where `value` does not fit, at most `limit` places.
 pub fn problems(validator: &Validator, value: &Value, limit: usize) -> Vec<Problem> {
     // The value itself may be long, or a secret; the pointer says which it is.
     let problem = |error: &ValidationError<'_>| Problem {

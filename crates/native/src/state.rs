@@ -1,4 +1,5 @@
-//! What a tool is given beside its arguments.
+//! The values beside the arguments that a tool is given: shared state and whole
+//! argument objects.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -136,7 +136,7 @@ async fn namespace_listing(
         for entry in listed.functions {
             let known = functions.iter().any(|function| function.name == entry.name);
             if legal(&entry.name) && !known {
-                let description = catalog::summary::cut(&entry.description, 300);
+                let description = catalog::summary::cut(sentence(&entry.description), 300);
                 let (namespace, name) = (namespace.to_owned(), entry.name);
                 functions.push(Function { namespace, name, description, parameters: None });
             }
@@ -171,6 +171,13 @@ async fn with_parameters(
     function
 }
 
+/// What is said of a function, without the names of its arguments, which a
+/// gatelet puts into brackets at the end of the line.
+fn sentence(description: &str) -> &str {
+    let before = description.strip_suffix(']').and_then(|text| text.rsplit_once(" ["));
+    before.map_or(description, |(before, _)| before)
+}
+
 fn legal(name: &str) -> bool {
     name.len() <= 64 && catalog::name::is_legal(name)
 }
@@ -189,8 +196,8 @@ impl Function {
         Tool::read(raw.into()).ok()
     }
 
-    /// What is known of the arguments. The other side judges them, so nothing
-    /// is forbidden here that a table might have left out.
+    /// Returns what is known of the arguments. The other side judges them, so
+    /// nothing is forbidden here that a table might have left out.
     fn schema(&self) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();

@@ -76,7 +76,7 @@ impl Stop {
 #[error("it takes longer than {} seconds", DEADLINE.as_secs())]
 pub struct TooSlow;
 
-/// Whether work on so many bytes is worth a thread of its own.
+/// Returns whether work on so many bytes is worth a thread of its own.
 pub fn is_long(bytes: usize) -> bool {
     LONG < bytes
 }

@@ -149,8 +149,8 @@ impl Bundle {
         Ok(Bundle { manifest, files })
     }
 
-    /// How its server is run from the directory in which its files are. `home`
-    /// is that of the user, and `platform` `linux`, `darwin` or `win32`.
+    /// Returns how its server is run from the directory in which its files are.
+    /// `home` is that of the user, and `platform` `linux`, `darwin` or `win32`.
     pub fn recipe(
         &self,
         directory: &Path,
@@ -190,7 +190,7 @@ impl Bundle {
         })
     }
 
-    /// What the manifest is called, for the directory.
+    /// Returns what the manifest is called, for the directory.
     pub fn name(&self) -> &str {
         &self.manifest.name
     }

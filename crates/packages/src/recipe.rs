@@ -1,5 +1,5 @@
-//! How a server is started or reached, with gaps for what only the operator
-//! knows.
+//! A recipe: how a server is started or reached, with inputs that the operator has
+//! to provide.
 
 use std::collections::BTreeMap;
 

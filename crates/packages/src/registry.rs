@@ -1,4 +1,5 @@
-//! The answers of the official registry, and of others that speak its `v0.1`.
+//! Parses the responses of the official registry, and of others with its `v0.1`
+//! interface.
 
 use serde_json::Value;
 use url::Url;
@@ -28,7 +29,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// Where the servers are whose name or description has this text.
+/// Returns where the servers are whose name or description has this text.
 pub fn search_url(base: &Url, text: &str, cursor: Option<&str>) -> Url {
     let mut url = below(base, &["v0.1", "servers"]);
     let mut query = url.query_pairs_mut();
@@ -40,7 +41,7 @@ pub fn search_url(base: &Url, text: &str, cursor: Option<&str>) -> Url {
     url
 }
 
-/// Where one version of a server is; the latest unless named.
+/// Returns where one version of a server is; the latest unless named.
 pub fn version_url(base: &Url, name: &str, version: Option<&str>) -> Url {
     below(base, &["v0.1", "servers", name, "versions", version.unwrap_or("latest")])
 }

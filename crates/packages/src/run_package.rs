@@ -1,5 +1,5 @@
-//! The package that a command line runs by `npx` or `uvx`, its version, and the
-//! newest one that its index has.
+//! Finds the package that a command line runs by `npx` or `uvx`, its version, and
+//! the newest version in its index.
 
 use serde_json::Value;
 use url::Url;
@@ -94,7 +94,8 @@ impl RunPackage {
         Ok(changed)
     }
 
-    /// Where the index says which versions there are, and the type of its answer.
+    /// Returns where the index says which versions there are, and the type of its
+    /// answer.
     pub fn question(&self, index: &Url) -> (Url, &'static str) {
         let mut url = index.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -128,7 +129,7 @@ impl RunPackage {
         Some(found)
     }
 
-    /// Whether a version is newer than the one that is run.
+    /// Returns whether a version is newer than the one that is run.
     pub fn is_behind(&self, newest: &str) -> bool {
         let read = |text: &str| Version::read(text);
         match (self.version.as_deref().and_then(read), read(newest)) {
@@ -208,7 +209,7 @@ fn normal(name: &str) -> String {
     words.collect::<Vec<_>>().join("-").to_lowercase()
 }
 
-/// Whether every file of a version was withdrawn.
+/// Returns whether every file of a version was withdrawn.
 fn is_withdrawn(files: &Value, version: &str) -> bool {
     let is_own = |file: &&Value| {
         let name = file["filename"].as_str().unwrap_or_default();

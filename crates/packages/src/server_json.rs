@@ -114,7 +114,7 @@ struct RawInput {
     variables: BTreeMap<String, RawInput>,
 }
 
-/// What a document offers, its packages before its addresses.
+/// Returns what a document offers, its packages before its addresses.
 pub fn offers(text: &str) -> Result<Vec<Offer>, Unusable> {
     let document: Document = serde_json::from_str(text)?;
     let (mut offers, mut refused) = (Vec::new(), Vec::new());

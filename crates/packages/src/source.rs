@@ -1,4 +1,4 @@
-//! Where a server comes from, as the operator names it.
+//! Parses what the operator names as the source of a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -114,7 +114,7 @@ impl Package {
         self.kind.runner()
     }
 
-    /// How it is run.
+    /// Returns how it is run.
     pub fn recipe(&self) -> Result<Recipe, BadName> {
         let args =
             self.kind.words(&self.name, self.version.as_deref(), Vec::new(), std::iter::empty())?;

@@ -1,4 +1,4 @@
-//! Text with places in it for what the operator decides.
+//! Text with placeholders for inputs of the operator.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Versions of packages, in the order in which they came out.
+//! Compares versions of packages.
 //!
 //! npm and PyPI write them differently; what both have is a row of numbers and a
 //! word for what is not final. That is what is compared.
@@ -44,7 +44,7 @@ impl Version {
         Some(Version { epoch, numbers, phase: Phase::read(&text[end..]) })
     }
 
-    /// Whether it came out to be tried, and not to be used.
+    /// Returns whether it came out to be tried, and not to be used.
     pub(crate) fn is_trial(&self) -> bool {
         self.phase < Phase::Final
     }

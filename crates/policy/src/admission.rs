@@ -1,5 +1,5 @@
-//! Whether a call may go on: a list of checks, each of which lets it pass, asks
-//! for somebody's agreement, or refuses.
+//! Admission: a list of checks, each of which lets a call pass, asks for somebody's
+//! agreement, or refuses.
 
 use std::sync::Arc;
 

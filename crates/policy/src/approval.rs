@@ -1,5 +1,5 @@
-//! Somebody agrees to a call, whoever wants them to: a rule that says `ask`, or
-//! a tool that destroys and is not trusted enough.
+//! Asks a person to agree to a call, for a rule that says `ask` or for a
+//! destructive tool that is not trusted enough.
 //!
 //! The user is asked through the client where the client can. Where it cannot,
 //! the call waits in a [queue] for somebody outside of the conversation

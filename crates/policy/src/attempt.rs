@@ -1,5 +1,5 @@
-//! How an upstream is asked: not while it is ill, not too often at once, not
-//! for ever, and again when that is safe.
+//! Makes a call to an upstream: with circuit breaker, concurrency limit, timeout,
+//! and retries where they are safe.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +25,11 @@ pub trait Retry: Send + Sync {
     /// The pause before the next attempt after so many; `None` when this
     /// failure is the end of the call.
     fn again(&self, call: &ValidCall, failure: &Failure, done: u32) -> Option<Duration>;
+
+    /// How many calls wait for their turn, by upstream; only where some do.
+    fn waiting(&self) -> HashMap<String, usize> {
+        HashMap::new()
+    }
 }
 
 /// How one attempt may go.
@@ -186,6 +191,12 @@ impl Retry for Caller {
         let retry = &self.config.retry;
         let repeatable = retry.repeatable(call.callee.named(), &call.annotations);
         retry.again(failure, repeatable, done, (self.chance)())
+    }
+
+    fn waiting(&self) -> HashMap<String, usize> {
+        let turns = self.turns.lock();
+        let waiting = turns.iter().map(|(upstream, turns)| (upstream.clone(), turns.waiting()));
+        waiting.filter(|(_, n_calls)| *n_calls != 0).collect()
     }
 }
 

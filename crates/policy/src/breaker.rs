@@ -1,4 +1,4 @@
-//! When an upstream is left alone because it keeps failing.
+//! The circuit breaker: stops calling an upstream that keeps failing.
 //!
 //! Closed, calls go through and failures in a row are counted. Open, none do,
 //! until some time has passed. Then half-open: a few probes at a time may try,

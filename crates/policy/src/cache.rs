@@ -1,4 +1,4 @@
-//! Answers of read-only tools that need not be asked for again.
+//! Caches the results of read-only tools.
 //!
 //! Off until an operator switches it on, because "read-only" is the upstream's
 //! own word; an allow list narrows that to tools the operator vouches for. An

@@ -1,4 +1,5 @@
-//! How an operator names tools in rules: ids, names, and `*` in either.
+//! Patterns by which an operator names tools in rules: ids, names, and `*` in
+//! either.
 //!
 //! What forbids is wide: [`Pattern::may_mean`] takes every spelling by which a
 //! tool could be called. What allows is exact: [`Pattern::means`] takes the one

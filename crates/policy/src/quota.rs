@@ -1,5 +1,5 @@
-//! How often things may be done: by meta-tool, by tool, by identity; in a
-//! minute and in a session.
+//! Quotas: how often a meta-tool, a tool or an identity may be used, per minute and
+//! per session.
 //!
 //! What a caller may do in a minute counts over all its sessions, so a new one
 //! gains nothing. An anonymous caller is the address that it connects from.
@@ -7,12 +7,16 @@
 //! All limits that apply to a call are looked at before any is charged, so a
 //! refused call costs nothing. The state is bounded: sessions that were not
 //! seen for longest are forgotten first.
+//!
+//! A [`Limiter`] counts in this process and has every answer at hand. Whoever counts
+//! for several processes takes the [claims](Config::claims) of an act elsewhere.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, Either, Ready, ready};
 use parking_lot::Mutex;
 use tool::{CallerKey, Context};
 
@@ -21,27 +25,52 @@ use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
 use tool::clock::Clock;
 
+/// An answer that is at hand, which costs nothing to wait for, or on its way from
+/// a store that several processes share.
+pub type QuotaFuture<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
+
+/// An answer that is at hand.
+pub fn at_hand<'a, T>(answer: T) -> QuotaFuture<'a, T> {
+    Either::Left(ready(answer))
+}
+
 /// How often calls may be made.
 pub trait Quota: Send + Sync {
     /// Takes what this call costs, or says when to come again.
-    fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
+    fn spend<'a>(
+        &'a self,
+        call: &'a ValidCall,
+        context: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>>;
 
     /// Gives back what [`Quota::spend`] took, for a call that was not let
     /// through after all.
-    fn refund(&self, _: &ValidCall, _: &Context) {}
+    fn refund<'a>(&'a self, _: &'a ValidCall, _: &'a Context) -> QuotaFuture<'a, ()> {
+        at_hand(())
+    }
 
     /// What [`Quota::spend`] would say, without taking anything.
-    fn check(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    fn check<'a>(
+        &'a self,
+        _: &'a ValidCall,
+        _: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>> {
+        at_hand(Ok(()))
     }
 
     /// Takes what using one of a surface's own tools costs.
-    fn spend_meta(&self, _tool: &str, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    fn spend_meta<'a>(
+        &'a self,
+        _tool: &'a str,
+        _: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>> {
+        at_hand(Ok(()))
     }
 
     /// Gives back what [`Quota::spend_meta`] took.
-    fn refund_meta(&self, _tool: &str, _: &Context) {}
+    fn refund_meta<'a>(&'a self, _tool: &'a str, _: &'a Context) -> QuotaFuture<'a, ()> {
+        at_hand(())
+    }
 }
 
 /// The window of a rate.
@@ -85,6 +114,25 @@ pub struct Exceeded {
     pub scope: String,
     /// When to come again; `None` when waiting does not help.
     pub retry_after: Option<Duration>,
+}
+
+impl From<Exceeded> for Refusal {
+    fn from(exceeded: Exceeded) -> Refusal {
+        let message = exceeded.to_string();
+        Refusal { code: Refused::RateLimited, message, retry_after: exceeded.retry_after }
+    }
+}
+
+/// What an act takes of one limit, for whoever counts elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateClaim {
+    /// Which limit it is, as in [`Exceeded`].
+    pub scope: String,
+    /// What is counted together. Everything before the first `/` is the caller.
+    pub key: String,
+    pub limit: u32,
+    /// How long an act counts; for as long as the session when `None`.
+    pub window: Option<Duration>,
 }
 
 /// Whether an act is counted or only checked.
@@ -132,6 +180,26 @@ struct Bucket {
 }
 
 impl Config {
+    /// What an act takes of each limit that applies to it.
+    pub fn claims(&self, act: &Act<'_>) -> Vec<RateClaim> {
+        let caller = Who::of(act.caller).written();
+        let mut claims = Vec::new();
+        for (scope, Key { who, what }, rate) in self.limits(act) {
+            let who = match who {
+                Who::Session(session) => format!("{caller}/session {session:?}"),
+                Who::Subject(_) | Who::Address(_) => caller.clone(),
+            };
+            let limits =
+                [(rate.per_session, "session", None), (rate.per_minute, "minute", Some(MINUTE))];
+            for (limit, unit, window) in limits {
+                let Some(limit) = limit else { continue };
+                let (scope, key) = (format!("{scope}/{unit}"), format!("{who}/{what:?}/{unit}"));
+                claims.push(RateClaim { scope, key, limit, window });
+            }
+        }
+        claims
+    }
+
     /// The limits that apply to an act: scope, key of its bucket, rate.
     fn limits(&self, act: &Act<'_>) -> Vec<(String, Key, Rate)> {
         let mut limits = Vec::new();
@@ -187,6 +255,19 @@ impl Who {
         match caller {
             CallerKey::Subject(subject) => Who::Subject(subject.into()),
             CallerKey::Address(address) => Who::Address(address),
+        }
+    }
+}
+
+impl Who {
+    /// As text that no other has, without a `/`.
+    fn written(&self) -> String {
+        let escaped = |text: &str| text.replace('%', "%25").replace('/', "%2f");
+        match self {
+            Who::Session(session) => format!("session {}", escaped(session)),
+            Who::Subject(subject) => format!("subject {}", escaped(subject)),
+            Who::Address(Some(address)) => format!("address {address}"),
+            Who::Address(None) => "address".to_owned(),
         }
     }
 }
@@ -287,22 +368,17 @@ impl Limiter {
         let act = act(meta_tool, call, context);
         let now = self.clock.elapsed();
         let mut meter = self.meter.lock();
-        meter.judge(&self.config, &act, charge, now).map_err(|exceeded| Refusal {
-            code: Refused::RateLimited,
-            message: exceeded.to_string(),
-            retry_after: exceeded.retry_after,
-        })
+        meter.judge(&self.config, &act, charge, now).map_err(Refusal::from)
     }
-}
 
-impl Limiter {
-    fn refund(&self, meta_tool: &str, call: Option<&ValidCall>, context: &Context) {
+    fn give_back(&self, meta_tool: &str, call: Option<&ValidCall>, context: &Context) {
         let mut meter = self.meter.lock();
         meter.refund(&self.config, &act(meta_tool, call, context));
     }
 }
 
-fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context) -> Act<'a> {
+/// What is about to be done when a meta-tool is used, or a call is made by it.
+pub fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context) -> Act<'a> {
     let session = context.has_session().then_some(&*context.session);
     // The limits of a function are for calls of it: asking how a task stands
     // must not use up what its next call may cost.
@@ -311,24 +387,38 @@ fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context
 }
 
 impl Quota for Limiter {
-    fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
-        self.judge(call.meta_tool(), Some(call), Charge::Count, context)
+    fn spend<'a>(
+        &'a self,
+        call: &'a ValidCall,
+        context: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>> {
+        at_hand(self.judge(call.meta_tool(), Some(call), Charge::Count, context))
     }
 
-    fn check(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
-        self.judge(call.meta_tool(), Some(call), Charge::Check, context)
+    fn check<'a>(
+        &'a self,
+        call: &'a ValidCall,
+        context: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>> {
+        at_hand(self.judge(call.meta_tool(), Some(call), Charge::Check, context))
     }
 
-    fn spend_meta(&self, tool: &str, context: &Context) -> Result<(), Refusal> {
-        self.judge(tool, None, Charge::Count, context)
+    fn spend_meta<'a>(
+        &'a self,
+        tool: &'a str,
+        context: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>> {
+        at_hand(self.judge(tool, None, Charge::Count, context))
     }
 
-    fn refund(&self, call: &ValidCall, context: &Context) {
-        Limiter::refund(self, call.meta_tool(), Some(call), context);
+    fn refund<'a>(&'a self, call: &'a ValidCall, context: &'a Context) -> QuotaFuture<'a, ()> {
+        self.give_back(call.meta_tool(), Some(call), context);
+        at_hand(())
     }
 
-    fn refund_meta(&self, tool: &str, context: &Context) {
-        Limiter::refund(self, tool, None, context);
+    fn refund_meta<'a>(&'a self, tool: &'a str, context: &'a Context) -> QuotaFuture<'a, ()> {
+        self.give_back(tool, None, context);
+        at_hand(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why the pipeline does not let a call through.
+//! The reasons why the pipeline refuses a call.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whether a call that failed is made again, and when.
+//! Decides whether a failed call is made again, and when.
 //!
 //! Only failures are ever retried, never an answer that reports an error. A
 //! call that may have run is made again only when running twice does no harm:

@@ -1,4 +1,4 @@
-//! What may be called: rules that allow, deny or ask.
+//! Rules that allow, deny or ask before a call.
 //!
 //! The first rule that fits decides; where none fits, the default does.
 

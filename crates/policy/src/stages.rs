@@ -15,7 +15,7 @@ use crate::admission::{self, Admission, Check, ListingCheck};
 use crate::approval::request::{Approval, ApprovalRequest};
 use crate::attempt::{Permit, Retry};
 use crate::cache::Cache;
-use crate::quota::Quota;
+use crate::quota::{Quota, QuotaFuture, at_hand};
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
 use artifacts::Artifact;
@@ -99,8 +99,12 @@ impl Approval for Open {
 }
 
 impl Quota for Open {
-    fn spend(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    fn spend<'a>(
+        &'a self,
+        _: &'a ValidCall,
+        _: &'a Context,
+    ) -> QuotaFuture<'a, Result<(), Refusal>> {
+        at_hand(Ok(()))
     }
 }
 

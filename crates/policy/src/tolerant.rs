@@ -1,4 +1,4 @@
-//! Arguments repaired where the schema leaves no doubt what was meant.
+//! Repairs arguments where the schema leaves no doubt about what was meant.
 //!
 //! Models write `"42"` where a schema wants 42. A value is converted only when
 //! the schema asks for another type and does not also take text; at any depth.

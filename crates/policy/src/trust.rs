@@ -1,4 +1,4 @@
-//! Which tools may run, and how much they are trusted.
+//! Trust: which tools may run, and under which conditions.
 //!
 //! A tool is known by a digest of everything a model sees of it, so a tool
 //! that changes behind our back is not the tool that was trusted: it falls

@@ -1,4 +1,4 @@
-//! URIs as they are compared: written in one way, however a caller wrote them.
+//! Normalises URIs for comparison.
 //!
 //! A server that reads files takes `/pub/../srv`, `//srv` and `/%73rv` for
 //! `/srv`. Whoever hides one of them hides all.

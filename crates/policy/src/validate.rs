@@ -1,4 +1,4 @@
-//! Only calls whose arguments fit go on.
+//! Validates the arguments of a call.
 //!
 //! Makes the [`ValidCall`] that every later stage takes, so nothing can reach
 //! an upstream unchecked.

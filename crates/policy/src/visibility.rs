@@ -1,4 +1,4 @@
-//! Who may see what.
+//! Visibility: who may see what.
 //!
 //! What a caller may not see does not exist as far as they can tell. There is
 //! one catalog for everybody; the operator's [`Config`] is a filter over it.

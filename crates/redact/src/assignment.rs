@@ -1,4 +1,4 @@
-//! Assignments whose name says that the value is a secret, and whether it is.
+//! Finds assignments such as `password=…` whose value is a secret.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -120,8 +120,8 @@ const HARMLESS_VALUES: &[&str] = &[
     "argument",
 ];
 
-/// Where the secrets of a text are: values only, so that what is around them
-/// stays what it was.
+/// Returns where the secrets of a text are: values only, so that what is around
+/// them stays what it was.
 ///
 /// Every character is looked at a bounded number of times: a value that is no
 /// secret is stepped over, or is quoted and searched once more inside; and where
@@ -213,7 +213,7 @@ impl Quotes {
     /// of quotes as somebody likes.
     const DEEPEST: usize = 15;
 
-    /// Where the value that begins at `from` closes.
+    /// Returns where the value that begins at `from` closes.
     fn closing(&mut self, text: &str, from: usize, quote: char, slashes: usize) -> Option<usize> {
         let kind = (quote, slashes);
         if let Some((seen, closes)) = self.last.get(&kind)
@@ -234,8 +234,8 @@ impl Quotes {
     }
 }
 
-/// How far a quoted value goes whose opening quote has so many backslashes; or
-/// how far was looked when it does not end.
+/// Returns how far a quoted value goes whose opening quote has so many backslashes;
+/// or how far was looked when it does not end.
 ///
 /// JSON inside a JSON string has one before each quote, three inside that, and
 /// so on; a quote that is part of the value has more. A closing quote of what
@@ -258,7 +258,7 @@ fn closing(text: &str, quote: char, slashes: usize) -> Result<usize, usize> {
     Err(text.len())
 }
 
-/// Where a value without quotes ends.
+/// Returns where a value without quotes ends.
 fn unquoted(text: &str) -> usize {
     let ends = |(at, c): (usize, char)| match c {
         '&' | ',' | '}' | ']' | ';' | '"' | '\'' | '`' | '<' | '>' => true,
@@ -270,7 +270,7 @@ fn unquoted(text: &str) -> usize {
     text[..end].trim_end_matches(['.', ')', '\\']).len()
 }
 
-/// Whether `value` under the name `key` is a secret.
+/// Returns whether `value` under the name `key` is a secret.
 pub(super) fn judge(key: &str, value: &str) -> bool {
     names_a_secret(key) && could_be_one(key, value)
 }

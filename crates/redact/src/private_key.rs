@@ -22,8 +22,8 @@ impl Finder {
         Finder { begin: compile(BEGIN), end: compile(END) }
     }
 
-    /// Where the private keys of a text are. One that does not end goes to the
-    /// next double quote, which may be that of the JSON around it.
+    /// Returns where the private keys of a text are. One that does not end goes to
+    /// the next double quote, which may be that of the JSON around it.
     ///
     /// Beginnings and ends are each looked for once, from the front to the
     /// back. A search for the end of every beginning would read the rest of the

@@ -310,7 +310,7 @@ fn any_json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// Whether two values differ in masked strings under telling keys only.
+/// Returns whether two values differ in masked strings under telling keys only.
 fn differs_in_masks(key: &str, before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {

@@ -1,5 +1,5 @@
-//! JSON that can be forwarded but not read as a tree: half a character in a
-//! string, or too many levels.
+//! Masks secrets in JSON that cannot be parsed into a tree: it has half a character
+//! in a string, or too many levels.
 //!
 //! Its strings are found by their quotes and looked at one by one, so that
 //! neither is a place for a secret to hide in, and no mask reaches from one
@@ -39,7 +39,7 @@ pub(super) fn masked(
     (copied != 0).then(|| out + &json[copied..])
 }
 
-/// What is between the quotes of the first string after `from`.
+/// Returns what is between the quotes of the first string after `from`.
 fn next_string(json: &str, from: usize) -> Option<Range<usize>> {
     let start = from + json[from..].find('"')? + 1;
     let mut end = start;

@@ -1,4 +1,4 @@
-//! How the roster behaves.
+//! The options of the roster.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Values that others make of something, kept beside it.
+//! Values that others derive from something, cached beside it: one of each type.
 //!
 //! Whoever makes a value owns its type; what it is kept beside knows neither.
 

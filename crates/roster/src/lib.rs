@@ -1,4 +1,4 @@
-//! Which upstreams there are, how they fare, and what they list.
+//! The upstreams: their sessions, their health and their listings.
 //!
 //! An upstream session is opened with the capabilities of the client, because
 //! servers offer other tools to a client that supports sampling or elicitation.
@@ -33,7 +33,6 @@ pub mod readable;
 mod restarts;
 mod subscriptions;
 
-pub mod clock;
 pub mod derived;
 
 pub use config::{Config, Indexing};

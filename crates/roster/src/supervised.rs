@@ -42,6 +42,8 @@ pub struct SupervisedUpstream {
     micros: AtomicU64,
     /// How many questions in a row got no answer in time.
     unanswered: AtomicU32,
+    /// How often a session was opened.
+    starts: AtomicU64,
 }
 
 /// What is known of an upstream before it has started.
@@ -127,6 +129,8 @@ pub struct Status {
     /// How many of the last questions, in a row, got no answer in time. One that
     /// hangs, or was stopped, still looks as if it were up.
     pub unanswered: u32,
+    /// How often a session was opened after the first one.
+    pub restarts: u64,
 }
 
 impl SupervisedUpstream {
@@ -159,6 +163,7 @@ impl SupervisedUpstream {
             calls: AtomicU64::new(0),
             micros: AtomicU64::new(0),
             unanswered: AtomicU32::new(0),
+            starts: AtomicU64::new(0),
         }
     }
 
@@ -183,6 +188,7 @@ impl SupervisedUpstream {
             calls,
             mean: Duration::from_micros(micros / calls.max(1)),
             unanswered: self.unanswered.load(Ordering::Relaxed),
+            restarts: self.starts.load(Ordering::Relaxed).saturating_sub(1),
         }
     }
 
@@ -290,8 +296,9 @@ impl SupervisedUpstream {
         }
     }
 
-    /// A new session has not left anything unanswered.
-    pub(super) fn forget_silence(&self) {
+    /// Counts a new session, which has not left anything unanswered.
+    pub(super) fn note_start(&self) {
+        self.starts.fetch_add(1, Ordering::Relaxed);
         self.unanswered.store(0, Ordering::Relaxed);
     }
 

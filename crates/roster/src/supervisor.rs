@@ -186,7 +186,7 @@ impl Supervisor {
     ) -> Result<Session, Failure> {
         let provider = connect(upstream, client, &self.start_permits).await?;
         upstream.touch();
-        upstream.forget_silence();
+        upstream.note_start();
         // Subscribe before listing, so that no change in between is missed.
         let events = provider.events();
         upstream.subscriptions.replay(upstream.label(), &provider).await;

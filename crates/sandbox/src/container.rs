@@ -1,4 +1,4 @@
-//! The same by docker or podman, where they are.
+//! Confines a program with docker or podman, where they are installed.
 
 use std::path::Path;
 

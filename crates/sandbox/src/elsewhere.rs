@@ -1,4 +1,5 @@
-//! Systems without Landlock: nothing is enforced, so nothing is started.
+//! The fallback for systems without Landlock: nothing can be enforced, so nothing
+//! is started.
 
 use crate::Support;
 use crate::policy::{Policy, Unenforceable};

@@ -1,4 +1,4 @@
-//! Our executable, on its way to become a confined program.
+//! Our own executable, started to confine itself and then become the program.
 
 use std::ffi::OsString;
 use std::io;
@@ -57,7 +57,7 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     ))
 }
 
-/// Where a program is that is named as on a command line.
+/// Returns where a program is that is named as on a command line.
 fn found(program: &Path, places: &OsString) -> Option<PathBuf> {
     if 1 < program.components().count() {
         return Some(program.to_owned());

@@ -1,4 +1,4 @@
-//! Landlock, seccomp and limits.
+//! Enforces a policy on Linux, by Landlock, seccomp and resource limits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ use rustix::thread::UnshareFlags;
 use crate::policy::Unenforceable;
 use crate::port_relay;
 
-/// Whether the kernel's settings let a user make namespaces.
+/// Returns whether the kernel's settings let a user make namespaces.
 pub(crate) fn is_allowed() -> bool {
     let setting = |path: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?;

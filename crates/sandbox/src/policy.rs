@@ -1,4 +1,4 @@
-//! What a program may do, as a value.
+//! The sandbox policy of a program, as a value.
 
 use std::fmt;
 use std::path::PathBuf;

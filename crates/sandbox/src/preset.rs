@@ -1,4 +1,4 @@
-//! What well-known programs and servers need.
+//! Presets: what well-known programs and servers need.
 
 use std::path::{Path, PathBuf};
 
@@ -111,8 +111,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|known| known.package)
 }
 
-/// Whether a word names a package: as it is, with a version, as a module, or by
-/// its file.
+/// Returns whether a word names a package: as it is, with a version, as a module,
+/// or by its file.
 fn is_package(word: &str, package: &str) -> bool {
     let rest = word.strip_prefix(package);
     let by_name =

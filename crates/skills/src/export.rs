@@ -1,4 +1,4 @@
-//! A skill as other readers take it: the Agent Skills format, to the letter.
+//! Writes a skill in the Agent Skills format.
 
 use serde_json::{Map, Value};
 

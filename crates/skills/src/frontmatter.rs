@@ -1,4 +1,4 @@
-//! The YAML at the head of a `SKILL.md`, read as far as it can be.
+//! Parses the YAML front matter of a `SKILL.md`, as far as it is valid.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -54,7 +54,7 @@ pub(super) fn split(text: &str) -> (Frontmatter, &str) {
     (none("has a frontmatter without an end"), text)
 }
 
-/// What follows a line of nothing but white space.
+/// Returns what follows a line of nothing but white space.
 fn after_line(text: &str) -> Option<&str> {
     let (line, rest) = text.split_once('\n')?;
     line.trim().is_empty().then_some(rest)

@@ -1,4 +1,4 @@
-//! All skills, by name, namespace and version.
+//! The library of all skills, by name, namespace and version.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Library {
         let inside: Vec<&Arc<Skill>> =
             self.latest(reader).filter(|skill| is_within(&skill.namespace, &path)).collect();
         if inside.is_empty() {
-            return path.is_empty().then(|| "# Skills\n\nNone are installed.\n".to_owned());
+            return path.is_empty().then(|| "# Skills\n\nNone are installed. Functions do not need one: `help` finds them.\n".to_owned());
         }
         let mut namespaces: Vec<&str> =
             inside.iter().map(|skill| skill.namespace.as_str()).collect();
@@ -125,7 +125,7 @@ impl Library {
         Some(text)
     }
 
-    /// Whether the reader sees a skill in a namespace.
+    /// Returns whether the reader sees a skill in a namespace.
     pub fn has(&self, namespace: &str, reader: &dyn Reader) -> bool {
         let Some(path) = name::path(namespace) else { return false };
         let path = path.join(".");
@@ -146,8 +146,8 @@ impl Library {
         format!("- **{}**{dash}{words}{}{flag}", skill.name, spelt.unwrap_or_default())
     }
 
-    /// How its author spells a skill, where that is not clear from its name: it
-    /// is another word, or differs from a neighbour's only in hyphens.
+    /// Returns how its author spells a skill, where that is not clear from its
+    /// name: it is another word, or differs from a neighbour's only in hyphens.
     fn spelling<'a>(&self, skill: &'a Skill) -> Option<&'a str> {
         let other = !name::same(&skill.name, &skill.title);
         let alike = || self.skills.iter().any(|one| is_alike(one, skill));
@@ -306,7 +306,7 @@ impl Skill {
     }
 }
 
-/// Whether two skills of one namespace have names that count as the same.
+/// Returns whether two skills of one namespace have names that count as the same.
 fn is_alike(one: &Skill, other: &Skill) -> bool {
     one.namespace == other.namespace && one.name != other.name && name::same(&one.name, &other.name)
 }

@@ -1,4 +1,5 @@
-//! The signatures of functions when a skill was last checked.
+//! The lock file of a skill: the signatures of its functions when it was last
+//! checked.
 //!
 //! A file beside the skills, one line for each function that a skill refers to:
 //! the skill, the function and a digest of its signature. `gatelet skill lock`

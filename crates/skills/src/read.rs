@@ -1,4 +1,4 @@
-//! Reads a skill from a file and reports its problems.
+//! Parses a skill from a file and reports its problems.
 
 use catalog::{name, summary};
 use tool::{Finding, Severity};
@@ -92,7 +92,7 @@ fn title(name: Option<String>, directory: &str, notes: &mut Notes<'_>) -> String
     title
 }
 
-/// Whether a name is what the format asks for.
+/// Returns whether a name is what the format asks for.
 pub(super) fn is_strict(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty()

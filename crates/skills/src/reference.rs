@@ -32,7 +32,7 @@ impl Reference {
         Some(name::tag(&catalog.signature(slot, usize::MAX), 12))
     }
 
-    /// Whether both name the same function.
+    /// Returns whether both name the same function.
     pub fn is(&self, other: &Reference) -> bool {
         name::same(&self.function, &other.function)
             && name::path(&self.namespace) == name::path(&other.namespace)

@@ -1,5 +1,5 @@
-//! Skills as the protocol's skills extension has them: entries with the digests
-//! of what is really served, and files under URIs of ours.
+//! Skills in the form of the protocol's skills extension: entries with the digests
+//! of what is served, and files under our own URIs.
 //!
 //! A skill that is here is served as its [`export`], so code that was left out
 //! stays left out, and the digest says so. A skill of an upstream keeps its
@@ -114,7 +114,7 @@ impl Served {
         Some(cacheable(json!({"skill": item.entry(uri)})))
     }
 
-    /// Where a file of a skill is.
+    /// Returns where a file of a skill is.
     pub fn place(&self, uri: &str) -> Option<Place> {
         self.0.iter().find_map(|(own, item)| item.place(own, uri))
     }
@@ -176,8 +176,8 @@ impl Item {
     }
 }
 
-/// What a skill of an upstream is here. `None` where its entry breaks what the
-/// extension demands: hosts would refuse it, or be led outside the skill.
+/// Returns what a skill of an upstream is here. `None` where its entry breaks what
+/// the extension demands: hosts would refuse it, or be led outside the skill.
 fn of_upstream(label: &str, entry: &Json) -> Option<(String, Item)> {
     let uri: String = entry.member_as("uri")?;
     let frontmatter: Map<String, Value> = entry.member_as("frontmatter")?;
@@ -223,13 +223,13 @@ fn path(uri: &str) -> Option<String> {
     Some(if scheme == "skill" { path.to_owned() } else { format!("~{scheme}/{path}") })
 }
 
-/// What of a URI is below a directory.
+/// Returns what of a URI is below a directory.
 fn inside<'u>(directory: &str, uri: &'u str) -> Option<&'u str> {
     uri.strip_prefix(directory).filter(|below| !below.is_empty() && is_plain(below))
 }
 
-/// Whether a path leads nowhere else: no dots as segments, however written, and
-/// nothing that ends a path.
+/// Returns whether a path leads nowhere else: no dots as segments, however written,
+/// and nothing that ends a path.
 fn is_plain(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
     let climbs = |segment: &str| matches!(segment.replace("%2e", ".").as_str(), "." | "..");
@@ -249,14 +249,14 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(&Sha256::digest(bytes)))
 }
 
-/// What reading a file that is here gives.
+/// Returns what reading a file that is here gives.
 pub fn contents(uri: &str, text: &str) -> Json {
     let contents = json!([{"uri": uri, "mimeType": "text/markdown", "text": text}]);
     cacheable(json!({"contents": contents}))
 }
 
-/// What an upstream gave for a file, under the URI that it has here; `None` when
-/// that is not what was listed.
+/// Returns what an upstream gave for a file, under the URI that it has here; `None`
+/// when that is not what was listed.
 pub fn renamed(
     result: &Json,
     original: &str,

@@ -1,4 +1,4 @@
-//! One skill, as data.
+//! One skill: its text and metadata.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ pub enum Form {
 
 /// A reader of skills: what it may see and which functions it can call.
 pub trait Reader {
-    /// Whether this reader may see a skill.
+    /// Returns whether this reader may see a skill.
     fn sees(&self, _: &Skill) -> bool {
         true
     }
@@ -68,7 +68,7 @@ pub trait Reader {
     /// function.
     fn signature(&self, reference: &Reference) -> Option<String>;
 
-    /// Why the text of a skill cannot be fetched now, if so.
+    /// Returns why the text of a skill cannot be fetched now, if so.
     fn unavailable(&self, _: &Skill) -> Option<String> {
         None
     }
@@ -108,12 +108,12 @@ impl Skill {
         }
     }
 
-    /// Whether its text is at an upstream.
+    /// Returns whether its text is at an upstream.
     pub fn is_at_upstream(&self) -> bool {
         matches!(self.content, Content::Upstream { .. })
     }
 
-    /// Whether it comes from another CaSH server.
+    /// Returns whether it comes from another CaSH server.
     pub fn is_from_cash(&self) -> bool {
         matches!(&self.content, Content::Upstream { route: Route::Cash { .. }, .. })
     }

@@ -93,7 +93,7 @@ impl SkillIndex {
         self.skills.load_full()
     }
 
-    /// Whether a caller may see a skill.
+    /// Returns whether a caller may see a skill.
     pub fn shows(&self, visible: &Visible<'_>, skill: &Skill) -> bool {
         let shows = |thing: Thing<'_>| visible.shows(&thing);
         let Skill { namespace, name, .. } = skill;
@@ -164,7 +164,8 @@ impl SkillIndex {
         CallerSkills { library, unreachable }
     }
 
-    /// What an upstream lists; what it listed before when it does not answer.
+    /// Returns what an upstream lists; what it listed before when it does not
+    /// answer.
     async fn listed_by(
         &self,
         upstream: &SupervisedUpstream,

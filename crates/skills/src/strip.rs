@@ -1,4 +1,4 @@
-//! Takes out whatever could be run.
+//! Removes everything from a skill that could be run.
 
 mod quoted;
 mod scripts;

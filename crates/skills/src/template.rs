@@ -52,7 +52,7 @@ pub enum TemplateError {
     Failed(String),
 }
 
-/// Whether there is anything to fill in.
+/// Returns whether there is anything to fill in.
 pub(super) fn has_placeholders(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
@@ -370,7 +370,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Where the next expression or tag begins, and what closes it.
+/// Returns where the next expression or tag begins, and what closes it.
 fn next(text: &str) -> Option<(usize, Kind, &'static str)> {
     let close = |at: usize| match text.as_bytes().get(at + 1) {
         Some(b'{') => Some((at, Kind::Expression, "}}")),

@@ -35,7 +35,7 @@ const ENTRY: usize = 256 << 10;
 /// How many pages of them are read.
 pub const MAX_PAGES: usize = 50;
 
-/// Whether a server has the extension.
+/// Returns whether a server has the extension.
 pub fn offers(server: &Server) -> bool {
     has_extension(server, EXTENSION)
 }
@@ -74,14 +74,14 @@ pub fn from_page(label: &str, page: &Json) -> (Vec<Skill>, Option<String>) {
     (skills, page.member_as("nextCursor"))
 }
 
-/// How long a page may be cached.
+/// Returns how long a page may be cached.
 pub fn lifetime(page: &Json) -> Duration {
     let declared: Option<u64> = page.member_as("ttlMs");
     let declared = declared.map(Duration::from_millis).unwrap_or(Duration::from_secs(60));
     declared.clamp(Duration::from_secs(5), Duration::from_secs(3600))
 }
 
-/// Whether a page is the same for every caller.
+/// Returns whether a page is the same for every caller.
 pub fn is_public(page: &Json) -> bool {
     page.member_as::<String>("cacheScope").as_deref() == Some("public")
 }

@@ -1,4 +1,4 @@
-//! Versions of skills: which is later, and which is meant.
+//! Compares versions of skills, and chooses the one that is meant.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,8 @@ pub fn compare(one: Option<&str>, other: Option<&str>) -> Ordering {
     }
 }
 
-/// Whether `wanted` means `version`: the same, or its beginning (`1` for `1.2`).
+/// Returns whether `wanted` means `version`: the same, or its beginning (`1` for
+/// `1.2`).
 pub fn fits(version: &str, wanted: &str) -> bool {
     let (version, wanted) = (plain(version), plain(wanted));
     version.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

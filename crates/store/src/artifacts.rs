@@ -6,18 +6,16 @@
 //! outside.
 
 use std::collections::HashMap;
-use std::io::{Error, Write};
+use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use artifacts::envelope::PartRef;
-use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Parts, Store, StoredIn, TooLarge};
+use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge, Usage};
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
-use tool::{Json, Object};
 
+use crate::artifact_format::{parse, write};
 use crate::file::{self, Safety};
 
 /// Artifacts in a directory.
@@ -49,77 +47,6 @@ struct Entry {
     used: u64,
     /// When it is too old, on the clock that never jumps.
     end: Duration,
-}
-
-/// What is written of an artifact beside its results.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    handle: String,
-    owner: String,
-    made: u64,
-    upstream: String,
-    tool: String,
-    #[serde(default)]
-    id: String,
-    key: String,
-    chars: usize,
-    #[serde(default)]
-    parts: Option<Vec<PartRef>>,
-}
-
-impl Head {
-    fn of(artifact: &Artifact) -> Head {
-        Head {
-            handle: artifact.handle.clone(),
-            owner: artifact.owner.as_str().to_owned(),
-            made: artifact.made,
-            upstream: artifact.upstream.clone(),
-            tool: artifact.tool.clone(),
-            id: artifact.id.clone(),
-            key: artifact.key.clone(),
-            chars: artifact.chars,
-            parts: Some(artifact.parts().to_vec()),
-        }
-    }
-
-    fn with(self, result: Json, raw: Option<Json>) -> Artifact {
-        Artifact {
-            handle: self.handle,
-            owner: Owner::read(&self.owner),
-            made: self.made,
-            upstream: self.upstream,
-            tool: self.tool,
-            id: self.id,
-            key: self.key,
-            result,
-            raw,
-            chars: self.chars,
-            parts: self.parts.map(Parts::known).unwrap_or_default(),
-        }
-    }
-}
-
-/// Writes an artifact as one JSON object. Its results may be long: they are
-/// written from where they are.
-fn write(artifact: &Artifact, file: &mut impl Write) -> std::io::Result<()> {
-    let mut head = serde_json::to_vec(&Head::of(artifact))?;
-    head.pop();
-    file.write_all(&head)?;
-    file.write_all(b",\"result\":")?;
-    file.write_all(artifact.result.as_bytes())?;
-    if let Some(raw) = &artifact.raw {
-        file.write_all(b",\"raw\":")?;
-        file.write_all(raw.as_bytes())?;
-    }
-    file.write_all(b"}")
-}
-
-/// Reads an artifact; its results share the memory of the file.
-fn parse(bytes: Vec<u8>) -> Option<Artifact> {
-    let mut members = Object::parse(&Json::parse(bytes).ok()?).ok()?;
-    let (result, raw) = (members.remove("result")?, members.remove("raw"));
-    let head: Head = members.to_json().read().ok()?;
-    Some(head.with(result, raw.filter(|raw| !raw.is_null())))
 }
 
 impl Disk {
@@ -360,6 +287,14 @@ impl Store for Disk {
         headers.sort_by(|a, b| (b.made, &b.handle).cmp(&(a.made, &a.handle)));
         headers
     }
+
+    async fn usage(&self) -> Option<Usage> {
+        let unwritten = self.unwritten.usage().await.unwrap_or_default();
+        Some(self.with(|kept| Usage {
+            artifacts: kept.entries.len() + unwritten.artifacts,
+            bytes: kept.entries.values().map(|entry| entry.bytes).sum::<usize>() + unwritten.bytes,
+        }))
+    }
 }
 
 async fn read(path: &Path) -> Option<Artifact> {
@@ -371,6 +306,7 @@ async fn read(path: &Path) -> Option<Artifact> {
 
 #[cfg(test)]
 mod tests {
+    use artifacts::Parts;
     use serde_json::json;
     use std::sync::atomic::{AtomicU64, Ordering};
     use tool::clock::Fake;

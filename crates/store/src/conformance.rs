@@ -14,8 +14,8 @@ use futures::StreamExt;
 use futures::future::join_all;
 
 use crate::state::{
-    self, BlobInfo, Blobs, Change, Claim, Counters, Documents, Expiring, Leases, Lines, SingleUse,
-    Spending, StateError,
+    self, BlobInfo, Blobs, Change, Claim, Counters, Documents, Expiring, Leases, Lines, Messages,
+    SingleUse, Spending, StateError,
 };
 
 /// Opens one more user of the same state.
@@ -141,22 +141,22 @@ pub async fn counters(store: &dyn Counters, advance: Advance<'_>) {
         Ok(Spending::Refused { at, retry_after: Some(Duration::from_secs(seconds)) })
     };
     let granted = Ok(Spending::Granted);
-    assert_eq!(store.spend(&[claim("a", 2)], WITHIN).await, granted);
+    assert_eq!(store.spend(&[claim("x/a", 2)], WITHIN).await, granted);
     advance(SECOND);
-    assert_eq!(store.spend(&[claim("a", 2)], WITHIN).await, granted);
-    assert_eq!(store.look(&[claim("a", 2)], WITHIN).await, refused(0, 59));
-    let both = [claim("b", 5), claim("a", 2)];
+    assert_eq!(store.spend(&[claim("x/a", 2)], WITHIN).await, granted);
+    assert_eq!(store.look(&[claim("x/a", 2)], WITHIN).await, refused(0, 59));
+    let both = [claim("x/b", 5), claim("x/a", 2)];
     assert_eq!(store.spend(&both, WITHIN).await, refused(1, 59), "all or none");
     assert_eq!(store.look(&[Claim { amount: 5, ..both[0] }], WITHIN).await, granted);
     advance(Duration::from_secs(59));
-    assert_eq!(store.spend(&[claim("a", 2)], WITHIN).await, granted, "the window has moved on");
-    assert_eq!(store.spend(&[claim("a", 2)], WITHIN).await, refused(0, 1));
-    assert_eq!(store.give_back(&[claim("a", 2)], WITHIN).await, Ok(()));
-    assert_eq!(store.spend(&[claim("a", 2)], WITHIN).await, granted);
-    let more = [Claim { amount: 3, ..claim("a", 2) }];
+    assert_eq!(store.spend(&[claim("x/a", 2)], WITHIN).await, granted, "the window has moved on");
+    assert_eq!(store.spend(&[claim("x/a", 2)], WITHIN).await, refused(0, 1));
+    assert_eq!(store.give_back(&[claim("x/a", 2)], WITHIN).await, Ok(()));
+    assert_eq!(store.spend(&[claim("x/a", 2)], WITHIN).await, granted);
+    let more = [Claim { amount: 3, ..claim("x/a", 2) }];
     let never = Ok(Spending::Refused { at: 0, retry_after: None });
     assert_eq!(store.spend(&more, WITHIN).await, never, "it never fits");
-    let total = [Claim { key: "t", amount: 2, limit: 5, window: None }];
+    let total = [Claim { key: "x/t", amount: 2, limit: 5, window: None }];
     assert_eq!(store.spend(&total, WITHIN).await, granted);
     assert_eq!(store.spend(&total, WITHIN).await, granted);
     advance(LIFE * 1000);
@@ -243,4 +243,26 @@ pub async fn lines(open: Open<'_, dyn Lines>) {
     assert_eq!(of_one.collect::<Vec<_>>(), in_order);
     let last = open().last("log", 3, WITHIN).await;
     assert_eq!(last.as_deref(), Ok(&all[37..]));
+}
+
+/// What is sent to a mailbox is received once, in order, by whoever waits there.
+pub async fn messages(open: Open<'_, dyn Messages>, advance: Advance<'_>) {
+    let (one, other) = (open(), open());
+    let soon = Duration::ZERO;
+    assert_eq!(one.receive("box", soon).await, Ok(Vec::new()), "nothing was sent");
+    for message in ["1", "2", "3"] {
+        assert_eq!(other.send("box", text(message), LIFE, WITHIN).await, Ok(()));
+    }
+    assert_eq!(other.send("another", text("x"), LIFE, WITHIN).await, Ok(()));
+    assert_eq!(one.receive("box", WITHIN).await, Ok(["1", "2", "3"].map(text).to_vec()));
+    assert_eq!(one.receive("box", soon).await, Ok(Vec::new()), "each once");
+    let sending = async {
+        // Whoever waits is there first, as far as can be arranged.
+        tokio::task::yield_now().await;
+        other.send("box", text("late"), LIFE, WITHIN).await
+    };
+    let (received, sent) = futures::join!(one.receive("box", WITHIN), sending);
+    assert_eq!((received, sent), (Ok(vec![text("late")]), Ok(())));
+    advance(LIFE);
+    assert_eq!(one.receive("another", soon).await, Ok(Vec::new()), "its life is over");
 }

@@ -4,8 +4,8 @@
 //! half and no change is lost. A single use or an expiring value is a file, too:
 //! who renames it away has it, and nobody else does. A blob is a file in its
 //! owner's directory, a lease is a lock that the system takes back when the
-//! process ends, a log is a file that is appended to. Counters are kept in
-//! memory: each process counts for itself.
+//! process ends, a log is a file that is appended to. Counters and messages
+//! are kept in memory: each process counts for itself and talks to itself.
 //!
 //! A process that dies in the middle leaves the state as it was before or after,
 //! never between. No runtime thread waits here for a disk or a lock: see
@@ -27,13 +27,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use roster::clock::System;
+use bytes::Bytes;
 use tokio::sync::watch;
 use tool::clock::Clock;
 
+use crate::clock::System;
 use crate::file::{Lock, Safety};
 use crate::memory::{self, Memory};
-use crate::state::{Claim, Counters, Spending, StateError, StateFuture};
+use crate::state::{Claim, Counters, Messages, Spending, StateError, StateFuture};
 use attempt::Attempt;
 use lifetimes::Lifetimes;
 
@@ -166,6 +167,22 @@ impl Counters for Files {
 
     fn give_back<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, ()> {
         self.0.memory.give_back(claims, within)
+    }
+}
+
+impl Messages for Files {
+    fn send<'a>(
+        &'a self,
+        mailbox: &'a str,
+        message: Bytes,
+        life: Duration,
+        within: Duration,
+    ) -> StateFuture<'a, ()> {
+        self.0.memory.send(mailbox, message, life, within)
+    }
+
+    fn receive<'a>(&'a self, mailbox: &'a str, wait: Duration) -> StateFuture<'a, Vec<Bytes>> {
+        self.0.memory.receive(mailbox, wait)
     }
 }
 

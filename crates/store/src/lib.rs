@@ -9,6 +9,8 @@ pub mod state;
 
 pub mod conformance;
 
+pub mod clock;
+
 pub mod file;
 pub mod files;
 pub mod memory;
@@ -16,7 +18,11 @@ pub mod memory;
 pub mod document;
 
 pub mod approvals;
-pub mod artifacts;
 pub mod audit;
-pub mod events;
+
+mod artifact_format;
+pub mod artifacts;
+pub mod shared_artifacts;
+
+pub mod limits;
 pub mod vault;

@@ -12,14 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::stream::BoxStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tool::clock::Clock;
 
 use crate::state::{
-    BlobInfo, Blobs, Claim, Counters, Documents, Expiring, Lease, Leases, Lines, SingleUse,
-    Spending, StateError, StateFuture, Version, Versioned, ready,
+    BlobInfo, Blobs, Claim, Counters, Documents, Expiring, Lease, Leases, Lines, Messages,
+    SingleUse, Spending, StateError, StateFuture, Version, Versioned, changes, fits, later, ready,
 };
 use counters::Windows;
 
@@ -45,6 +44,8 @@ pub struct Memory {
     clock: Arc<dyn Clock>,
     limits: Limits,
     held: Mutex<Held>,
+    /// Told when a message was sent.
+    sent: Notify,
 }
 
 #[derive(Default)]
@@ -57,6 +58,7 @@ struct Held {
     blobs: BTreeMap<(String, String), Bytes>,
     leases: HashMap<String, Holding>,
     logs: HashMap<String, VecDeque<Bytes>>,
+    mailboxes: HashMap<String, VecDeque<(Bytes, Duration)>>,
 }
 
 /// The newest lease of a name, and until when it is held.
@@ -68,7 +70,7 @@ struct Holding {
 
 impl Memory {
     pub fn new(clock: Arc<dyn Clock>, limits: Limits) -> Memory {
-        Memory { clock, limits, held: Mutex::default() }
+        Memory { clock, limits, held: Mutex::default(), sent: Notify::new() }
     }
 
     /// Nothing that is kept under this lock is half done when somebody panics.
@@ -81,27 +83,10 @@ impl Memory {
     }
 }
 
-/// Whether so many bytes are within a limit.
-pub(crate) fn fits(n_bytes: usize, limit: u64) -> Result<(), StateError> {
-    match u64::try_from(n_bytes).is_ok_and(|n_bytes| n_bytes <= limit) {
-        true => Ok(()),
-        false => Err(StateError::TooLarge { limit }),
-    }
-}
-
-/// The version of a document that holds these bytes. Two documents that hold the
-/// same are the same to everybody who changes them by a pure function.
-pub(crate) fn version(bytes: &[u8]) -> Version {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    let mut version = [0; 32];
-    version.copy_from_slice(digest.as_ref());
-    Version(version)
-}
-
 impl Documents for Memory {
     fn read<'a>(&'a self, name: &'a str, _: Duration) -> StateFuture<'a, Option<Versioned>> {
         let bytes = self.held().documents.get(name).cloned();
-        ready(Ok(bytes.map(|bytes| Versioned { version: version(&bytes), bytes })))
+        ready(Ok(bytes.map(|bytes| Versioned { version: Version::of(&bytes), bytes })))
     }
 
     fn swap<'a>(
@@ -115,10 +100,10 @@ impl Documents for Memory {
             return ready(Err(error));
         }
         let mut held = self.held();
-        if held.documents.get(name).map(|bytes| version(bytes)) != expected {
+        if held.documents.get(name).map(|bytes| Version::of(bytes)) != expected {
             return ready(Err(StateError::Conflict));
         }
-        let changed = next.as_ref().map(|bytes| version(bytes));
+        let changed = next.as_ref().map(|bytes| Version::of(bytes));
         match next {
             Some(bytes) => drop(held.documents.insert(name.to_owned(), bytes)),
             None => drop(held.documents.remove(name)),
@@ -136,14 +121,6 @@ impl Documents for Memory {
         drop(held);
         changes(watched)
     }
-}
-
-/// What a channel tells from now on.
-pub(crate) fn changes(watched: watch::Receiver<()>) -> BoxStream<'static, ()> {
-    let next = |mut watched: watch::Receiver<()>| async move {
-        watched.changed().await.ok().map(|()| ((), watched))
-    };
-    futures::stream::unfold(watched, next).boxed()
 }
 
 impl SingleUse for Memory {
@@ -344,6 +321,55 @@ impl Lines for Memory {
     }
 }
 
+impl Messages for Memory {
+    fn send<'a>(
+        &'a self,
+        mailbox: &'a str,
+        message: Bytes,
+        life: Duration,
+        _: Duration,
+    ) -> StateFuture<'a, ()> {
+        if let Err(error) = self.fits(&message) {
+            return ready(Err(error));
+        }
+        let now = self.clock.elapsed();
+        let mut held = self.held();
+        held.mailboxes.retain(|_, waiting| waiting.back().is_some_and(|(_, end)| now < *end));
+        let waiting = held.mailboxes.entry(mailbox.to_owned()).or_default();
+        waiting.push_back((message, now + life));
+        if self.limits.n_lines < waiting.len() {
+            waiting.pop_front();
+        }
+        self.sent.notify_waiters();
+        ready(Ok(()))
+    }
+
+    fn receive<'a>(&'a self, mailbox: &'a str, wait: Duration) -> StateFuture<'a, Vec<Bytes>> {
+        let take = move || {
+            let now = self.clock.elapsed();
+            let waiting = self.held().mailboxes.remove(mailbox).unwrap_or_default();
+            let alive = waiting.into_iter().filter(|(_, end)| now < *end);
+            alive.map(|(message, _)| message).collect::<Vec<_>>()
+        };
+        if wait.is_zero() {
+            return ready(Ok(take()));
+        }
+        later(async move {
+            let arrived = async {
+                loop {
+                    let told = self.sent.notified();
+                    let messages = take();
+                    if !messages.is_empty() {
+                        return messages;
+                    }
+                    told.await;
+                }
+            };
+            Ok(tokio::time::timeout(wait, arrived).await.unwrap_or_default())
+        })
+    }
+}
+
 /// Values that end, by key.
 #[derive(Default)]
 struct Values {
@@ -406,6 +432,7 @@ mod tests {
         conformance::leases(&|| Arc::clone(&memory) as _, &advance).await;
         conformance::leases_acquired_at_once(&|| Arc::clone(&memory) as _).await;
         conformance::lines(&|| Arc::clone(&memory) as _).await;
+        conformance::messages(&|| Arc::clone(&memory) as _, &advance).await;
     }
 
     #[test]

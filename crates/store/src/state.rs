@@ -3,7 +3,7 @@
 //! Each trait is one need: a [document](Documents) that many change, something
 //! to [use once](SingleUse), a [counter in a window](Counters), a [value that
 //! expires](Expiring), [large bytes](Blobs), a [lease](Leases), an [append-only
-//! line](Lines). Files and memory implement them here; a server that several
+//! line](Lines), a [message](Messages) to another replica. Files and memory implement them here; a server that several
 //! machines share can implement them as well. Who keeps something speaks its
 //! own words and translates them into these names and bytes.
 //!
@@ -16,9 +16,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::{BoxFuture, Either, Ready};
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::watch;
 
 /// The answer of a store: ready, or on its way.
 pub type StateFuture<'a, T> =
@@ -61,7 +62,26 @@ impl StateError {
 
 /// What tells one state of a document from another. Only its store reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Version(pub(crate) [u8; 32]);
+pub struct Version([u8; 32]);
+
+impl Version {
+    /// The version of a document that holds these bytes. Two documents that hold
+    /// the same are the same to everybody who changes them by a pure function.
+    pub fn of(bytes: &[u8]) -> Version {
+        let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+        let mut version = [0; 32];
+        version.copy_from_slice(digest.as_ref());
+        Version(version)
+    }
+
+    pub fn from_bytes(bytes: [u8; 32]) -> Version {
+        Version(bytes)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// A document as it was when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,7 +207,14 @@ pub enum Spending {
     },
 }
 
-/// Counters in windows of time. The store's clock decides.
+/// What the keys of claims that are spent together have in common: everything
+/// before the first `/`. A store may keep counters of one tag in one place.
+pub fn tag(key: &str) -> &str {
+    key.split('/').next().unwrap_or(key)
+}
+
+/// Counters in windows of time. The store's clock decides. All claims of one
+/// operation have the same [`tag`].
 pub trait Counters: Send + Sync {
     /// Spends all of the claims, or none.
     fn spend<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, Spending>;
@@ -283,6 +310,40 @@ pub trait Lines: Send + Sync {
         n_lines: usize,
         within: Duration,
     ) -> StateFuture<'a, Vec<Bytes>>;
+}
+
+/// Messages to others, such as another replica. A mailbox has one receiver; what
+/// was received is not received again.
+pub trait Messages: Send + Sync {
+    /// Puts a message into a mailbox, where it waits for its life at most. The
+    /// oldest go when too many wait.
+    fn send<'a>(
+        &'a self,
+        mailbox: &'a str,
+        message: Bytes,
+        life: Duration,
+        within: Duration,
+    ) -> StateFuture<'a, ()>;
+
+    /// Takes what is in a mailbox, in the order in which it was sent. Waits that
+    /// long for a message when there is none, and not at all for zero.
+    fn receive<'a>(&'a self, mailbox: &'a str, wait: Duration) -> StateFuture<'a, Vec<Bytes>>;
+}
+
+/// The changes that a channel tells of from now on.
+pub fn changes(watched: watch::Receiver<()>) -> BoxStream<'static, ()> {
+    let next = |mut watched: watch::Receiver<()>| async move {
+        watched.changed().await.ok().map(|()| ((), watched))
+    };
+    futures::stream::unfold(watched, next).boxed()
+}
+
+/// Whether so many bytes are within a limit.
+pub fn fits(n_bytes: usize, limit: u64) -> Result<(), StateError> {
+    match u64::try_from(n_bytes).is_ok_and(|n_bytes| n_bytes <= limit) {
+        true => Ok(()),
+        false => Err(StateError::TooLarge { limit }),
+    }
 }
 
 /// Waits for an answer in code that is not async: in commands, and in threads

@@ -20,11 +20,13 @@ use parking_lot::Mutex;
 use tool::Json;
 use tool::clock::Clock;
 
+use crate::definitions::Definitions;
 use crate::labels::{Bounded, OTHER, label};
+use crate::metrics::{self, Metrics, Readings};
 use crate::queue::{Limits, Queue, Weighed};
 use hour::{Hour, Sample};
 
-pub use overview::{Definitions, Minute, Overview, ToolFigures, Total, UpstreamFigures};
+pub use overview::{Minute, Overview, ToolFigures, Total, UpstreamFigures};
 
 /// When calls are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +67,7 @@ struct Shared {
 /// Something to add up.
 enum Happening {
     Call(Box<Record>),
-    Search { at: u64 },
-    Catalog { definitions: Vec<Json>, exposed: Vec<Json> },
+    Event(Box<GatewayEvent>),
 }
 
 impl Weighed for Happening {
@@ -76,9 +77,8 @@ impl Weighed for Happening {
             Happening::Call(record) => {
                 record.raw.as_ref().map_or(0, of) + record.sent.as_ref().map_or(0, of)
             }
-            Happening::Search { .. } => 0,
-            // The catalog has these anyway.
-            Happening::Catalog { .. } => 0,
+            // What they share is in memory anyway.
+            Happening::Event(_) => 0,
         }
     }
 }
@@ -92,14 +92,25 @@ struct Sums {
     tools: HashMap<String, ToolFigures>,
     known_tools: Bounded<String>,
     definitions: Option<Definitions>,
+    /// Since the start, where somebody scrapes.
+    metrics: Option<Metrics>,
 }
 
 impl Figures {
     /// Figures that count from now on, or when they are first read.
     pub fn new(clock: Arc<dyn Clock>, collect: Collect) -> Figures {
+        Figures::made(clock, collect, None)
+    }
+
+    /// Figures that count from now on, with metrics for Prometheus.
+    pub fn with_metrics(clock: Arc<dyn Clock>, config: &metrics::Config) -> Figures {
+        Figures::made(clock, Collect::FromTheStart, Some(Metrics::new(config)))
+    }
+
+    fn made(clock: Arc<dyn Clock>, collect: Collect, metrics: Option<Metrics>) -> Figures {
         let shared = Arc::new(Shared {
             queue: Queue::new(WAITING),
-            sums: Mutex::new(Sums::new(clock.unix_millis())),
+            sums: Mutex::new(Sums { metrics, ..Sums::new(clock.unix_millis()) }),
             collect,
             is_collecting: AtomicBool::new(false),
             thread: Once::new(),
@@ -128,6 +139,14 @@ impl Figures {
         sums.overview(now, shared.queue.lost())
     }
 
+    /// Everything for Prometheus; `None` where no metrics are kept.
+    pub fn metrics(&self, readings: &Readings) -> Option<String> {
+        let mut sums = self.shared.sums.lock();
+        sums.add_all(self.shared.queue.take());
+        let (definitions, lost) = (sums.definitions, self.shared.queue.lost());
+        Some(sums.metrics.as_ref()?.text(readings, definitions, lost))
+    }
+
     /// Whether calls are counted at the moment.
     pub fn is_collecting(&self) -> bool {
         self.shared.is_collecting.load(Ordering::Relaxed)
@@ -154,15 +173,7 @@ impl Sink for Figures {
     }
 
     fn event(&self, event: GatewayEvent) {
-        match event.what {
-            EventKind::Browsed { .. } => {
-                self.shared.queue.push(Happening::Search { at: event.at });
-            }
-            EventKind::Published { definitions, exposed, .. } => {
-                self.shared.queue.push(Happening::Catalog { definitions, exposed });
-            }
-            EventKind::Hydrated { .. } | EventKind::Viewed { .. } => {}
-        }
+        self.shared.queue.push(Happening::Event(Box::new(event)));
     }
 }
 
@@ -212,6 +223,7 @@ impl Sums {
             tools: HashMap::new(),
             known_tools: Bounded::new(TOOLS),
             definitions: None,
+            metrics: None,
         }
     }
 
@@ -219,15 +231,25 @@ impl Sums {
         for happening in happenings {
             match happening {
                 Happening::Call(record) => self.add(&record),
-                Happening::Search { at } => self.hour.add_search(at),
-                Happening::Catalog { definitions, exposed } => {
-                    self.definitions = Some(Definitions {
-                        direct: cost(&definitions),
-                        exposed: cost(&exposed),
-                        n_tools: definitions.len() as u64,
-                    });
-                }
+                Happening::Event(event) => self.add_event(&event),
             }
+        }
+    }
+
+    fn add_event(&mut self, event: &GatewayEvent) {
+        match &event.what {
+            EventKind::Browsed { .. } => self.hour.add_search(event.at),
+            EventKind::Published { definitions, exposed, .. } => {
+                self.definitions = Some(Definitions {
+                    direct: cost(definitions),
+                    exposed: cost(exposed),
+                    n_tools: definitions.len() as u64,
+                });
+            }
+            EventKind::Hydrated { .. } | EventKind::Viewed { .. } => {}
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.add_event(event);
         }
     }
 
@@ -241,6 +263,9 @@ impl Sums {
             tokens_sent: record.tokens_sent() as u64,
         };
         self.hour.add(&sample);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.add(record);
+        }
         let callee = &record.callee;
         if callee.upstream.is_empty() {
             return;

@@ -9,7 +9,9 @@
 //! file that `GATELET_LEFT_OUT` names, if it names one.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::program::program;
 
 /// What a test may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +22,14 @@ pub enum Need {
     MariaDb,
     /// PostgreSQL.
     Postgres,
+    /// Redis or Valkey, and `libfaketime`, by which its clock is moved.
+    Valkey,
+    /// The same, and nginx in front of several gatelets.
+    Nginx,
     /// `dpkg`, of Debian and its kin.
     Dpkg,
+    /// Prometheus and `promtool`.
+    Prometheus,
 }
 
 /// How a test run treats tests that need more.
@@ -81,7 +89,10 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::Tools => "real servers and clients (GATELET_TOOLS)",
         Need::MariaDb => "MariaDB",
         Need::Postgres => "PostgreSQL",
+        Need::Valkey => "redis-server and faketime",
+        Need::Nginx => "redis-server and nginx",
         Need::Dpkg => "dpkg",
+        Need::Prometheus => "Prometheus",
     };
     match mode {
         // What is missing is reported by whoever looks for it.
@@ -97,7 +108,10 @@ fn is_here(need: Need) -> bool {
         Need::Tools => tools().is_some_and(|place| place.is_dir()),
         Need::MariaDb => program("mariadbd").is_some(),
         Need::Postgres => program("initdb").is_some(),
+        Need::Valkey => program("redis-server").is_some() && crate::valkey::clock().is_some(),
+        Need::Nginx => is_here(Need::Valkey) && program("nginx").is_some(),
         Need::Dpkg => program("dpkg").is_some(),
+        Need::Prometheus => program("prometheus").is_some(),
     }
 }
 
@@ -120,23 +134,21 @@ pub fn tool(path: &str) -> PathBuf {
     path
 }
 
-/// A database's program, where Debian and others put it.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let mut places: Vec<PathBuf> =
-        ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from).to_vec();
-    if let Ok(versions) = std::fs::read_dir(Path::new("/usr/lib/postgresql")) {
-        places.splice(0..0, versions.flatten().map(|version| version.path().join("bin")));
-    }
-    places.into_iter().map(|place| place.join(name)).find(|path| path.exists())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_full_run_leaves_nothing_out_and_the_quick_run_everything_that_needs_more() {
-        for need in [Need::Tools, Need::MariaDb, Need::Postgres, Need::Dpkg] {
+        for need in [
+            Need::Tools,
+            Need::MariaDb,
+            Need::Postgres,
+            Need::Valkey,
+            Need::Nginx,
+            Need::Dpkg,
+            Need::Prometheus,
+        ] {
             for is_here in [false, true] {
                 assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);
                 assert_ne!(judge(need, Mode::Quick, is_here), Verdict::Run);

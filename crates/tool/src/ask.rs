@@ -1,4 +1,4 @@
-//! What can be asked of a provider.
+//! The requests that a provider answers.
 //!
 //! The members that routing needs have fields; everything else that came with
 //! the request (`_meta`, `inputResponses`, `requestState`, `task`, unknown
@@ -105,7 +105,7 @@ impl Ask {
         }
     }
 
-    /// What came with the request beside the members that have fields.
+    /// Returns what came with the request beside the members that have fields.
     pub fn rest(&self) -> &Object {
         match self {
             Ask::Call(Call { rest, .. })

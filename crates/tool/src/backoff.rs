@@ -60,7 +60,7 @@ impl Backoff {
         whole.mul_f64(1.0 - self.jitter * (1.0 - chance.clamp(0.0, 1.0)))
     }
 
-    /// How many failures in a row were counted.
+    /// Returns how many failures in a row were counted.
     pub const fn failures(&self) -> u32 {
         self.failures
     }

@@ -1,11 +1,11 @@
-//! What time it is, as a parameter.
+//! The clock as a parameter, so that tests can set the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
-    /// How long this clock has been running; never goes back.
+    /// Returns how long this clock has been running; never goes back.
     fn elapsed(&self) -> Duration;
 
     /// Milliseconds since 1970, as the machine believes.

@@ -1,5 +1,5 @@
-//! What travels beside a question: who asks, what they can do, how long they
-//! wait, and the handle that reaches them while the answer is being made.
+//! The context of a request: the client and its capabilities, the caller, the
+//! timeout, and the handle that reaches the client meanwhile.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::trace::Trace;
 use crate::{Failure, Json, Object, Reply};
 
 /// Everything beside the question itself. Dropping the future that answers
@@ -24,6 +25,8 @@ pub struct Context {
     /// How long the caller waits; the provider's own limit when `None`.
     pub timeout: Option<Duration>,
     pub client_handle: Arc<dyn ClientHandle>,
+    /// The trace that the question belongs to, where somebody traces.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// Stands for the session of an anonymous caller that opened none: followed by
@@ -107,15 +110,16 @@ impl Context {
             session: "".into(),
             timeout: None,
             client_handle: Arc::new(NoClient),
+            trace: None,
         }
     }
 
-    /// Whether nothing is known of the caller but the connection.
+    /// Returns whether nothing is known of the caller but the connection.
     pub fn is_connection_only(&self) -> bool {
         self.session.starts_with(CONNECTION_PREFIX)
     }
 
-    /// Whether there is a session, and not only what stands for one.
+    /// Returns whether there is a session, and not only what stands for one.
     pub fn has_session(&self) -> bool {
         !self.session.is_empty()
             && !self.is_connection_only()
@@ -153,7 +157,7 @@ impl Client {
         }
     }
 
-    /// Whether the client declared a capability, such as `sampling`.
+    /// Returns whether the client declared a capability, such as `sampling`.
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities.member(capability).is_some_and(|value| !value.is_null())
     }

@@ -1,4 +1,4 @@
-//! Whether the credentials for a provider work.
+//! The state of the credentials for a provider.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Something an operator should know.
+//! A finding: something that an operator should know.
 //!
 //! Whatever is dropped, renamed, cut or looks wrong becomes a finding instead
 //! of a silence.

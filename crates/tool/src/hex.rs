@@ -1,4 +1,4 @@
-//! Bytes as hexadecimal digits.
+//! Encodes bytes as hexadecimal digits, and decodes them.
 
 /// Two digits for each byte, in lower case.
 pub fn encode(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! JSON kept as text.
+//! JSON that is kept as text and parsed only where needed.
 //!
 //! [`Json`] is one well-formed JSON value as the bytes it arrived in: cloning
 //! shares them, forwarding copies them, and only who needs a typed view parses
@@ -110,8 +110,8 @@ impl Json {
         &self.0
     }
 
-    /// Whether `text` stands anywhere in it. Much cheaper than reading it, so
-    /// worth asking before looking for a member that few values have.
+    /// Returns whether `text` stands anywhere in it. Much cheaper than reading it,
+    /// so worth asking before looking for a member that few values have.
     pub fn mentions(&self, text: &str) -> bool {
         mentions(self.0.as_bytes(), text.as_bytes())
     }

@@ -26,6 +26,7 @@ pub mod reply;
 
 pub mod context;
 pub mod provider;
+pub mod trace;
 
 pub mod credential;
 pub mod finding;

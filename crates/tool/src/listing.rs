@@ -1,4 +1,4 @@
-//! What a provider has: tools, resources, resource templates and prompts.
+//! A listing: the tools, resources, resource templates and prompts of a provider.
 //!
 //! Every item keeps its definition as it came (`raw`) beside the few fields
 //! that are read here, so a listing that nobody changes goes out as it came in.

@@ -1,4 +1,4 @@
-//! The map for what every call looks up.
+//! The hash map for lookups that every call makes.
 
 use std::collections::{HashMap, HashSet};
 

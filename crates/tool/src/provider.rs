@@ -11,11 +11,11 @@ use crate::{Ask, Client, Context, Failure, Identity, Listing, Note, Reply, Resou
 /// Anything that offers tools and answers calls.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// What there is, from memory. Cheap, and never waits.
+    /// Returns what there is, from memory. Cheap, and never waits.
     fn listing(&self) -> Arc<Listing>;
 
-    /// What happens from now on. The stream ends, after [`Event::Gone`], when
-    /// the provider is gone for good.
+    /// Returns what happens from now on. The stream ends, after [`Event::Gone`],
+    /// when the provider is gone for good.
     fn events(&self) -> BoxStream<'static, Event>;
 
     /// Answers one question. Dropping the future cancels it, at the other
@@ -28,8 +28,8 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 
-    /// Whether `ask` itself ends when [`Context::timeout`] does. Where it does
-    /// not, whoever asks has to set a clock for every question.
+    /// Returns whether `ask` itself ends when [`Context::timeout`] does. Where it
+    /// does not, whoever asks has to set a clock for every question.
     fn enforces_timeout(&self) -> bool {
         false
     }

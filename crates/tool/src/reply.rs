@@ -1,4 +1,4 @@
-//! What comes back: an answer, or the news that none came.
+//! The result of a request: a reply, or a failure when none came.
 //!
 //! A [`Reply`] that reports an error is still an answer and is passed on as it
 //! stands. A [`Failure`] means that no answer came; only failures are ever
@@ -69,7 +69,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the request may have run although no answer came.
+    /// Returns whether the request may have run although no answer came.
     pub fn sent(&self) -> Sent {
         match self {
             Failure::Unavailable { .. } | Failure::Unsupported { .. } => Sent::No,
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// How long the other side wants to be left alone, where it says so.
+    /// Returns how long the other side wants to be left alone, where it says so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Failure::RateLimited { retry_after, .. } => *retry_after,

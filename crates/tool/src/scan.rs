@@ -1,4 +1,4 @@
-//! Where JSON values begin and end.
+//! Scans JSON text for the start and end of values, without parsing them.
 //!
 //! Whoever forwards a message needs to know that it is JSON and where its
 //! members are, and nothing else. A parser that makes values of them finds that
@@ -299,8 +299,8 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// How many bytes come before the first that ends a string or must not stand in
-/// one as it is: a quote, a backslash, a control character.
+/// Returns how many bytes come before the first that ends a string or must not
+/// stand in one as it is: a quote, a backslash, a control character.
 ///
 /// Eight at a time. In each test the lowest bit that is set is right, and what
 /// stands above it may not be, so only the lowest of them all counts.

@@ -1,4 +1,4 @@
-//! Words that may stand in a command that we recommend.
+//! Quotes words for shell commands that we recommend.
 //!
 //! Who reads "run `gatelet login wiki --scope …`" pastes it into a shell. What
 //! an upstream, a token or a manifest says is never trusted to be harmless

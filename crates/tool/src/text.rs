@@ -1,4 +1,4 @@
-//! Text made short, and text of others made harmless to read.
+//! Shortens text, and makes upstream text safe to display.
 //!
 //! What a server writes is read by models, by people and on terminals, between
 //! words of ours. [`plain`] takes out what moves, hides or colours other text;
@@ -43,7 +43,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     if changed { Cow::Owned(plain) } else { Cow::Borrowed(text) }
 }
 
-/// Whether a character can be seen where it stands, or shapes what can be.
+/// Returns whether a character can be seen where it stands, or shapes what can be.
 fn is_kept(c: char, before: Option<char>, after: Option<char>) -> bool {
     let is_shaped = |near: Option<char>| near.is_some_and(|near| !near.is_ascii());
     match c {

@@ -32,7 +32,7 @@ pub fn fix(text: &str) -> (String, Vec<Finding>) {
     (text, findings)
 }
 
-/// What has a repair, by its code, in order.
+/// Returns what has a repair, by its code, in order.
 fn repairable(findings: &[Finding]) -> Vec<&str> {
     findings.iter().filter(|finding| finding.fix.is_some()).map(|finding| finding.code).collect()
 }

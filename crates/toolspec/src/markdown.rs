@@ -106,7 +106,7 @@ pub(crate) fn code_spans(text: &str) -> Vec<String> {
     spans
 }
 
-/// Where a run of exactly these ticks starts.
+/// Returns where a run of exactly these ticks starts.
 fn find_run(body: &str, ticks: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = body[at..].find('`') {

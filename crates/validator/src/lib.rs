@@ -56,12 +56,12 @@ impl Validator {
     }
 }
 
-/// Whether a schema keeps the rules that its own `$schema` names.
+/// Checks whether a schema keeps the rules that its own `$schema` names.
 pub fn check_by_its_own_rules(schema: &Value) -> Result<(), ValidationError<'_>> {
     jsonschema::meta::validate(schema)
 }
 
-/// Whether a schema keeps the newest rules.
+/// Checks whether a schema keeps the newest rules.
 pub fn check_by_newest_rules(schema: &Value) -> Result<(), ValidationError<'_>> {
     jsonschema::draft202012::meta::validate(schema)
 }

@@ -1,4 +1,4 @@
-//! Servers that are found through their manifests.
+//! Mounts servers that are found through their manifests.
 //!
 //! A [`Source`] says where a manifest is and what it takes to believe it: HTTPS,
 //! an endpoint on the manifest's own host or one that the operator trusts, a
@@ -78,7 +78,7 @@ impl Source {
         }
     }
 
-    /// Whether a URL may be asked at all: the manifest's own, where it is
+    /// Checks whether a URL may be asked at all: the manifest's own, where it is
     /// redirected to, and the endpoint that it names.
     pub fn admits(&self, url: &Url) -> Result<(), Refused> {
         let shown = || url.to_string();
@@ -104,7 +104,7 @@ impl Source {
         Err(Refused::OtherHost { url: shown(), own })
     }
 
-    /// Whether a connection may lead to a private address.
+    /// Returns whether a connection may lead to a private address.
     pub fn reaches_private(&self, url: &Url) -> bool {
         let loopback = self.insecure == InsecureLoopback::Allowed && is_this_machine(url);
         self.private == PrivateAddresses::Trusted || loopback
@@ -132,7 +132,7 @@ fn is_this_machine(url: &Url) -> bool {
     }
 }
 
-/// Whether a trusted host means this one.
+/// Returns whether a trusted host means this one.
 fn fits(trusted: &str, host: &str, port: Option<u16>) -> bool {
     let (name, wanted) = match trusted.rsplit_once(':') {
         Some((name, digits)) if digits.parse::<u16>().is_ok() => (name, digits.parse().ok()),

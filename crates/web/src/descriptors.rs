@@ -1,4 +1,4 @@
-//! How many files and connections this process may have open.
+//! The limit of files and connections that this process may have open.
 //!
 //! Every connection takes one descriptor, and so does every pipe to an
 //! upstream and every file. When they are used up, nothing works: no call, no
@@ -36,7 +36,7 @@ pub fn raise() {
 #[cfg(not(unix))]
 pub fn raise() {}
 
-/// How many connections may be open at once.
+/// Returns how many connections may be open at once.
 pub fn for_connections() -> usize {
     share(limit())
 }
@@ -55,7 +55,7 @@ fn limit() -> usize {
     USUAL
 }
 
-/// What is left of a limit for connections: at least half.
+/// Returns what is left of a limit for connections: at least half.
 fn share(limit: usize) -> usize {
     (limit - (limit / 2).min(KEPT)).max(1)
 }

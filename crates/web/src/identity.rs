@@ -1,4 +1,4 @@
-//! Who is calling.
+//! Identifies callers by their credentials.
 //!
 //! A request shows at most one credential, as `Authorization: Bearer …` or
 //! `X-Api-Key: …`. It is an API key of ours ([`key`]) or a token that somebody
@@ -64,7 +64,7 @@ impl Policy {
         Ok(Arc::new(identity))
     }
 
-    /// Whether a caller has the scope that every caller needs.
+    /// Checks whether a caller has the scope that every caller needs.
     pub fn admit(&self, caller: &Identity) -> Result<(), Denied> {
         match &self.scope {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! The HTTP edge: who is calling, and what the house says of itself.
+//! The HTTP edge: identity of callers, manifest, limits, TLS, mounted servers.
 //!
 //! A [`listen`]er takes connections, plain or over [`tls`], within limits, of
 //! which the system's on open files is one ([`descriptors`]). A [`site`] answers their requests: it knows the caller first, then hands the

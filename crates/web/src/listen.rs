@@ -1,4 +1,4 @@
-//! Taking connections, plain or over TLS.
+//! Accepts connections, plain or over TLS.
 //!
 //! A client costs at most what the [`Limits`] say: in connections, in time to
 //! shake hands, to send the head of a request and to take what it asked for,
@@ -177,7 +177,7 @@ where
     listen(listener, None, Limits::default(), site, std::future::pending()).await
 }
 
-/// How many connections there may be: as many as wanted, if there are
+/// Returns how many connections there may be: as many as wanted, if there are
 /// descriptors for them.
 fn bound(wanted: usize) -> usize {
     let possible = descriptors::for_connections();

@@ -1,4 +1,4 @@
-//! The public card of a CaSH server: `/.well-known/cash-mcp.yaml`.
+//! The manifest of a CaSH server: `/.well-known/cash-mcp.yaml`.
 //!
 //! One value is written as YAML, as JSON and as the `cash://server` resource,
 //! so the three can never disagree. Reading is liberal (unknown fields are
@@ -82,7 +82,8 @@ pub struct Advertised {
 }
 
 impl Manifest {
-    /// How long this manifest may be kept, in seconds; never under a minute.
+    /// Returns how long this manifest may be kept, in seconds; never under a
+    /// minute.
     pub fn ttl(&self) -> u64 {
         self.cache_ttl.unwrap_or(DEFAULT_TTL).max(60)
     }
@@ -152,7 +153,7 @@ fn write_yaml(value: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// Whether a value needs lines of its own.
+/// Returns whether a value needs lines of its own.
 fn is_block(value: &Value) -> bool {
     value.as_object().is_some_and(|members| !members.is_empty())
         || value.as_array().is_some_and(|list| !list.is_empty())

@@ -1,4 +1,4 @@
-//! The site: which path answers what, and to whom.
+//! Routes the paths of the site to their handlers, with identity and limits.
 //!
 //! A [`Site`] is a function from a request to a response. It knows the caller
 //! before anything else looks at the request, answers what everybody may know
@@ -8,14 +8,15 @@
 
 pub mod admin;
 mod caller;
+pub mod metrics;
 pub mod pages;
 mod response;
 mod stream_expiry;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Buf;
@@ -36,11 +37,16 @@ use crate::listen::{self, CallerStanding, Connection, HEALTH_PATH, TlsConfigs};
 use crate::manifest::Manifest;
 use admin::Admin;
 use caller::API_KEY;
+use metrics::MetricsPage;
 use pages::Pages;
 use response::{full_response, json_error};
 
 /// Where the manifest stands.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
+
+/// Whether the process lives, and whether requests should be sent to it.
+pub const LIVENESS_PATH: &str = "/healthz";
+pub const READINESS_PATH: &str = "/readyz";
 
 /// Where a client learns who issues tokens for us.
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
@@ -54,6 +60,9 @@ const WAITING: usize = 256;
 
 /// How long a request waits for a permit.
 const TO_WAIT: Duration = Duration::from_secs(5);
+
+/// Says whether requests can be answered in full now, or what is missing.
+pub type Readiness = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 /// What a site is made of.
 pub struct Parts {
@@ -70,8 +79,12 @@ pub struct Parts {
     pub admin: Option<Box<dyn Admin>>,
     /// Pages for people.
     pub pages: Option<Box<dyn Pages>>,
+    /// Who tells Prometheus how we fare.
+    pub metrics: Option<Box<dyn MetricsPage>>,
     /// Seconds since 1970.
     pub now: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Whether requests can be answered in full now, or what is missing.
+    pub readiness: Box<Readiness>,
     pub config: Config,
 }
 
@@ -88,6 +101,27 @@ pub struct Config {
     pub authorization_servers: Vec<String>,
     /// What anybody may know before they connect; nothing when `None`.
     pub card: Option<Card>,
+}
+
+/// What a site has to do at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Sessions of clients.
+    pub sessions: usize,
+    /// Requests that are worked on, and that wait for their turn.
+    pub under_way: usize,
+    pub waiting: usize,
+}
+
+/// A pointer to a site that does not keep it.
+#[derive(Clone)]
+pub struct WeakSite(Weak<Shared>);
+
+impl WeakSite {
+    /// What the site has to do at the moment; nothing once it is gone.
+    pub fn load(&self) -> Load {
+        self.0.upgrade().map_or_else(Load::default, |shared| Site(shared).load())
+    }
 }
 
 /// A running site. Clones are the same site.
@@ -167,6 +201,12 @@ impl Site {
         if path == HEALTH_PATH {
             return self.health();
         }
+        if path == LIVENESS_PATH {
+            return well("alive");
+        }
+        if path == READINESS_PATH {
+            return self.readiness().await;
+        }
         if path == MANIFEST_PATH {
             return self.manifest(&request);
         }
@@ -242,6 +282,11 @@ impl Site {
         {
             return admin::respond(admin, request, &identity).await;
         }
+        if let Some(page) = self.0.parts.metrics.as_deref()
+            && path == metrics::PATH
+        {
+            return metrics::respond(page, &request, &identity).await;
+        }
         let is_old = |old: &str| old == path;
         match &self.0.parts.old {
             Some((get, post, endpoint)) if is_old(get) && request.method() == Method::GET => {
@@ -281,8 +326,26 @@ impl Site {
         Ok(caller)
     }
 
+    /// Whether a path is for operators, who need a scope of their own.
     fn is_admin(&self, path: &str) -> bool {
-        self.0.parts.admin.is_some() && path.starts_with(admin::PATH)
+        let parts = &self.0.parts;
+        parts.admin.is_some() && path.starts_with(admin::PATH)
+            || parts.metrics.is_some() && path == metrics::PATH
+    }
+
+    /// A pointer that does not keep the site.
+    pub fn downgrade(&self) -> WeakSite {
+        WeakSite(Arc::downgrade(&self.0))
+    }
+
+    /// What the site has to do at the moment.
+    pub fn load(&self) -> Load {
+        let Parts { endpoints, config, .. } = &self.0.parts;
+        Load {
+            sessions: endpoints.values().map(Endpoint::n_sessions).sum(),
+            under_way: config.concurrency.saturating_sub(self.0.permits.free()),
+            waiting: self.0.permits.waiting(),
+        }
     }
 
     fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {
@@ -304,7 +367,23 @@ impl Site {
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
         }
-        full_response(StatusCode::OK, "application/json", json!({"status": "ok"}).to_string())
+        well("ok")
+    }
+
+    /// Whether a balancer should send requests here.
+    async fn readiness(&self) -> Response<Body> {
+        if self.0.draining.load(Ordering::Relaxed) {
+            return busy("the gate is closing");
+        }
+        match (self.0.parts.readiness)().await {
+            Ok(()) => well("ready"),
+            Err(reason) => busy(&reason),
+        }
+    }
+
+    /// The endpoints by their path.
+    pub fn endpoints(&self) -> &BTreeMap<String, Endpoint> {
+        &self.0.parts.endpoints
     }
 
     fn manifest<B>(&self, request: &Request<B>) -> Response<Body> {
@@ -381,8 +460,9 @@ impl Site {
         listed.any(|listed| listed.origin() == page.origin()).then(|| origin.clone())
     }
 
-    /// Whether a page is on the host of a listed origin, but is another origin:
-    /// the endpoints only look at hosts. Pages of this machine are always let in.
+    /// Returns whether a page is on the host of a listed origin, but is another
+    /// origin: the endpoints only look at hosts. Pages of this machine are always
+    /// let in.
     fn is_namesake<B>(&self, request: &Request<B>) -> bool {
         let page = request.headers().get(header::ORIGIN).and_then(|page| page.to_str().ok());
         let Some(page) = page.and_then(|page| Url::parse(page).ok()) else { return false };
@@ -395,7 +475,8 @@ impl Site {
     }
 }
 
-/// Whether JSON is asked for rather than YAML. YAML wins when both are equal.
+/// Returns whether JSON is asked for rather than YAML. YAML wins when both are
+/// equal.
 fn wants_json(accept: &str) -> bool {
     let weight = |wanted: &str| {
         accept
@@ -431,7 +512,7 @@ fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     }
 }
 
-/// What a page gets that may not call us, as the endpoints say it.
+/// Returns what a page gets that may not call us, as the endpoints say it.
 fn foreign_host() -> Response<Body> {
     let message = "pages of this origin may not talk to this server: another scheme or port is \
                    another origin";
@@ -444,6 +525,10 @@ fn busy(message: &str) -> Response<Body> {
     let mut response = json_error(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+fn well(status: &str) -> Response<Body> {
+    full_response(StatusCode::OK, "application/json", json!({ "status": status }).to_string())
 }
 
 #[cfg(test)]

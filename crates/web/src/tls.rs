@@ -1,4 +1,5 @@
-//! What a TLS server shows, and whose certificates it believes.
+//! The TLS configuration: our certificate, and the client certificates that are
+//! accepted.
 //!
 //! Keys and certificates come in as PEM text. What they make is one value that
 //! is replaced as a whole, so a connection never sees half of a change.

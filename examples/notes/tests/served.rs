@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gateway::{Gateway, Parts, Surface};
 use mcp::connect::{self, Program, Target};
-use roster::clock::System;
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
+use store::clock::System;
 use tool::{Ask, Call, Client, Context, Failure, Provider, Reply};
 
 fn program() -> Target {
@@ -81,5 +81,8 @@ async fn the_tools_are_served_behind_the_gate() {
     let ask = Ask::Call(Call::new("call", read.into()));
     let reply = surface.ask(ask, &Context::anonymous()).await.unwrap();
     let Reply::Result(result) = reply else { panic!("{reply:?}") };
-    assert_eq!(result.value().unwrap()["structuredContent"]["text"], "green");
+    // The text is the JSON of the structured content, and equal data is sent once.
+    let result = result.value().unwrap();
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap()["text"], "green");
 }

@@ -1,4 +1,4 @@
-//! The beginning of a JSON text, without building it.
+//! Extracts the beginning of a JSON text without parsing the whole.
 //!
 //! A long answer may be tens of megabytes, and a tree of it ten times that. One
 //! pass finds where its members are, another counts the elements of an array;
@@ -9,6 +9,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::shape::step;
 
 /// How many rows are shown.
 pub(super) const ROWS: usize = 3;
@@ -84,7 +86,108 @@ impl<'a> Outline<'a> {
     }
 }
 
+/// How long a text in a sample may be.
+const SAMPLE_TEXT: usize = 40;
+/// How many members and elements a sample shows of anything.
+const SAMPLE_MEMBERS: usize = 12;
+/// A member is called heavy when it has more than this share of the data, in
+/// percent.
+const HEAVY: usize = 40;
+
+impl<'a> Outline<'a> {
+    /// The first records, or the object itself, with long texts cut: how a filter
+    /// or a pattern has to be written. At most `limit` of them.
+    pub(super) fn samples(&self, limit: usize) -> Vec<String> {
+        let rows = match self {
+            Outline::Array(rows) => Some(rows.first.clone()),
+            Outline::Object(members) => members.largest_array().map(|(_, rows)| rows.first),
+            Outline::Plain => return Vec::new(),
+        };
+        let Some(rows) = rows else { return Vec::new() };
+        let sample = |row: &&RawValue| {
+            let row = Some(row.get()).filter(|row| row.len() <= ROW_BYTES)?;
+            let value: Value = serde_json::from_str(row).ok()?;
+            Some(catalog::summary::cut(&abridged(value, 2).to_string(), ROW))
+        };
+        rows.iter().take(limit).filter_map(sample).collect()
+    }
+
+    /// The member that has most of the data, as a jq path, with its share in
+    /// percent: `.content`, or `.items[].body` where every record has one.
+    pub(super) fn heaviest(&self) -> Option<(String, usize)> {
+        match self {
+            Outline::Array(rows) => rows.heaviest("."),
+            Outline::Object(members) => {
+                let (key, share) = heavy(members.sizes())?;
+                let path = step(&key);
+                let inside = members.largest_array().filter(|(name, _)| *name == key);
+                inside.and_then(|(_, rows)| rows.heaviest(&path)).or(Some((path, share)))
+            }
+            Outline::Plain => None,
+        }
+    }
+}
+
+impl<'a> Members<'a> {
+    fn largest_array(&self) -> Option<(&str, Rows<'a>)> {
+        let rows = self.0.iter().filter_map(|(key, value)| {
+            let value: &'a str = value.get();
+            let rows = value.starts_with('[').then(|| serde_json::from_str(value).ok())??;
+            Some((key.as_str(), rows))
+        });
+        rows.max_by_key(|(_, rows): &(&str, Rows<'a>)| rows.count)
+    }
+
+    /// How many bytes each member has.
+    fn sizes(&self) -> Vec<(String, usize)> {
+        self.0.iter().map(|(key, value)| (key.clone(), value.get().len())).collect()
+    }
+}
+
+/// The member with more than its share of the bytes, and that share in percent.
+fn heavy(sizes: Vec<(String, usize)>) -> Option<(String, usize)> {
+    let all: usize = sizes.iter().map(|(_, size)| size).sum();
+    let (key, size) = sizes.into_iter().max_by_key(|(_, size)| *size)?;
+    let share = 100 * size / all.max(1);
+    (HEAVY < share).then_some((key, share))
+}
+
+/// A value with its long texts cut and its lists shortened.
+fn abridged(value: Value, depth: usize) -> Value {
+    match value {
+        Value::String(text) => Value::String(catalog::summary::cut(&text, SAMPLE_TEXT)),
+        Value::Array(_) | Value::Object(_) if depth == 0 => Value::String("…".to_owned()),
+        Value::Array(items) => {
+            items.into_iter().take(2).map(|item| abridged(item, depth - 1)).collect()
+        }
+        Value::Object(members) => members
+            .into_iter()
+            .take(SAMPLE_MEMBERS)
+            .map(|(key, value)| (key, abridged(value, depth - 1)))
+            .collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+    }
+}
+
 impl Rows<'_> {
+    /// The heavy member of the first records, below the path of their array.
+    fn heaviest(&self, path: &str) -> Option<(String, usize)> {
+        let mut sizes: Vec<(String, usize)> = Vec::new();
+        for row in &self.first {
+            let Ok(members) = serde_json::from_str::<Members<'_>>(row.get()) else { continue };
+            for (key, size) in members.sizes() {
+                match sizes.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, sum)) => *sum += size,
+                    None => sizes.push((key, size)),
+                }
+            }
+        }
+        let several = 1 < sizes.len();
+        let (key, share) = heavy(sizes).filter(|_| several)?;
+        let path = if path == "." { "." } else { path };
+        Some((format!("{path}[]{}", step(&key)), share))
+    }
+
     fn shown(&self) -> String {
         let compact = |row: &&RawValue| {
             let row = Some(row.get()).filter(|row| row.len() <= ROW_BYTES)?;
@@ -179,6 +282,21 @@ mod tests {
         let (fits, long) = ("\\u00e9".repeat(FACT), "x".repeat(FACT + 1));
         let expected = format!("a: {}", "é".repeat(FACT));
         check(&format!(r#"{{"a": "{fits}", "b": "{long}"}}"#), None, Some(&[&expected]));
+    }
+
+    #[test]
+    fn a_sample_shows_records_with_long_texts_cut() {
+        let body = "x".repeat(300);
+        let text = format!(r#"{{"items": [{{"n": 1, "body": "{body}"}}, {{"n": 2}}]}}"#);
+        let outline = Outline::read(&text);
+        let cut = "x".repeat(SAMPLE_TEXT - 1);
+        assert_eq!(outline.samples(1), [format!(r#"{{"n":1,"body":"{cut}…"}}"#)]);
+        assert_eq!(outline.samples(9).len(), 2);
+        assert_eq!(outline.heaviest(), Some((".items[].body".to_owned(), 99)));
+        let outline = Outline::read(r#"{"content": "a long text", "n": 1}"#);
+        assert_eq!(outline.heaviest(), Some((".content".to_owned(), 92)));
+        assert!(Outline::read("[1, 2]").heaviest().is_none());
+        assert!(Outline::read(r#"[{"a": 1, "b": 2, "c": 3}]"#).heaviest().is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Counts what a JSON text holds without building it.
+//! Counts the members and items of a JSON text without parsing it into a tree.
 //!
 //! A long answer may be tens of megabytes, and a tree of it ten times that. One
 //! pass over the text remembers only the largest array and a few keys.
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
 }
 
 /// One step of a jq path.
-fn step(key: &str) -> String {
+pub(crate) fn step(key: &str) -> String {
     let plain = catalog::name::is_legal(key) && !key.starts_with(char::is_numeric);
     if plain { format!(".{key}") } else { format!(".{key:?}") }
 }

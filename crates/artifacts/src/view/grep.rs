@@ -1,4 +1,4 @@
-//! Lines that match.
+//! The `grep` view: lines that match a pattern.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -22,6 +22,8 @@ pub struct Grep {
     pub ignore_case: bool,
     /// The line to start at.
     pub start: usize,
+    /// Whether only the number of matching lines is wanted.
+    pub count: bool,
 }
 
 /// How many bytes of a line are searched at once.
@@ -52,7 +54,7 @@ pub(super) fn grep(
     for (at, line) in lines.iter().enumerate().skip(grep.start) {
         let Some(found) = find(&regex, line, stop)? else { continue };
         n_matches += 1;
-        if next.is_some() {
+        if grep.count || next.is_some() {
             continue;
         }
         let from = at.saturating_sub(grep.context).max(shown_to);
@@ -77,6 +79,9 @@ pub(super) fn grep(
     }
     let from = grep.start.saturating_add(budget.first_line);
     let note = format!("{n_matches} matching lines from line {from} of {}", lines.len());
+    if grep.count {
+        return Ok(View::text(n_matches.to_string(), note, None));
+    }
     let next = next.map(|at| {
         let mut next = json!({"type": "grep", "pattern": grep.pattern, "start": at});
         if grep.context != 0 {
@@ -129,7 +134,7 @@ fn excerpt(line: &str, start: usize, end: usize) -> String {
     format!("{}{before}{matched}{after}{}", cut(left), cut(right))
 }
 
-/// What is wrong with a pattern, in a line.
+/// Returns what is wrong with a pattern, in a line.
 fn reason(error: &BuildError) -> String {
     let text = match (error.syntax_error(), error.size_limit()) {
         (Some(error), _) => error.to_string(),

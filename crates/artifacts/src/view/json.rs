@@ -1,4 +1,4 @@
-//! Members of an object and parts of an array.
+//! The views of JSON: members of an object and slices of an array.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ pub(super) fn slice(
     Ok(View::text(body, note, (end < range.end).then_some(next)))
 }
 
-/// What a dotted path with `[n]` leads to.
+/// Returns what a dotted path with `[n]` leads to.
 fn at<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     let path = path.trim_start_matches(['$', '.']);
     let steps = path.split(['.', '[', ']']).filter(|step| !step.is_empty());

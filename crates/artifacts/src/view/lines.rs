@@ -1,4 +1,4 @@
-//! Lines of a text, and rows of a table.
+//! The views of text: ranges of lines, and rows of a table.
 
 use serde_json::json;
 

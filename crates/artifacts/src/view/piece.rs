@@ -1,4 +1,4 @@
-//! What a view answers with: a bounded piece, and a line about the whole.
+//! The result of a view: a bounded part of the text, and one line about the whole.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Selectors: which part of a stored result a caller asks for.
 
 use serde_json::Value;
 use tool::Json;
@@ -149,6 +149,7 @@ impl Fields<'_> {
             context: self.size("context", 0)?,
             ignore_case: self.flag("ignore_case")?,
             start: self.size("start", 0)?,
+            count: self.flag("count")?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A range of lines, rows or elements.
+//! A range of lines, rows or array elements.
 
 /// A half-open range; negative numbers count from the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

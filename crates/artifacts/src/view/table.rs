@@ -7,8 +7,8 @@ const DELIMITERS: [char; 3] = ['\t', ';', ','];
 /// How many records are looked at to find out whether a text is a table.
 const LOOKED_AT: usize = 8;
 
-/// What tells the values of a text apart, if it is a table: its first records
-/// have equally many, and more than one.
+/// Returns what tells the values of a text apart, if it is a table: its first
+/// records have equally many, and more than one.
 pub fn delimiter(text: &str) -> Option<char> {
     DELIMITERS.into_iter().find(|delimiter| {
         let mut records = records(text, *delimiter).take(LOOKED_AT);
@@ -25,7 +25,7 @@ pub fn delimiter(text: &str) -> Option<char> {
     })
 }
 
-/// Whether commas are followed by blanks, as in sentences.
+/// Returns whether commas are followed by blanks, as in sentences.
 fn is_prose(text: &str) -> bool {
     let lines = || text.lines().take(LOOKED_AT).filter(|line| line.contains(','));
     lines().all(|line| line.matches(',').count() == line.matches(", ").count())

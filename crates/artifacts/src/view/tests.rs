@@ -20,6 +20,12 @@ fn refused(text: &str, selector: Value, expected: &str) {
 }
 
 #[test]
+fn matching_lines_can_be_counted_without_being_shown() {
+    let selector = json!({"type": "grep", "pattern": "a", "count": true});
+    check("a\nb\na", selector, "2", "[2 matching lines from line 0 of 3]");
+}
+
+#[test]
 fn pieces_are_those_of_the_vectors() {
     let text = include_str!("../../tests/vectors/contextweaver_tool_view.json");
     let vectors: Value = serde_json::from_str(text).unwrap();
@@ -326,7 +332,7 @@ fn no_number_in_a_selector_is_too_large() {
     }
 }
 
-/// What a filter makes of `null`, or the reason why not.
+/// Returns what a filter makes of `null`, or the reason why not.
 fn filtered(filter: &str) -> Result<String, ViewError> {
     // A chain of closures is as long as there are steps; nothing else needs
     // all of them to become as deep as it can.

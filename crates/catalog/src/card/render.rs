@@ -1,4 +1,4 @@
-//! The forms in which cards go out, each within its budget.
+//! Renders cards in several formats, each within a token budget.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Cutting a text to a number of tokens, the same way every time.
+//! Cuts a text to a number of tokens, deterministically.
 
 use crate::tokens;
 

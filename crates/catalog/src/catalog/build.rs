@@ -1,4 +1,4 @@
-//! From listings to the tree.
+//! Builds the tree of namespaces from the listings of all upstreams.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The index over everything that the sources offer.
+//! The search index over everything that the upstreams offer.
 
 use serde_json::{Map, Value, json};
 use tool::{Json, Prompt, Tool};
@@ -134,7 +134,7 @@ fn described(tool: &Tool) -> String {
     words
 }
 
-/// What all documents of a source have in common.
+/// Returns what all documents of a source have in common.
 fn blank(catalog: &Catalog, source: usize, server: &str) -> Document {
     let source = &catalog.sources()[source];
     let words = source.description.as_ref().or(source.listing.server.instructions.as_ref());

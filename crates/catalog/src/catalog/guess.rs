@@ -1,4 +1,4 @@
-//! What a name that leads nowhere probably meant.
+//! Suggests what a caller meant by a name that does not exist.
 //!
 //! Two kinds of guess end here: a slip of the pen (`creat_order`), which
 //! spelling puts right, and another word for the same (`delete_file` where it
@@ -111,7 +111,7 @@ impl Catalog {
         found.hits.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Whether anything in a namespace or below it counts. One without any
+    /// Returns whether anything in a namespace or below it counts. One without any
     /// function does: nobody can be kept from what is not there.
     fn keeps(&self, namespace: &Namespace, keep: &dyn Fn(Slot) -> bool) -> bool {
         let below = |at: &usize| self.keeps(&self.namespaces[*at], keep);

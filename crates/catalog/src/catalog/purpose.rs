@@ -1,4 +1,4 @@
-//! What a namespace is for, as far as its reader sees.
+//! Describes what a namespace is for, as far as the caller sees it.
 
 use super::{Catalog, Namespace, Slot};
 use crate::{name, purpose};
@@ -40,7 +40,8 @@ impl Catalog {
         slots
     }
 
-    /// What the server calls itself, where that says more than its label here.
+    /// Returns what the server calls itself, where that says more than its label
+    /// here.
     fn server_name(&self, namespace: &Namespace) -> Option<String> {
         let top = Some(namespace).filter(|namespace| !namespace.path.contains('.'));
         let source = &self.sources()[top?.source?];

@@ -1,11 +1,12 @@
-//! Arguments against the whole schema, every problem at once.
+//! Validates arguments against the whole schema and reports all problems at once.
 
 use serde_json::Value;
 use validator::{TypeKind, ValidationError, ValidationErrorKind, Validator};
 
 use super::checker::Checker;
 use super::cost::{self, Cost};
-use super::{Contract, members, schema_type};
+use super::members::{self, Notation};
+use super::{Contract, schema_type};
 use crate::nearest;
 use crate::summary::echo;
 
@@ -81,8 +82,8 @@ impl Contract {
         problems
     }
 
-    /// What says everything that is wrong with arguments, where something is
-    /// and that can be said in time.
+    /// Returns what says everything that is wrong with arguments, where something
+    /// is and that can be said in time.
     fn judge(&self, arguments: &Value, is_open: bool) -> Option<(&Validator, Value)> {
         let Ok(Checker { validator: Some(validator), cost }) = self.checker() else {
             return None;
@@ -184,7 +185,7 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
         parts.flat_map(|part| choices(schema, part, CHOICES)).take(N_FORMS).collect();
     let mut reader = members::Reader::new(schema);
     for part in &parts {
-        let form = reader.form(part);
+        let form = reader.form(part, Notation::Typed);
         if !forms.contains(&form) {
             forms.push(form);
         }

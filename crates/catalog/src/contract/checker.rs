@@ -1,4 +1,4 @@
-//! A schema made ready to check arguments.
+//! A compiled schema that validates arguments.
 
 use serde_json::Value;
 use tool::Json;

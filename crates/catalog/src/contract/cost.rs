@@ -1,4 +1,4 @@
-//! How much work a schema may make of one value.
+//! Bounds the work that validating one value may take.
 //!
 //! A schema of a few lines can refer to itself, or to the same part twice at
 //! every step, and so ask for more comparisons than anybody has time for. What
@@ -37,7 +37,7 @@ pub(super) fn measure(root: &Value) -> Result<Cost, String> {
     Ok(if whole <= LIGHT { Cost::Light } else { Cost::Depends })
 }
 
-/// Whether a value can be checked with a bounded number of looks.
+/// Returns whether a value can be checked with a bounded number of looks.
 pub(super) fn fits_budget(root: &Value, value: &Value) -> bool {
     let worth = LOOKS + LOOKS_A_PLACE.saturating_mul(places(value));
     look(root, root, value, &mut worth.min(MOST_LOOKS))
@@ -147,7 +147,7 @@ fn each(map: &Value) -> impl Iterator<Item = &Value> {
     map.as_object().into_iter().flat_map(serde_json::Map::values)
 }
 
-/// What a reference means; nothing where it leads out of the schema.
+/// Returns what a reference means; nothing where it leads out of the schema.
 fn target<'a>(root: &'a Value, reference: &str) -> Result<Option<&'a Value>, String> {
     let own = root.get("$id").and_then(Value::as_str).unwrap_or_default();
     let local = reference.strip_prefix(own.trim_end_matches('#')).unwrap_or(reference);

@@ -1,4 +1,4 @@
-//! Which arguments a schema names, wherever at its root it names them.
+//! Finds the arguments that a schema names, wherever at its root it names them.
 //!
 //! Most schemas have `properties`. Some put them together with `allOf`, or let
 //! a caller choose with `oneOf` or `anyOf`; some say only what is `required`.
@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
+use tool::text::plain;
 
 use super::schema_type;
 
@@ -17,6 +18,15 @@ const PARTS: usize = 16;
 const NODES: usize = 256;
 /// How many members, counted wherever they are read.
 const READ: usize = 16_384;
+
+/// How the members of an object are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// `{old: string, count?: integer}`
+    Typed,
+    /// `{old, count?}`
+    Names,
+}
 
 /// One argument, as far as the schema says.
 #[derive(Clone, Debug)]
@@ -74,7 +84,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// What a choice names: required only where every choice requires it.
+    /// Returns what a choice names: required only where every choice requires it.
     fn chosen(choices: Vec<Members<'a>>) -> Members<'a> {
         let mut members = Members::default();
         let mut n_requiring = HashMap::new();
@@ -150,15 +160,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A form of a choice in a few words: its type, or the members it has.
-    pub(super) fn form(&mut self, schema: &'a Value) -> String {
+    pub(super) fn form(&mut self, schema: &'a Value, notation: Notation) -> String {
         let root = self.root;
         let members = self.members(schema);
         if members.is_empty() {
             return schema_type::type_notation(root, schema);
         }
         let name = |(key, member): &(String, Member)| {
-            let mark = if member.required { "" } else { "?" };
-            match schema_type::type_notation(root, &member.part).as_str() {
+            let (key, mark) = (shown(key), if member.required { "" } else { "?" });
+            let kind = match notation {
+                Notation::Typed => schema_type::type_notation(root, &member.part),
+                Notation::Names => "any".to_owned(),
+            };
+            match kind.as_str() {
                 "any" => format!("{key}{mark}"),
                 kind => format!("{key}{mark}: {kind}"),
             }
@@ -168,3 +182,13 @@ impl<'a> Reader<'a> {
         format!("{{{}{more}}}", named.join(", "))
     }
 }
+
+/// A member's name where it is shown: names come from strangers and must not
+/// write lines of a page.
+fn shown(key: &str) -> String {
+    let line = plain(key).split_whitespace().collect::<Vec<_>>().join(" ");
+    crate::summary::cut(&line, LONGEST_KEY)
+}
+
+/// How much of a member's name is shown.
+const LONGEST_KEY: usize = 64;

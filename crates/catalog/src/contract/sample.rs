@@ -1,4 +1,4 @@
-//! Arguments that would fit, for an example.
+//! Generates example arguments that fit a schema.
 
 use std::cell::Cell;
 

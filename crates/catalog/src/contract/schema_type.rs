@@ -32,7 +32,7 @@ impl Types {
         types_at_depth(root, schema, DEPTH)
     }
 
-    /// Whether the two sets have a type in common.
+    /// Returns whether the two sets have a type in common.
     pub(crate) fn intersects(self, other: Types) -> bool {
         self.0 & other.0 != 0
     }

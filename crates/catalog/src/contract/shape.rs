@@ -1,8 +1,9 @@
-//! What an argument looks like inside, one level deep.
+//! Describes the structure of an argument, one level deep.
 
 use serde_json::Value;
 
-use super::{Contract, Parameter, members, schema_type};
+use super::members::{self, Notation};
+use super::{Contract, Parameter, schema_type};
 
 /// How long the shape of one argument may be.
 const LONGEST: usize = 200;
@@ -13,6 +14,15 @@ impl Contract {
     /// The members of every required argument that is an object or a list of
     /// them: `edits`, `{oldText: string, newText: string}[]`.
     pub fn shapes(&self) -> Vec<(&Parameter, String)> {
+        self.described(Notation::Typed)
+    }
+
+    /// The same without types: `edits`, `{oldText, newText}[]`.
+    pub fn member_names(&self) -> Vec<(&Parameter, String)> {
+        self.described(Notation::Names)
+    }
+
+    fn described(&self, notation: Notation) -> Vec<(&Parameter, String)> {
         let required = || self.parameters.iter().filter(|parameter| parameter.required);
         if !required().any(|parameter| parameter.kind.contains("object")) {
             return Vec::new();
@@ -21,25 +31,25 @@ impl Contract {
         let all = members::read(&schema);
         let shape = |parameter: &Parameter| {
             let (_, member) = all.iter().find(|(name, _)| *name == parameter.name)?;
-            describe(&schema, &member.part, DEPTH)
+            describe(&schema, &member.part, notation, DEPTH)
         };
         required().filter_map(|parameter| Some((parameter, shape(parameter)?))).collect()
     }
 }
 
-fn describe(root: &Value, part: &Value, depth: usize) -> Option<String> {
+fn describe(root: &Value, part: &Value, notation: Notation, depth: usize) -> Option<String> {
     let part = schema_type::resolve(root, part);
     if let Some(items) = part.get("items").filter(|_| 0 < depth) {
-        return Some(format!("{}[]", describe(root, items, depth - 1)?));
+        return Some(format!("{}[]", describe(root, items, notation, depth - 1)?));
     }
     let choice = ["anyOf", "oneOf"].iter().find_map(|key| part.get(key)?.as_array());
     if let (Some(choice), true) = (choice, 0 < depth && part.get("properties").is_none()) {
         let is_null = |one: &&Value| one.get("type").and_then(Value::as_str) == Some("null");
         let mut others = choice.iter().filter(|one| !is_null(one));
         let only = others.next().filter(|_| others.next().is_none())?;
-        return describe(root, only, depth - 1);
+        return describe(root, only, notation, depth - 1);
     }
-    let form = members::Reader::new(root).form(part);
+    let form = members::Reader::new(root).form(part, notation);
     let fits = form.starts_with('{') && form.chars().count() <= LONGEST;
     fits.then_some(form)
 }

@@ -1,4 +1,5 @@
-//! One line of a set, read field by field, so that what is wrong has a name.
+//! Parses one line of an evaluation set, field by field, with errors that name the
+//! field.
 
 use serde_json::{Map, Value};
 

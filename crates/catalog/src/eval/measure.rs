@@ -1,8 +1,9 @@
-//! Runs the queries of one set and counts.
+//! Runs the queries of one evaluation set and computes the figures.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::reach::Replies;
 use super::{Gold, Outcome, Report, Stopwatch};
 use crate::index::{Config, Document, Index, Query};
 
@@ -20,10 +21,11 @@ pub fn run(
     let started = stopwatch();
     let index = Index::build(documents, config);
     let build = stopwatch() - started;
+    let replies = Replies::new(documents, config.meaning);
     let places: HashMap<&str, usize> =
         documents.iter().enumerate().map(|(at, document)| (&*document.id, at)).collect();
     let outcomes: Vec<Outcome> =
-        queries.iter().map(|gold| ask(&index, gold, &places, stopwatch)).collect();
+        queries.iter().map(|gold| ask(&index, &replies, gold, &places, stopwatch)).collect();
     let mut report = Report::new(set, documents.len(), &outcomes);
     report.build_seconds = build.as_secs_f64();
     report.index_bytes = index.bytes();
@@ -32,6 +34,7 @@ pub fn run(
 
 fn ask(
     index: &Index,
+    replies: &Replies<'_>,
     gold: &Gold,
     places: &HashMap<&str, usize>,
     stopwatch: Stopwatch<'_>,
@@ -44,7 +47,11 @@ fn ask(
         let place = places.get(&**id)?;
         hits.iter().position(|hit| hit.document == *place).map(|at| at + 1)
     };
+    let named = replies.ask(&gold.query);
+    let is_named = |id: &&String| named.ids.contains(&id.as_str());
     Outcome {
+        n_named: gold.relevant.iter().filter(is_named).count(),
+        reply_tokens: named.tokens,
         qid: gold.qid.clone(),
         query: gold.query.clone(),
         ranks: gold.relevant.iter().map(rank).collect(),

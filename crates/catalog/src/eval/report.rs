@@ -1,4 +1,4 @@
-//! What came out, as figures, as rows and as JSON.
+//! The results of an evaluation, as figures, as rows and as JSON.
 
 use std::time::Duration;
 
@@ -13,6 +13,10 @@ pub struct Outcome {
     /// not among the first fifty.
     pub ranks: Vec<Option<usize>>,
     pub n_hits: usize,
+    /// How many of the relevant documents the reply to the query names.
+    pub n_named: usize,
+    /// How long that reply is.
+    pub reply_tokens: usize,
     #[serde(skip)]
     pub took: Duration,
 }
@@ -31,6 +35,10 @@ pub struct Report {
     pub recall_5: f64,
     #[serde(rename = "recall@10")]
     pub recall_10: f64,
+    /// The share of the relevant documents that one reply names.
+    pub reach: f64,
+    pub reply_tokens_p50: f64,
+    pub reply_tokens_max: usize,
     #[serde(rename = "mrr@10")]
     pub mrr_10: f64,
     #[serde(rename = "ndcg@10")]
@@ -55,6 +63,8 @@ impl Report {
         };
         let mut times: Vec<Duration> = outcomes.iter().map(|outcome| outcome.took).collect();
         times.sort_unstable();
+        let mut sizes: Vec<usize> = outcomes.iter().map(|outcome| outcome.reply_tokens).collect();
+        sizes.sort_unstable();
         Report {
             set: set.to_owned(),
             documents: n_documents,
@@ -63,6 +73,9 @@ impl Report {
             recall_3: average(&|one| one.recall(3)),
             recall_5: average(&|one| one.recall(5)),
             recall_10: average(&|one| one.recall(10)),
+            reach: average(&Outcome::reach),
+            reply_tokens_p50: sizes.get(sizes.len() / 2).copied().unwrap_or(0) as f64,
+            reply_tokens_max: sizes.last().copied().unwrap_or(0),
             mrr_10: average(&Outcome::reciprocal_rank),
             ndcg_10: average(&Outcome::discounted_gain),
             silence: (!silent.is_empty()).then(|| {
@@ -77,7 +90,7 @@ impl Report {
     }
 
     /// The columns of [`table`], for one row.
-    fn cells(&self) -> [String; 12] {
+    fn cells(&self) -> [String; 15] {
         let share = |value: f64| format!("{value:.3}");
         [
             self.set.clone(),
@@ -87,6 +100,9 @@ impl Report {
             share(self.recall_3),
             share(self.recall_5),
             share(self.recall_10),
+            share(self.reach),
+            format!("{:.0}", self.reply_tokens_p50),
+            self.reply_tokens_max.to_string(),
             share(self.mrr_10),
             share(self.ndcg_10),
             format!("{:.0}", self.p50_micros),
@@ -101,6 +117,11 @@ impl Outcome {
     pub fn recall(&self, depth: usize) -> f64 {
         let found = self.ranks.iter().flatten().filter(|rank| **rank <= depth).count();
         found as f64 / self.ranks.len().max(1) as f64
+    }
+
+    /// The share of the relevant documents that the reply names.
+    pub fn reach(&self) -> f64 {
+        self.n_named as f64 / self.ranks.len().max(1) as f64
     }
 
     fn reciprocal_rank(&self) -> f64 {
@@ -130,6 +151,9 @@ pub fn mean(reports: &[Report]) -> Report {
         recall_3: average(&|report| report.recall_3),
         recall_5: average(&|report| report.recall_5),
         recall_10: average(&|report| report.recall_10),
+        reach: average(&|report| report.reach),
+        reply_tokens_p50: average(&|report| report.reply_tokens_p50),
+        reply_tokens_max: reports.iter().map(|report| report.reply_tokens_max).max().unwrap_or(0),
         mrr_10: average(&|report| report.mrr_10),
         ndcg_10: average(&|report| report.ndcg_10),
         p50_micros: average(&|report| report.p50_micros),
@@ -151,6 +175,9 @@ pub fn table(reports: &[Report]) -> String {
         "recall@3",
         "recall@5",
         "recall@10",
+        "reach",
+        "tokens",
+        "most",
         "mrr@10",
         "ndcg@10",
         "p50 µs",
@@ -191,7 +218,9 @@ mod tests {
 
     fn outcome(ranks: &[Option<usize>]) -> Outcome {
         let took = Duration::from_micros(10);
-        Outcome { qid: "q".into(), query: "x".into(), ranks: ranks.to_vec(), n_hits: 50, took }
+        let n_named = ranks.iter().flatten().count();
+        let (qid, query, ranks) = ("q".into(), "x".into(), ranks.to_vec());
+        Outcome { qid, query, ranks, n_hits: 50, n_named, reply_tokens: 200, took }
     }
 
     #[test]
@@ -200,6 +229,7 @@ mod tests {
             Report::new("s", 9, &[outcome(&[Some(1), Some(7)]), outcome(&[None]), outcome(&[])]);
         assert_eq!((report.recall_1, report.recall_5, report.recall_10), (0.25, 0.25, 0.5));
         assert_eq!((report.mrr_10, report.silence), (0.5, Some(0.0)));
+        assert_eq!((report.reach, report.reply_tokens_max), (0.5, 200));
         let ideal = 1.0 + 1.0 / 3.0_f64.log2();
         let expected = (1.0 + 1.0 / 8.0_f64.log2()) / ideal / 2.0;
         assert!((report.ndcg_10 - expected).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! How an id comes from a definition.
+//! Derives an id from a definition.
 //!
 //! The rules are the specification's. Where it has no legal answer (a name
 //! with a space, an upper-case namespace) the legal characters are kept, the

@@ -1,4 +1,4 @@
-//! The grammar, in both directions.
+//! Parses and writes ids.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What a tool does to its object, as the verb in its name says.
+//! Recognises what a tool does from the verb in its name.
 //!
 //! `delete_event` and `create_event` share every other word, so the verb alone
 //! tells them apart. Verbs that are used for the same action form one group; a

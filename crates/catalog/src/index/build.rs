@@ -1,4 +1,4 @@
-//! An index, and how it is built from documents.
+//! Builds an index from documents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,11 +66,13 @@ impl Index {
                 around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
             builder.add(&fields, &around);
             words.add(&document.name);
+            let has_parameters = !fields.text[fields::PARAMETERS].is_empty();
             let entry = Entry {
                 document: place,
                 kind: document.kind,
                 server,
-                has_parameters: !fields.text[fields::PARAMETERS].is_empty(),
+                has_parameters,
+                is_declared: has_parameters || declares(document),
                 actions: verbs.of_text(&stemmer, &document.name),
                 weights: Weights::default(),
             };
@@ -109,6 +111,14 @@ impl Index {
             + self.directions.bytes()
             + self.words.bytes()
     }
+}
+
+/// Whether the schema of a document names arguments, or says that there are none;
+/// of a document without a schema nothing is expected.
+fn declares(document: &Document) -> bool {
+    document.input_schema.as_ref().is_none_or(|schema| {
+        schema.member("properties").is_some() || schema.mentions("additionalProperties")
+    })
 }
 
 /// How many terms stand around the documents of a server. Every document has

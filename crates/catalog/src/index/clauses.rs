@@ -1,4 +1,4 @@
-//! Long wishes are several short ones.
+//! Splits a long query into several short ones.
 //!
 //! A task such as "read the report, translate it and mail it to Ann" names
 //! three tools; scored as one bag of words, none of them matches well. So a

@@ -1,4 +1,4 @@
-//! Where all documents of an index point, in whole and in parts.
+//! The embedding vectors of all documents of an index, whole and in parts.
 
 use super::document::Document;
 use super::entry::Entry;

@@ -1,4 +1,4 @@
-//! What can be found.
+//! The documents that an index is built from.
 
 use tool::Json;
 

@@ -1,4 +1,4 @@
-//! What an index remembers of one document.
+//! What an index stores of one document.
 
 use super::actions::Actions;
 use super::document::Kind;
@@ -13,6 +13,8 @@ pub(super) struct Entry {
     /// A number for the server; the same for documents of one server.
     pub(super) server: u32,
     pub(super) has_parameters: bool,
+    /// Whether it says which arguments it takes, be it none.
+    pub(super) is_declared: bool,
     pub(super) actions: Actions,
     pub(super) weights: Weights,
 }

@@ -1,4 +1,4 @@
-//! What of a document is searched, and how much each part counts.
+//! The searched fields of a document and their weights.
 
 use serde_json::Value;
 

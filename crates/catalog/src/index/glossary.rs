@@ -1,4 +1,4 @@
-//! Wishes in other languages.
+//! Translates the words of queries in other languages.
 //!
 //! Tools are named and described in English, nearly all of them; people ask in
 //! their own language. Words for what tools do and are about are put into
@@ -59,7 +59,7 @@ impl Glossary {
         Glossary { words, longest }
     }
 
-    /// Whether something shows that the query is in another language.
+    /// Returns whether something shows that the query is in another language.
     fn is_foreign(&self, piece: &Piece<'_>) -> bool {
         match piece {
             Piece::Between(_) => false,

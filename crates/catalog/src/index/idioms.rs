@@ -1,4 +1,4 @@
-//! Everyday talk for what tools do.
+//! Maps everyday phrases to the terms that tools use.
 //!
 //! Who says `turn off`, `who am I` or `tts` means something that tools call by
 //! another name, and the words of the saying lead elsewhere: `off` is nothing,

@@ -1,4 +1,4 @@
-//! Every word of an index, and the term it is indexed under.
+//! All words of an index, and the term under which each is indexed.
 //!
 //! A query word that some document has is looked up as it is written; only the
 //! others need a stem, and only those that no stem helps are looked for among

@@ -1,4 +1,4 @@
-//! Names, word by word.
+//! Splits names into words.
 //!
 //! A name is the best that a tool says of itself, but it says it in two or three
 //! words. So every word of a name is compared with every word of a query by

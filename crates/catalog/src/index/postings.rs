@@ -1,4 +1,5 @@
-//! Which term occurs where, and how much that is worth.
+//! The postings of an index: in which documents a term occurs, and its weight
+//! there.
 //!
 //! Everything about a posting that does not depend on the query is computed
 //! when the index is built: the BM25F share of the term in the document, as one

@@ -1,4 +1,4 @@
-//! From a query to an order.
+//! Ranks the documents of an index for a query.
 //!
 //! First every document gets a cheap score, by words and by direction. Then the
 //! best hundred are looked at closely: how much of the name the query covers,
@@ -114,7 +114,7 @@ pub(crate) fn rank(index: &Index, text: &str, allowed: &[bool]) -> Vec<Ranked> {
     Look { index, asked, whole, parts, allowed, hides }.rank()
 }
 
-/// How long a query is, from 0 (six words or fewer) to 1.
+/// Returns how long a query is, from 0 (six words or fewer) to 1.
 pub(crate) fn length(n_words: usize) -> f32 {
     ((n_words as f32 - 6.0) / 19.0).clamp(0.0, 1.0)
 }
@@ -277,7 +277,8 @@ impl Look<'_> {
         }
     }
 
-    /// How much of the name, of the server and of the query is common to both.
+    /// Returns how much of the name, of the server and of the query is common to
+    /// both.
     fn cover(&self, ranked: &mut [Ranked]) {
         for term in &self.whole.terms {
             if term.origin == Origin::Joined {

@@ -1,4 +1,4 @@
-//! What a query says, term by term.
+//! Parses a query into weighted terms.
 
 use std::collections::HashMap;
 
@@ -317,7 +317,7 @@ fn merge(terms: &mut Vec<Term>) {
     });
 }
 
-/// Whether a word that nobody knows may be a slip of the pen.
+/// Returns whether a word that nobody knows may be a slip of the pen.
 fn is_alphabetic(word: &str) -> bool {
     word.chars().all(char::is_alphabetic) && !word.chars().any(words::is_unspaced)
 }

@@ -1,4 +1,4 @@
-//! No server has all the hits where others are nearly as good.
+//! Keeps one server from taking all hits where others are nearly as good.
 //!
 //! Whoever lists twenty tools that claim everything would otherwise fill the
 //! first page. Honest servers lose little: a task that needs five tools of one
@@ -34,6 +34,20 @@ pub(crate) fn over_servers(ranked: &mut [Ranked], limit: usize, server: impl Fn(
     }
 }
 
+/// Two scores this close (as a proportion) are equally good.
+const EQUAL: f32 = 0.97;
+
+/// What does not say which arguments it takes stands behind what does, where
+/// both are equally good.
+pub(crate) fn declared_first(ranked: &mut [Ranked], is_declared: impl Fn(&Ranked) -> bool) {
+    for at in 1..ranked.len() {
+        let (before, one) = (&ranked[at - 1], &ranked[at]);
+        if !is_declared(before) && is_declared(one) && EQUAL * before.score <= one.score {
+            ranked.swap(at - 1, at);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +70,20 @@ mod tests {
     fn the_fourth_of_a_server_lets_others_by_that_are_nearly_as_good() {
         let given = [(1, 9.0), (1, 9.0), (1, 9.0), (1, 9.0), (1, 9.0), (2, 8.6), (3, 8.5)];
         check(&given, 5, &[1, 1, 1, 2, 3, 1, 1]);
+    }
+
+    #[test]
+    fn who_declares_arguments_stands_first_among_equals() {
+        let one = |entry: usize, score: f32| Ranked {
+            entry,
+            score,
+            features: Default::default(),
+            cosine: 0.0,
+        };
+        // The first declares nothing, and neither does the third.
+        let mut ranked = [one(0, 9.0), one(1, 8.9), one(2, 8.0), one(3, 5.0)];
+        declared_first(&mut ranked, |one| one.entry % 2 == 1);
+        assert_eq!(ranked.map(|one| one.entry), [1, 0, 2, 3]);
     }
 
     #[test]

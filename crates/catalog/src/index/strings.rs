@@ -1,4 +1,4 @@
-//! Many short strings, numbered in the order they came.
+//! A compact list of short strings, numbered in order of insertion.
 //!
 //! All of them lie in one text, found by a hash table of numbers: a word costs
 //! its letters and a dozen bytes, and finding it allocates nothing. The hash is

@@ -1,4 +1,4 @@
-//! Words that name tools interchangeably.
+//! The synonyms of words in the names of tools.
 //!
 //! A query word brings the other members of its groups along as weak terms.
 //! The groups are verbs and nouns of tool names, not a thesaurus: a wrong pair

@@ -1,4 +1,4 @@
-//! The token table that is compiled into the binary.
+//! The table of token embeddings that is compiled into the binary.
 //!
 //! One int8 row per WordPiece with one scale each, and a hash of the pieces
 //! laid out beforehand by `scripts/pack_table.py`: nothing is parsed or copied

@@ -304,3 +304,17 @@ fn without_meanings_words_still_find() {
     let found = index.search(&Query::new("read a file"), |_| true);
     assert_eq!(documents[found.hits[0].document].id, "files/read_file");
 }
+
+#[test]
+fn a_log_of_commits_is_no_commit() {
+    let tool = |id, description| document(Kind::Tool, id, description);
+    let documents = [
+        tool("git/git_commit", "Records changes to the repository"),
+        tool("git/git_log", "Shows the commit logs"),
+        tool("git/git_show", "Shows the contents of a commit"),
+        tool("git/git_add", "Adds file contents to the staging area"),
+        tool("github/list_commits", "Get list of commits of a branch in a GitHub repository"),
+    ];
+    let found = Index::build(&documents, &CONFIG).search(&Query::new("git commit log"), |_| true);
+    assert_eq!(documents[found.hits[0].document].id, "git/git_log");
+}

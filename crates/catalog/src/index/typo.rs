@@ -1,4 +1,4 @@
-//! Words that are almost words.
+//! Corrects misspelt words of a query.
 //!
 //! A query word that no document has is probably misspelt. Its neighbours among
 //! the index's own words stand in for it, but only the closest, and only when

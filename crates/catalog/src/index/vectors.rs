@@ -1,4 +1,4 @@
-//! What documents and queries mean, as directions.
+//! Computes embedding vectors of documents and queries.
 //!
 //! A text is the mean of the table's rows of its pieces; a document is the
 //! weighted sum of its fields' directions. Comparing a query with a document is

@@ -1,4 +1,4 @@
-//! Whether what ranks first is any good.
+//! Decides whether the best hits of a query are relevant.
 
 use super::build::Index;
 use super::rank::Ranked;

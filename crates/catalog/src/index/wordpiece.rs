@@ -1,4 +1,5 @@
-//! Text becomes rows of the table, as BERT's uncased tokenizer cuts it.
+//! Splits text into the tokens of the embedding table, as BERT's uncased tokenizer
+//! does.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;

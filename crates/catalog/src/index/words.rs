@@ -1,4 +1,4 @@
-//! Text becomes terms.
+//! Splits text into search terms.
 //!
 //! The same cutting serves descriptions, identifiers and queries: identifiers
 //! fall apart at case and punctuation but keep their joined form, words are
@@ -146,13 +146,13 @@ pub(crate) fn stemmer() -> Stemmer {
     Stemmer::create(Algorithm::English)
 }
 
-/// Whether a word carries no meaning of its own.
+/// Returns whether a word carries no meaning of its own.
 pub(crate) fn is_stop(word: &str) -> bool {
     STOP.binary_search(&word).is_ok()
 }
 
-/// Whether a word is small talk beside others: `hello, help me send a mail` is
-/// about mail. Where it stands alone, it is what is meant.
+/// Returns whether a word is small talk beside others: `hello, help me send a mail`
+/// is about mail. Where it stands alone, it is what is meant.
 pub(crate) fn is_small_talk(word: &str) -> bool {
     SMALL_TALK.contains(&word)
 }

@@ -1,4 +1,4 @@
-//! Upstream text as one short line.
+//! Reduces upstream text to one short line.
 
 use crate::summary;
 

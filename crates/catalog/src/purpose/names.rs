@@ -1,4 +1,4 @@
-//! What the names of functions say: verbs, and what they are done to.
+//! Derives what functions are for from their names: verbs and their objects.
 
 use super::line::WORDS;
 use crate::index::words::{self, Shape};
@@ -47,7 +47,7 @@ fn split(name: &str) -> Vec<String> {
     all
 }
 
-/// How many words all names begin with, a verb excepted.
+/// Returns how many words all names begin with, a verb excepted.
 fn common_prefix(names: &[Vec<String>]) -> usize {
     let [first, _, ..] = names else { return 0 };
     let shared = |at: &usize| {

@@ -1,4 +1,4 @@
-//! What the operator or the server says that a server is for.
+//! What the operator or the server says a server is for.
 
 use std::collections::HashSet;
 

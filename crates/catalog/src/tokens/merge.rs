@@ -1,4 +1,4 @@
-//! How many tokens a piece is: neighbours are joined, lowest rank first, until
+//! Counts the tokens of one piece: neighbours are merged, lowest rank first, until
 //! no two of them make a token.
 
 use std::cmp::Reverse;

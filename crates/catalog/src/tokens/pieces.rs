@@ -1,4 +1,4 @@
-//! Where `cl100k_base` cuts a text before it looks for tokens.
+//! Splits a text into the pieces within which `cl100k_base` looks for tokens.
 //!
 //! The published rule is one regular expression with a look-ahead, tried from
 //! the left at every place: a contraction; letters, with one character before

@@ -1,4 +1,4 @@
-//! Dividing a crowd of names by the words they share.
+//! Groups many names by the words they share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

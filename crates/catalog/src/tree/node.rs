@@ -1,4 +1,4 @@
-//! What a tree is made of.
+//! The nodes of the tree.
 
 /// More children than this under one namespace or cluster are divided.
 pub const WIDTH: usize = 20;
@@ -30,7 +30,7 @@ pub enum Node {
 }
 
 impl Branch {
-    /// Whether a leaf to `keep` is below.
+    /// Returns whether a leaf to `keep` is below.
     pub fn has(&self, keep: &dyn Fn(usize) -> bool) -> bool {
         self.children.iter().any(|child| child.has(keep))
     }
@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// Whether this is a leaf to `keep`, or one is below.
+    /// Returns whether this is a leaf to `keep`, or one is below.
     pub fn has(&self, keep: &dyn Fn(usize) -> bool) -> bool {
         match self {
             Node::Branch(branch) => branch.has(keep),

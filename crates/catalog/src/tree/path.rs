@@ -1,4 +1,4 @@
-//! The grammar of paths.
+//! Parses the paths of the tree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl Path {
         &self.segments
     }
 
-    /// Whether the path ends in `*`, which asks for what is below.
+    /// Returns whether the path ends in `*`, which asks for what is below.
     pub fn all(&self) -> bool {
         self.all
     }

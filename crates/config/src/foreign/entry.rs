@@ -1,4 +1,4 @@
-//! One server in another client's file, read as an upstream of ours.
+//! Converts one server of another client's file into an upstream of ours.
 
 use document::tree::{Member, Node, Path, Value};
 
@@ -41,7 +41,7 @@ pub(super) fn read(
     entry.finish()
 }
 
-/// What the keys of an entry tell of the client that counts here.
+/// Returns what the keys of an entry tell of the client that counts here.
 fn unit(node: &Node, known: Unit) -> Unit {
     let has = |keys: &[&str]| keys.iter().any(|key| node.get(key).is_some());
     match known {

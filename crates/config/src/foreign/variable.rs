@@ -1,4 +1,4 @@
-//! Variables as other clients write them, written as we write them.
+//! Converts the placeholders of other clients into ours.
 
 use std::path::Path as FilePath;
 
@@ -153,7 +153,7 @@ fn braces(inside: &str, scope: &Scope<'_>) -> Option<Written> {
     Some(Written::plain(text))
 }
 
-/// What VS Code would ask for must be in the environment instead.
+/// Returns what VS Code would ask for must be in the environment instead.
 fn input(id: &str, scope: &Scope<'_>) -> Written {
     let shout = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = id.chars().map(shout).collect();

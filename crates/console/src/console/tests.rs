@@ -2,14 +2,19 @@ use gateway::gateway::Parts;
 use parking_lot::Mutex;
 use policy::approval::queue::{NewRequest, Queue, Subject};
 use policy::approval::{Approvals, InMemoryQueue, QueueStore, QueuedRequest, RequestState, desk};
+use telemetry::figures::Overview;
+use tool::Tool;
 use tool::clock::Fake;
 
 use super::*;
+use crate::calls::Payloads;
 use crate::operator::AuditEntry;
+use crate::operator::{ConfigCheck, ConfigText, KeyRow};
 
 #[derive(Default)]
 struct Program {
     audited: Mutex<Vec<String>>,
+    config: Mutex<String>,
 }
 
 #[async_trait::async_trait]
@@ -23,8 +28,51 @@ impl Operator for Program {
         Vec::new()
     }
 
+    fn overview(&self) -> Overview {
+        Overview::default()
+    }
+
     async fn restart(&self, label: &str) -> Result<(), String> {
         Err(format!("no upstream is called `{label}`"))
+    }
+
+    async fn set_enabled(&self, _: &str, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn accept(&self, _: &str, _: &Tool) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn keys(&self) -> Vec<KeyRow> {
+        Vec::new()
+    }
+
+    fn config(&self) -> Option<ConfigText> {
+        let text = self.config.lock().clone();
+        Some(ConfigText { file: "gatelet.toml".to_owned(), text })
+    }
+
+    fn check_config(&self, text: &str) -> ConfigCheck {
+        let is_valid = !text.contains("wrong");
+        let problems = if is_valid { String::new() } else { "it is wrong".to_owned() };
+        ConfigCheck { is_valid, problems, restart_for: Vec::new() }
+    }
+
+    async fn save_config(&self, text: &str, before: &str) -> Result<(), String> {
+        let mut config = self.config.lock();
+        if *config != before {
+            return Err("it was changed meanwhile".to_owned());
+        }
+        *config = text.to_owned();
+        Ok(())
+    }
+
+    fn verify_message(&self, _: &str, _: &str, signature: &str, _: &[u8]) -> Result<(), String> {
+        match signature {
+            "good" => Ok(()),
+            _ => Err("the signature is not of this body".to_owned()),
+        }
     }
 
     fn remembered_rule(&self, _: &QueuedRequest) -> Result<String, String> {
@@ -58,7 +106,8 @@ async fn desk_with(config: Config) -> Desk {
     let gateway = Gateway::new(parts);
     let operator = Arc::clone(&program) as Arc<dyn Operator>;
     let now = clock.unix_millis();
-    let console = Console::new(gateway, operator, clock, config);
+    let calls = Arc::new(CallLog::new(Arc::clone(&clock), Payloads::Dropped));
+    let console = Console::new(gateway, operator, calls, clock, config);
     let subject = Subject {
         question: "it may <script>destroy</script>".to_owned(),
         caller: String::new(),
@@ -263,9 +312,21 @@ async fn every_page_answers_and_what_is_not_there_says_so() {
     let desk = desk().await;
     let cookie = desk.enter().await;
     let session = [("cookie", cookie.as_str())];
-    for path in
-        ["", "/approvals", "/approvals/1", "/upstreams", "/tools", "/tools?q=read", "/findings"]
-    {
+    for path in [
+        "",
+        "/approvals",
+        "/approvals/1",
+        "/calls",
+        "/calls?ending=error",
+        "/upstreams",
+        "/tools",
+        "/tools?q=read",
+        "/artifacts",
+        "/callers",
+        "/callers?q=time",
+        "/findings",
+        "/config",
+    ] {
         let page = desk.send("GET", &format!("/console{path}"), &session, "").await;
         assert_eq!(page.status, 200, "{path}: {}", page.text);
         assert!(page.text.contains("<h1>"), "{path}");
@@ -280,4 +341,54 @@ async fn every_page_answers_and_what_is_not_there_says_so() {
     }
     assert_eq!(desk.send("GET", "/console/events", &session, "").await.text, "events");
     assert_eq!(desk.send("GET", "/console/assets/console.js", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_configuration_is_looked_at_before_it_is_saved() {
+    let desk = desk().await;
+    *desk.program.config.lock() = "[gate]\n".to_owned();
+    let cookie = desk.enter().await;
+    let session = [("cookie", cookie.as_str())];
+    let token = form_token(&desk.send("GET", "/console/config", &session, "").await.text);
+    let send = async |path: &str, fields: &str| {
+        desk.send("POST", path, &session, &format!("form_token={token}&{fields}")).await
+    };
+    let review = send("/console/config/review", "text=%5Bgate%5D%0D%0Alimit+%3D+1%0D%0A").await;
+    assert!(
+        review.text.contains("+ limit = 1") && review.text.contains(">Save<"),
+        "{}",
+        review.text
+    );
+    assert_eq!(*desk.program.config.lock(), "[gate]\n", "nothing is saved yet");
+    let wrong = send("/console/config/review", "text=wrong").await;
+    assert!(wrong.text.contains("it is wrong") && !wrong.text.contains(">Save<"), "{}", wrong.text);
+    let late = send("/console/config/save", "text=x&before=other").await;
+    assert_eq!(late.status, 303);
+    assert_eq!(*desk.program.config.lock(), "[gate]\n", "somebody else changed it");
+    send("/console/config/save", "text=x&before=%5Bgate%5D%0D%0A").await;
+    assert_eq!(*desk.program.config.lock(), "x");
+    assert!(desk.program.audited.lock().join("\n").contains("config.save [] done"));
+}
+
+#[tokio::test]
+async fn a_signed_message_decides_and_any_other_does_not() {
+    let desk = desk().await;
+    let decide = |number: u64| {
+        format!(
+            r#"{{"type":"approval.decided","data":{{"number":{number},"decision":"allow","by":"ann"}}}}"#
+        )
+    };
+    let send = async |signature: &str, body: &str| {
+        let headers =
+            [("webhook-id", "m1"), ("webhook-timestamp", "1"), ("webhook-signature", signature)];
+        desk.send("POST", "/console/decisions", &headers, body).await.status
+    };
+    assert_eq!(send("bad", &decide(1)).await, 401);
+    assert_eq!(send("good", "{}").await, 400);
+    assert_eq!(send("good", &decide(7)).await, 409);
+    assert_eq!(desk.state().await, RequestState::Waiting);
+    assert_eq!(send("good", &decide(1)).await, 200);
+    assert!(
+        matches!(desk.state().await, RequestState::Allowed { by, .. } if by == "ann by webhook")
+    );
 }

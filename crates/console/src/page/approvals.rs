@@ -1,11 +1,14 @@
 //! Calls that wait for somebody to agree to them.
 
+use http::{Response, StatusCode};
 use maud::{Markup, html};
 use policy::approval::{QueuedRequest, RequestState, Verdict};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::backend::{Asked, Backend, NoPage};
 use crate::layout::{Page, Section, badge, empty, hidden};
+use crate::request::PageRequest;
+use crate::response::{self, Content};
 use crate::when;
 
 /// Every request, those that wait first.
@@ -132,6 +135,45 @@ pub(crate) async fn decide(
         }
         (Err(why), _) => ("/approvals".to_owned(), format!("Nothing was decided: {why}.")),
     })
+}
+
+/// A decision of a team's service, in the form of Standard Webhooks:
+/// `approval.decided` with a `number`, a `decision` and who made it.
+pub(crate) async fn decided_elsewhere(
+    backend: &Backend,
+    request: &PageRequest,
+) -> Response<Content> {
+    let header = |name: &str| request.header(name).unwrap_or_default();
+    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
+    let signature = header("webhook-signature");
+    let outcome = match backend.operator.verify_message(id, timestamp, signature, &request.body) {
+        Ok(()) => decide_by(backend, &request.body).await,
+        Err(why) => Err((StatusCode::UNAUTHORIZED, why)),
+    };
+    let told = outcome.as_ref().map(drop).map_err(|(_, why)| why.clone());
+    backend.audit("the webhook", "approvals.decide", id, &told).await;
+    match outcome {
+        Ok(number) => response::json(StatusCode::OK, &json!({"decided": number})),
+        Err((status, why)) => response::json(status, &json!({"error": why})),
+    }
+}
+
+async fn decide_by(backend: &Backend, body: &[u8]) -> Result<u64, (StatusCode, String)> {
+    let bad = |why: &str| (StatusCode::BAD_REQUEST, why.to_owned());
+    let message: Value = serde_json::from_slice(body).map_err(|_| bad("this is no JSON"))?;
+    if message["type"] != "approval.decided" {
+        return Err(bad("the type is not `approval.decided`"));
+    }
+    let data = &message["data"];
+    let number = data["number"].as_u64().ok_or_else(|| bad("`number` is missing"))?;
+    let verdict = match data["decision"].as_str() {
+        Some("allow") => Verdict::Allow,
+        Some("deny") => Verdict::Deny,
+        Some(_) | None => return Err(bad("`decision` is `allow` or `deny`")),
+    };
+    let by = data["by"].as_str().map_or("the webhook".to_owned(), |by| format!("{by} by webhook"));
+    let decided = backend.gateway.approvals().decide(number, verdict, &by).await;
+    decided.map(|_| number).map_err(|error| (StatusCode::CONFLICT, error.to_string()))
 }
 
 async fn find(backend: &Backend, number: &str) -> Result<QueuedRequest, NoPage> {

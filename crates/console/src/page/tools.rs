@@ -118,6 +118,49 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page
     Ok(page(&snapshot, slot, asked, &Fields::default(), None))
 }
 
+/// Vouches for a tool as it is now.
+pub(crate) async fn accept(
+    backend: &Backend,
+    asked: &Asked<'_>,
+    id: &str,
+) -> Result<(String, String), NoPage> {
+    let snapshot = snapshot(backend);
+    let catalog = &snapshot.catalog;
+    let slot = find(catalog, id)?;
+    let name = ledger_name(catalog, slot);
+    let done = backend.operator.accept(&name, catalog.tool(slot)).await;
+    backend.audit(&asked.session.who, "tools.accept", &name, &done).await;
+    let notice = match done {
+        Ok(()) => format!("{name} is accepted as it is now."),
+        Err(why) => format!("{name} was not accepted: {why}"),
+    };
+    Ok((format!("/tools/{}", encode(id)), notice))
+}
+
+/// `upstream/tool`, as the ledger of trust knows it.
+fn ledger_name(catalog: &Catalog, slot: Slot) -> String {
+    format!("{}/{}", catalog.source(slot).label, catalog.tool(slot).name)
+}
+
+/// What changed since somebody vouched for a tool, and a way to accept it.
+fn drift(snapshot: &Snapshot, slot: Slot, asked: &Asked<'_>) -> Markup {
+    let name = ledger_name(&snapshot.catalog, slot);
+    let findings = snapshot.report();
+    let changed = findings.iter().find(|one| one.code == "drift" && one.subject == name);
+    html! {
+        @if let Some(changed) = changed {
+            section.panel {
+                h2 { "Changed since it was trusted " (badge("warn", "drift")) }
+                p { (changed.message) }
+                form method="post" action={ "/console/tools/" (encode(&path(&snapshot.catalog, slot))) "/accept" } {
+                    (hidden(&asked.session.form_token))
+                    button { "Accept it as it is now" }
+                }
+            }
+        }
+    }
+}
+
 /// Calls a tool with the arguments of its form, as a client without any role.
 pub(crate) async fn call(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page, NoPage> {
     let snapshot = snapshot(backend);
@@ -126,7 +169,7 @@ pub(crate) async fn call(backend: &Backend, asked: &Asked<'_>, id: &str) -> Resu
     let answer = match form::arguments(snapshot.catalog.contract(slot), sent) {
         Err(why) => Answer { is_error: true, text: why },
         Ok(arguments) => {
-            let path = snapshot.catalog.path(slot).to_owned();
+            let path = path(&snapshot.catalog, slot);
             let reply = ask(backend, &path, Value::Object(arguments)).await;
             let outcome =
                 if reply.is_error { Err("it reports an error".to_owned()) } else { Ok(()) };
@@ -178,7 +221,7 @@ fn page(
 ) -> Page {
     let catalog = &snapshot.catalog;
     let tool = catalog.tool(slot);
-    let path = catalog.path(slot);
+    let path = &path(catalog, slot);
     let schema = pretty(tool.input_schema.as_str());
     let content = html! {
         h1 { (path) }
@@ -189,6 +232,7 @@ fn page(
                 pre tabindex="0" { (answer.text) }
             }
         }
+        (drift(snapshot, slot, asked))
         div.columns {
             section.panel {
                 h2 { "Call it" }
@@ -213,7 +257,7 @@ fn page(
             }
         }
     };
-    Page { title: path.to_owned(), section: Some(Section::Tools), topics: "", content }
+    Page { title: path.clone(), section: Some(Section::Tools), topics: "", content }
 }
 
 fn snapshot(backend: &Backend) -> Arc<Snapshot> {
@@ -221,12 +265,18 @@ fn snapshot(backend: &Backend) -> Arc<Snapshot> {
 }
 
 fn find(catalog: &Catalog, id: &str) -> Result<Slot, NoPage> {
-    catalog.slots().find(|slot| catalog.path(*slot) == id).ok_or(NoPage::NotFound)
+    let (namespace, function) = id.rsplit_once('.').unwrap_or(("", id));
+    catalog.resolve(namespace, function).map_err(|_| NoPage::NotFound)
+}
+
+/// What a function is called: its namespace and its name.
+fn path(catalog: &Catalog, slot: Slot) -> String {
+    format!("{}.{}", catalog.path(slot), catalog.function(slot).name)
 }
 
 fn link(catalog: &Catalog, slot: Slot) -> Markup {
-    let path = catalog.path(slot);
-    html! { a href={ "/console/tools/" (encode(path)) } { code { (path) } } }
+    let path = path(catalog, slot);
+    html! { a href={ "/console/tools/" (encode(&path)) } { code { (path) } } }
 }
 
 fn hints(catalog: &Catalog, slot: Slot) -> Markup {

@@ -60,7 +60,18 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                     }
                     dt { "Calls" } dd { (when::number(status.calls)) ", " (mean(status)) " on average" }
                 }
-                (restart_button(label, asked))
+                div.actions {
+                    (restart_button(label, asked))
+                    form.inline method="post" action={ "/console/upstreams/" (encode(label)) "/enabled" }
+                        data-confirm={ "Switch " (label) " off? Its tools are gone until it is switched on again." } {
+                        (hidden(&asked.session.form_token))
+                        input type="hidden" name="enabled" value="false";
+                        button.quiet.danger aria-label={ "Switch off " (label) } { "Switch off" }
+                    }
+                }
+                @if status.credential.as_ref().is_some_and(|health| health.word() != "fine") {
+                    p.hint { "Log in with " code { "gatelet login " (label) } "." }
+                }
             }
         }
         @if !listing.findings.is_empty() {
@@ -112,6 +123,26 @@ pub(crate) async fn restart(
     Ok(("/upstreams".to_owned(), notice))
 }
 
+/// Switches one on or off in the configuration.
+pub(crate) async fn switch(
+    backend: &Backend,
+    asked: &Asked<'_>,
+    label: &str,
+) -> Result<(String, String), NoPage> {
+    let enabled = asked.request.form.get("enabled") == "true";
+    let done = backend.operator.set_enabled(label, enabled).await;
+    let action = if enabled { "upstreams.enable" } else { "upstreams.disable" };
+    backend.audit(&asked.session.who, action, label, &done).await;
+    let notice = match (done, enabled) {
+        (Ok(()), true) => format!("{label} is switched on."),
+        (Ok(()), false) => {
+            format!("{label} is switched off; `gatelet enable {label}` switches it on again.")
+        }
+        (Err(why), _) => format!("Nothing was changed: {why}"),
+    };
+    Ok(("/upstreams".to_owned(), notice))
+}
+
 pub(crate) fn statuses(backend: &Backend) -> Vec<Status> {
     let snapshot = backend.gateway.roster().default_pool().snapshot();
     snapshot.upstreams().iter().map(|upstream| upstream.status()).collect()
@@ -153,7 +184,7 @@ fn mean(status: &Status) -> String {
     }
 }
 
-fn state(status: &Status) -> Markup {
+pub(crate) fn state(status: &Status) -> Markup {
     match &status.phase {
         Phase::Up if 3 <= status.unanswered => badge("warn", "silent"),
         Phase::Up => badge("good", "up"),

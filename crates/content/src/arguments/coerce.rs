@@ -77,7 +77,7 @@ pub(super) fn is_blank(value: &Value) -> bool {
     }
 }
 
-/// How many members a list or an object has; `None` for scalars.
+/// Returns how many members a list or an object has; `None` for scalars.
 pub(super) fn members(value: &Value) -> Option<usize> {
     match value {
         Value::Array(items) => Some(items.len()),

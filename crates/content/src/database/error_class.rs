@@ -47,7 +47,7 @@ pub(crate) enum Refused {
     User,
 }
 
-/// What a server found wrong with a connection, if it was the server.
+/// Returns what a server found wrong with a connection, if it was the server.
 pub(crate) fn refused(error: &Error) -> Option<Refused> {
     let refusal = error.as_database_error()?;
     if let Some(refusal) = refusal.try_downcast_ref::<MySqlDatabaseError>() {

@@ -34,7 +34,8 @@ pub(super) trait Opener: Send + Sync + 'static {
 
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// How long a connection lives; `None` where the connection is the database.
+    /// Returns how long a connection lives; `None` where the connection is the
+    /// database.
     fn max_age(&self) -> Option<Duration> {
         Some(MAX_AGE)
     }

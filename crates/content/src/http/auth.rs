@@ -185,7 +185,7 @@ fn owner(claim: &Value) -> Option<Option<i64>> {
     }
 }
 
-/// What a token calls its holder. The operator may have said what that name
+/// Returns what a token calls its holder. The operator may have said what that name
 /// may see, so here too only what can be read passes.
 fn subject(claim: &Value) -> Option<String> {
     match claim {

@@ -65,7 +65,7 @@ impl Envelope {
         self.ambiguous
     }
 
-    /// What is wrong with the message itself. A method that we cannot read
+    /// Returns what is wrong with the message itself. A method that we cannot read
     /// was not checked against any scope, so nobody else gets to read it.
     pub(super) fn complaint(&self) -> Option<Bytes> {
         let (code, message) = if self.batch {

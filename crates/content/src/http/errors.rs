@@ -80,7 +80,7 @@ impl Refusal {
         }
     }
 
-    /// What a task keeps of it, for whoever asks how it went.
+    /// Returns what a task keeps of it, for whoever asks how it went.
     pub(super) fn message(&self) -> String {
         let (_, code, message) = self.parts();
         if let Refusal::Forbidden { detail } = self {

@@ -71,8 +71,8 @@ impl ScopeMap {
         listed.map_or_else(built_in, str::to_owned)
     }
 
-    /// What a method is counted under: itself where somebody lists it, else the
-    /// pattern that fits it, else all that nobody knows together. Callers can
+    /// Returns what a method is counted under: itself where somebody lists it, else
+    /// the pattern that fits it, else all that nobody knows together. Callers can
     /// make up methods, and must not get a window for each.
     pub(super) fn counted<'a>(&'a self, server: Option<&'a ScopeMap>, method: &str) -> &'a str {
         let built_in = BUILT_IN.iter().flat_map(|(_, methods)| methods.iter().copied());

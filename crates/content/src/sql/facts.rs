@@ -90,7 +90,7 @@ pub(crate) fn closure_repeated(site: &Site) -> Statement {
     writer.done()
 }
 
-/// How many documents there are; no more than `limit` are counted.
+/// Returns how many documents there are; no more than `limit` are counted.
 pub(crate) fn some_documents(site: &Site, limit: i64) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select count(*) from (select c.id from ").from("site_content", "c");
@@ -98,8 +98,8 @@ pub(crate) fn some_documents(site: &Site, limit: i64) -> Statement {
     writer.done()
 }
 
-/// How many documents there are from the roots down to a depth; no more than
-/// `limit` are counted.
+/// Returns how many documents there are from the roots down to a depth; no more
+/// than `limit` are counted.
 pub(crate) fn below_roots(site: &Site, depth: i64, limit: i64) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select count(*) from (select k.descendant from ").from("site_content", "r");

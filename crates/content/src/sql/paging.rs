@@ -38,7 +38,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// What orders the part.
+    /// Returns what orders the part.
     fn key(self) -> &'static str {
         match self {
             Part::Depth(_) => "k.descendant",

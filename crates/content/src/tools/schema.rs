@@ -131,7 +131,7 @@ pub(super) fn model_get(_: &Limits) -> Value {
     object(&json!({"model": model(), "id": id()}), &["model", "id"])
 }
 
-/// What a tool answers with.
+/// Returns what a tool answers with.
 pub(super) fn output(answer: ResultShape, read: &QueryParser) -> Value {
     let item = match read {
         QueryParser::Documents(_) => document(),

@@ -168,7 +168,7 @@ fn is_root() -> bool {
 
 /// A server program.
 fn find(program: &str, package: &str) -> PathBuf {
-    testkit::needs::program(program).unwrap_or_else(|| {
+    testkit::program::program(program).unwrap_or_else(|| {
         panic!("`{program}` is missing: run `cargo xtask test`, or install `{package}`")
     })
 }

@@ -75,7 +75,7 @@ pub(super) fn remove(text: &str, root: &Node, keys: &[&str]) -> Option<Vec<Splic
     Some(splices)
 }
 
-/// What goes with a member that another one follows.
+/// Returns what goes with a member that another one follows.
 fn before_next(
     text: &str,
     member: &Member,
@@ -153,7 +153,7 @@ fn layout_of(text: &str, root: &Node, at: usize) -> Layout {
     Layout::Lines { newline: newline(text), indent, unit: unit(text, root) }
 }
 
-/// How a text that stands in one line is spaced.
+/// Returns how a text that stands in one line is spaced.
 fn one_line(text: &str) -> Layout {
     if text.contains("\": ") || text.contains("\" :") { Layout::Spaced } else { Layout::Dense }
 }
@@ -178,7 +178,7 @@ fn unit(text: &str, root: &Node) -> String {
     of(text, root).unwrap_or_else(|| "  ".to_owned())
 }
 
-/// Where the comma behind a value is.
+/// Returns where the comma behind a value is.
 fn comma_after(text: &str, at: usize) -> Option<usize> {
     let mut at = at;
     loop {

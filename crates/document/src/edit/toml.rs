@@ -60,7 +60,7 @@ struct Statement {
     value: Range<usize>,
 }
 
-/// What a document says, line by line. The document is known to be sound.
+/// Returns what a document says, line by line. The document is known to be sound.
 fn statements(text: &str) -> Vec<Statement> {
     let source = Source::new(text);
     let tokens = source.lex().into_vec();
@@ -240,7 +240,7 @@ fn block(keys: &[&str], value: &Json, newline: &str) -> Option<String> {
     Some(lines.join(newline))
 }
 
-/// Whether a table is written with braces, or inside of one that is.
+/// Returns whether a table is written with braces, or inside of one that is.
 fn is_in_braces(text: &str, statements: &[Statement], root: &Node, keys: &[&str]) -> bool {
     (1..=keys.len()).any(|depth| {
         let way = &keys[..depth];

@@ -69,7 +69,7 @@ fn is_flow(text: &str, node: &Node) -> bool {
     text[node.span.start.min(text.len())..].starts_with('{')
 }
 
-/// Where a member's text ends, without the empty lines behind it.
+/// Returns where a member's text ends, without the empty lines behind it.
 fn end(text: &str, member: &Member) -> usize {
     let end = member.node.span.end.max(member.key_span.end);
     let end = member.key_span.end + text[member.key_span.end..end].trim_end().len();

@@ -67,7 +67,7 @@ pub(crate) fn with_gateway<T>(
         drop(gateway);
         wiring.end_upstreams(Duration::from_secs(3)).await;
         children_have_ended(Duration::from_secs(3)).await;
-        wiring.close();
+        wiring.close().await;
         outcome
     })
 }

@@ -10,22 +10,28 @@ mod console;
 mod greeting;
 mod issuer_keys;
 mod local_socket;
+mod metrics;
+mod readings;
 mod ready;
 mod site;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::console::Console;
+use mcp::serve::http::Endpoint;
 use mcp::serve::stdio;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use valkey::OpenError;
 
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
+use crate::wire::shared::Shared;
 use crate::wire::{self, HangUp, StartPolicy, Watched, Wiring, chain};
 use config::Loaded;
 use port::Listening;
@@ -89,7 +95,9 @@ async fn serve(
         loaded.config.serve.listen = listening.socket.local_addr()?;
     }
     let wiring = Wiring::new(&state, StartPolicy::Configured, &loaded)?;
+    check_shared(&wiring).await?;
     let gateway = wiring.gateway(&loaded);
+    wiring.start_sending();
     let serving = Serving { args, paths, state, loaded, wiring, gateway };
     let listen = listening.as_ref().map(|_| serving.config().serve.listen);
     let keeping = serving.keep_up(listen, written);
@@ -129,12 +137,16 @@ impl Serving<'_> {
         // The upstreams start when the client is known: this is about what they
         // listed before.
         self.wiring.log_unmatched(&self.gateway);
+        let scraped = metrics::listen(self, None).await?;
         let input =
             wire::StoppableInput::new(stdio::stdin()?, wire::asked_to_end(HangUp::Reloads)?);
-        let (source, options) = (self.gateway.surface(surface), stdio::Options::default());
+        let source = self.wiring.served(&self.gateway, surface, "pipe");
+        let options =
+            stdio::Options { tracing: self.wiring.tracing(), ..stdio::Options::default() };
         // A task is run again as soon as it is woken. What is waited for here is
         // looked at only after the whole system was asked for news.
         let reason = tokio::spawn(stdio::serve(source, input, stdio::stdout()?, options)).await?;
+        drop(scraped);
         tracing::info!("the client is gone: {reason}");
         Ok(Done::Fine)
     }
@@ -150,6 +162,7 @@ impl Serving<'_> {
         let Listening { socket, operator, _note } = listening;
         let issuers = site::Issuers::new(self.config());
         let site = site::site(self, operator, issuers.clone(), console);
+        let scraped = metrics::listen(self, Some(site.clone())).await?;
         self.gateway.warm();
         // The file that was read, whatever is found later.
         let read = Paths { config: self.loaded.file.clone(), ..self.paths.clone() };
@@ -158,6 +171,7 @@ impl Serving<'_> {
             tokio::spawn(issuers.clone().keep(read)),
             tokio::spawn(issuers.fetch(self.config().auth.key_sources.clone())),
             tokio::spawn(ready::announce(self.wiring.clone(), self.gateway.clone())),
+            tokio::spawn(keep_shared(self.wiring.shared().cloned(), site.endpoints().clone())),
         ];
         let (signal, closing) = (wire::asked_to_end(HangUp::Reloads)?, site.clone());
         greeting::greet(self);
@@ -168,6 +182,7 @@ impl Serving<'_> {
         let limits = serve.limits.connection;
         let served = site.serve(socket, shown, limits, Box::pin(signal)).await;
         end(keeping).await;
+        drop(scraped);
         served?;
         Ok(Done::Fine)
     }
@@ -177,7 +192,27 @@ impl Serving<'_> {
         drop(self.gateway);
         self.wiring.end_upstreams(UPSTREAMS_END).await;
         wire::children_have_ended(UPSTREAMS_END).await;
-        self.wiring.close();
+        self.wiring.close().await;
+    }
+}
+
+/// Hears from the other replicas, if there are any, until dropped.
+async fn keep_shared(shared: Option<Shared>, endpoints: BTreeMap<String, Endpoint>) {
+    if let Some(shared) = shared {
+        shared.keep(endpoints).await;
+    }
+}
+
+/// A store that must not be used ends the start; one that is away may come back.
+async fn check_shared(wiring: &Wiring) -> Result<(), CliError> {
+    let Some(shared) = wiring.shared() else { return Ok(()) };
+    match shared.check().await {
+        Ok(()) => Ok(()),
+        Err(OpenError::Unfit(why)) => Err(CliError::Usage(why)),
+        Err(error @ OpenError::Away(_)) => {
+            tracing::error!(%error, "nothing is shared with other replicas until the store is back");
+            Ok(())
+        }
     }
 }
 

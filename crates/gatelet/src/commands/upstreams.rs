@@ -67,6 +67,22 @@ pub(super) async fn rows_of(gateway: &Gateway) -> Value {
     futures::future::join_all(upstreams.iter().map(row)).await.into()
 }
 
+/// Every upstream of a gateway and the state it is in, without asking any.
+pub(super) fn states_of(gateway: &Gateway) -> Value {
+    let snapshot = gateway.roster().default_pool().snapshot();
+    let state = |upstream: &Arc<SupervisedUpstream>| {
+        let status = upstream.status();
+        let (state, reason) = state(&status);
+        json!({
+            "label": status.label,
+            "state": state,
+            "reason": reason,
+            "tools": status.listing.tools.len(),
+        })
+    };
+    snapshot.upstreams().iter().map(state).collect()
+}
+
 /// What the last refresh found out, and the hash of each upstream for a pin.
 fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
     let findings = snapshot.report();

@@ -7,14 +7,30 @@ use std::sync::Arc;
 use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge};
 use async_trait::async_trait;
 use store::artifacts::Disk;
+use store::shared_artifacts::SharedArtifacts;
 use tokio::sync::OnceCell;
 use tool::clock::Clock;
 
+use super::shared::Shared;
 use config::{Artifacts, Location};
 
 /// The store that the configuration asks for.
-pub(super) fn store(config: &Artifacts, state: &Path, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {
+pub(super) fn store(
+    config: &Artifacts,
+    state: &Path,
+    shared: Option<&Shared>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn Store> {
     let directory = match &config.location {
+        Location::Shared => {
+            let (bounds, clock) = (config.bounds.clone(), Arc::clone(clock));
+            return match shared.map(|shared| Arc::new(shared.store().clone())) {
+                Some(store) => {
+                    Arc::new(SharedArtifacts::new(Arc::clone(&store) as _, store, bounds, clock))
+                }
+                None => Arc::new(Memory::new(bounds, clock)),
+            };
+        }
         Location::Memory => {
             return Arc::new(Memory::new(config.bounds.clone(), Arc::clone(clock)));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcp::connect::Credential;
 use mcp::connect::credential::{FixedHeaders, Now};
 use mcp::oauth::{Grant, GrantStore, OAuthCredential};
-use roster::clock::System;
+use store::clock::System;
 use store::vault::Vault;
 use tool::clock::Clock;
 

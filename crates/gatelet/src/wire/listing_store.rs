@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roster::ListingStore;
-use roster::clock::System;
+use store::clock::System;
 use store::files::{Files, Limits};
 use store::state::{Change, Documents, StateError, change, wait};
 

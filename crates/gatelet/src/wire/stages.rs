@@ -16,9 +16,11 @@ use policy::rules::{self, Rules};
 use policy::trust::TrustCheck;
 use policy::{Open, Stages};
 use redact::{self, Scrubber};
+use store::limits::SharedLimiter;
 use tool::clock::Clock;
 
 use super::identity::Identities;
+use super::shared::Shared;
 use super::trust;
 use config::{Config, Confirm, Reach};
 
@@ -34,6 +36,7 @@ pub(super) struct Current {
 struct Made {
     config: Config,
     clock: Arc<dyn Clock>,
+    shared: Option<Shared>,
     trust: Option<Arc<TrustCheck>>,
     stages: Stages,
 }
@@ -59,6 +62,7 @@ impl Current {
         &self,
         config: &Config,
         state: &Path,
+        shared: Option<&Shared>,
         identities: &Identities,
         clock: &Arc<dyn Clock>,
     ) -> Stages {
@@ -67,13 +71,14 @@ impl Current {
             checks: checks(config, trust.as_ref()),
             listings: listings(trust.as_ref()),
             approval: self.approval(config, clock),
-            quota: quota(config, clock),
+            quota: quota(config, shared, clock),
             cache: cache(config, clock),
             retry: retry(config, clock),
             scrubber: scrubber(config),
         };
         let (config, clock) = (config.clone(), Arc::clone(clock));
-        let made = Made { config, clock, trust, stages: stages.clone() };
+        let shared = shared.cloned();
+        let made = Made { config, clock, shared, trust, stages: stages.clone() };
         *self.made.lock() = Some(made);
         stages
     }
@@ -82,7 +87,7 @@ impl Current {
     pub(super) fn next(&self, config: &Config, state: &Path, identities: &Identities) -> Stages {
         let mut made = self.made.lock();
         // There is a first one before there is a next.
-        let Some(Made { config: before, clock, trust, stages }) = &mut *made else {
+        let Some(Made { config: before, clock, shared, trust, stages }) = &mut *made else {
             return Stages::default();
         };
         if !trust::is_same(before, config) {
@@ -97,7 +102,7 @@ impl Current {
         stages.checks = checks(config, trust.as_ref());
         stages.listings = listings(trust.as_ref());
         if old.rates != new.rates {
-            stages.quota = quota(config, clock);
+            stages.quota = quota(config, shared.as_ref(), clock);
         }
         if old.cache != new.cache {
             stages.cache = cache(config, clock);
@@ -130,11 +135,17 @@ fn listings(trust: Option<&Arc<TrustCheck>>) -> Arc<dyn ListingCheck> {
     }
 }
 
-fn quota(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Quota> {
-    let rates = &config.controls.rates;
-    match *rates == quota::Config::default() {
-        true => Arc::new(Open),
-        false => Arc::new(Limiter::new(rates.clone(), Arc::clone(clock))),
+fn quota(config: &Config, shared: Option<&Shared>, clock: &Arc<dyn Clock>) -> Arc<dyn Quota> {
+    let (rates, clock) = (config.controls.rates.clone(), Arc::clone(clock));
+    if rates == quota::Config::default() {
+        return Arc::new(Open);
+    }
+    match shared.zip(config.state.as_ref()) {
+        Some((shared, state)) => {
+            let counters = Arc::new(shared.store().clone());
+            Arc::new(SharedLimiter::new(rates, counters, state.on_loss, clock))
+        }
+        None => Arc::new(Limiter::new(rates, clock)),
     }
 }
 

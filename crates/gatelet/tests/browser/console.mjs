@@ -96,9 +96,20 @@ try {
   await page.waitForSelector("h1");
   await picture("tool");
   await judge("tool");
-  // Everything can be read without scripts.
-  const plain = await browser.browser()?.newContext?.({ javaScriptEnabled: false });
-  if (plain) await plain.close();
+  // A call that is shown has its stages.
+  await page.goto(base + "/calls");
+  await page.getByRole("link", { name: /units\/convert/ }).first().click();
+  await page.getByRole("heading", { name: "Stages" }).waitFor();
+  await picture("call");
+  await judge("call");
+  // A change of the configuration is looked at before it is saved.
+  await page.goto(base + "/config");
+  const text = page.getByLabel("The file");
+  await text.fill((await text.inputValue()) + "\n[gate]\nlimit = 5000\n");
+  await page.getByRole("button", { name: "Show what would change" }).click();
+  await page.getByRole("button", { name: "Save" }).waitFor();
+  await picture("config-review");
+  await judge("config-review");
   const cookies = await browser.cookies();
   found.cookies = cookies.map(({ name, httpOnly, sameSite, path }) => ({ name, httpOnly, sameSite, path }));
   await page.getByRole("button", { name: "Log out" }).click();

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Served, node, shell, tool};
+use crate::kit::{Home, Served, eventually, node, shell, tool, upstream};
 
 /// A gate that asks about conversions of units.
 fn asking() -> Home {
@@ -64,11 +64,17 @@ fn a_waiting_call_goes_through_when_it_is_allowed_in_the_browser() {
     let home = asking();
     let served = Served::start(&home);
     let pages = json!([
+        ["", "overview"],
         ["/approvals", "approvals-decided"],
+        ["/calls", "calls"],
+        ["/calls?ending=fine", "calls-filtered"],
         ["/upstreams", "upstreams"],
         ["/tools", "tools"],
         ["/tools?q=convert%20units", "tools-search"],
+        ["/artifacts", "artifacts"],
+        ["/callers?q=time", "callers"],
         ["/findings", "findings"],
+        ["/config", "config"],
     ]);
     let mut browser = Browser::start(&home, &link(&home), &pages);
     assert_eq!(browser.next()["at"], "ready");
@@ -83,7 +89,7 @@ fn a_waiting_call_goes_through_when_it_is_allowed_in_the_browser() {
     let found = browser.next()["found"].clone();
     assert_eq!(found["troubles"], json!([]), "{found}");
     assert_eq!(found["violations"], json!([]), "{found}");
-    assert_eq!(found["pages"].as_array().unwrap().len(), 5, "{found}");
+    assert_eq!(found["pages"].as_array().unwrap().len(), 11, "{found}");
     let cookie = &found["cookies"][0];
     assert!(cookie["httpOnly"] == true && cookie["sameSite"] == "Strict", "{found}");
     let audited = home.read("state/audit.jsonl");
@@ -116,4 +122,52 @@ fn without_a_link_or_a_key_there_is_a_login_page_and_nothing_else() {
     let login = served.path("/console/login");
     assert_eq!(login.send("POST", &form, &format!("key={key}")).status, 303);
     assert_eq!(login.send("POST", &form, "key=guess").status, 403);
+}
+
+/// Logs in by a link, without a browser; the cookie that it gives.
+fn cookie(served: &Served, link: &str) -> String {
+    let path = link.split_once("/console").unwrap().1;
+    let got = served.path(&format!("/console{path}")).send("GET", &[], "");
+    let set = got.head.lines().find_map(|line| line.strip_prefix("set-cookie: "));
+    set.unwrap_or_else(|| panic!("no cookie: {}", got.head)).split(';').next().unwrap().to_owned()
+}
+
+#[test]
+fn ten_thousand_tools_and_many_calls_leave_every_page_small() {
+    testkit::needs!(Tools);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/many_tools.mjs");
+    let many = upstream("many", &node(), &[script.to_str().unwrap(), "10000"]);
+    let home = Home::with(&many);
+    let served = Served::start(&home);
+    let cookie = cookie(&served, &link(&home));
+    let page = |path: &str| {
+        let got = served.path(&format!("/console{path}")).send("GET", &[("Cookie", &cookie)], "");
+        assert_eq!(got.status, 200, "{path}: {}", got.body);
+        assert!(got.body.len() < 200_000, "{path} has {} bytes", got.body.len());
+        got.body
+    };
+    // From the first look on, calls are noted and counted.
+    page("/calls");
+    page("");
+    // Three are gatelet's own.
+    eventually("the tools are there", || page("/tools").contains("10,003 tools"));
+    let names = json!({"namespace": "many", "function": "read_invoice_0", "kwargs": {"id": "1"}});
+    for _ in 0..300 {
+        served.call("call", &names);
+    }
+    let calls = page("/calls");
+    assert!(calls.contains("100 of 300 noted calls"), "{calls}");
+    let found = page("/tools?q=read%20an%20invoice%20of%20department%207");
+    assert!(found.contains("many.read_invoice_7"), "{found}");
+    assert!(found.contains(" +"), "no reasons: {found}");
+    let overview = page("");
+    assert!(overview.contains("<svg") && overview.contains("Calls per minute"), "{overview}");
+    let tool = page("/tools/many.read_invoice_7");
+    assert!(tool.contains("argument.id"), "{tool}");
+    for path in ["/upstreams", "/upstreams/many", "/findings", "/artifacts", "/callers", "/config"]
+    {
+        page(path);
+    }
+    let top = shell(&home, &["top", "--once", "--format", "text"]);
+    assert!(top.out.contains("many") && top.out.contains("300"), "{}", top.out);
 }

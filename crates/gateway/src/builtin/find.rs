@@ -23,6 +23,9 @@ const GET: &str = "No function gets these: the client does, with `prompts/get`; 
 /// A search, and for whom.
 struct Query<'a> {
     words: String,
+    /// How many hits were asked for.
+    asked_limit: Option<usize>,
+    /// The same, or how many there are unless somebody asks.
     limit: usize,
     catalog: &'a Arc<Catalog>,
     visible: Visible<'a>,
@@ -50,9 +53,11 @@ impl BuiltinTools {
         snapshot: &Snapshot,
         context: &Context,
     ) -> Reply {
+        let asked_limit = arguments.member_as::<usize>("limit");
         let query = Query {
             words: arguments.member_as("query").unwrap_or_default(),
-            limit: arguments.member_as("limit").unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS),
+            asked_limit,
+            limit: asked_limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS),
             catalog: &snapshot.catalog,
             visible: self.policies.visible_to(&context.caller),
         };
@@ -84,11 +89,11 @@ impl BuiltinTools {
     }
 
     fn functions(&self, query: &Query<'_>, context: &Context) -> Answer {
-        let Query { words, limit, catalog, visible } = query;
+        let Query { words, asked_limit, catalog, visible, .. } = query;
         let all = visible.shows_all();
         let sees = |slot| all || visible.shows_function(catalog, slot);
         let priors = self.search.priors(context, words);
-        found(catalog, words, *limit, &priors, &sees, unsearched(catalog, visible))
+        found(catalog, words, *asked_limit, &priors, &sees, unsearched(catalog, visible))
     }
 
     /// Skills, here and at upstreams.
@@ -199,20 +204,30 @@ pub(crate) fn unsearched(catalog: &Catalog, visible: &Visible<'_>) -> Option<Str
     reply::unsearched(catalog, &|label| visible.shows(&Thing::Namespace(label)))
 }
 
-/// The best functions for a query, in few words, and where they are; `missing`
-/// is what could not be searched.
+/// The best functions for a query, in few words, and where they are: exactly
+/// `limit`, or a few and the names of more. `missing` is what could not be
+/// searched.
 pub(crate) fn found(
     catalog: &Catalog,
     query: &str,
-    limit: usize,
+    limit: Option<usize>,
     priors: &Priors,
     sees: &dyn Fn(Slot) -> bool,
     missing: Option<String>,
 ) -> Answer {
-    let config = reply::Config::with_limit(limit, reply::Spelling::Apart);
-    let found = catalog.search_with(query, config.limit, priors, sees);
-    let places = found.hits.iter().map(|hit| ItemRef::Tool(hit.slot)).collect();
-    let text =
-        reply::with_line(missing, &config, |config| reply::functions(catalog, &found, config));
+    let mut places = Vec::new();
+    let text = reply::with_line(missing, &config(limit), |config| {
+        let reply = reply::search(catalog, query, config, priors, sees);
+        places = reply.named.into_iter().map(ItemRef::Tool).collect();
+        reply.text
+    });
     (text, places)
+}
+
+/// How much the reply to a search for functions may say.
+pub(crate) fn config(limit: Option<usize>) -> reply::Config {
+    let limited = |limit: usize| {
+        reply::Config::with_limit(limit.clamp(1, MAX_RESULTS), reply::Spelling::Apart)
+    };
+    limit.map_or_else(|| reply::Config::usual(reply::Spelling::Apart), limited)
 }

@@ -31,7 +31,16 @@ pub(super) fn schema() -> Value {
                 "description": "A range of lines, such as 10-40; the first is 1.",
             },
             "grep": {"type": "string", "description": "Lines that match a regular expression."},
-            "jq": {"type": "string", "description": "A jq filter, for JSON."},
+            "count": {"type": "boolean", "description": "With `grep`: only how many lines match."},
+            "context": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "With `grep`: that many lines around each match.",
+            },
+            "jq": {
+                "type": "string",
+                "description": "A jq filter, for JSON; also to count and group: `length`, `group_by(.x)`.",
+            },
             "selector": {
                 "type": "object",
                 "description": "Any other selector, such as {\"type\": \"image\"}; what comes after `next:` has one.",
@@ -127,11 +136,45 @@ fn piece(
         (0, Selector::Bytes { .. }) => envelope::part(artifact, 0)?,
         (0, _) => {
             let (text, media_type) = content(artifact, selector);
-            return Some(selecting::view(text.as_bytes(), media_type, selector, limits, stop));
+            let viewed = selecting::view(text.as_bytes(), media_type, selector, limits, stop);
+            return Some(viewed.map(|view| with_parts(view, artifact, selector)));
         }
         (at, _) => envelope::part(artifact, at)?,
     };
     Some(selecting::view(&part.bytes, &part.media_type, selector, limits, stop))
+}
+
+/// How many parts of a result are told apart by their lines.
+const PARTS_TOLD: usize = 12;
+
+/// Matching lines of a result with several texts, with the lines at which each
+/// text begins: so a reader knows which part a match is in.
+fn with_parts(view: selecting::View, artifact: &Artifact, selector: &Selector) -> selecting::View {
+    let counted = match selector {
+        Selector::Grep(grep) => !grep.count,
+        Selector::Lines(_) => true,
+        Selector::Head { .. }
+        | Selector::Tail { .. }
+        | Selector::Rows(_)
+        | Selector::JsonKeys { .. }
+        | Selector::Slice { .. }
+        | Selector::Jq { .. }
+        | Selector::Bytes { .. }
+        | Selector::Image => false,
+    };
+    let result = Reply::Result(artifact.result.clone()).tool_result().filter(|_| counted);
+    let Some(result) = result else { return view };
+    let starts = ResultText::starts(&result);
+    if starts.len() < 2 {
+        return view;
+    }
+    let part = |(at, (line, uri)): (usize, &(usize, Option<String>))| {
+        let name = uri.as_deref().map(|uri| catalog::summary::cut(uri, 60));
+        format!("{} at line {}", name.unwrap_or_else(|| format!("part {}", at + 1)), line + 1)
+    };
+    let told: Vec<String> = starts.iter().enumerate().take(PARTS_TOLD).map(part).collect();
+    let more = if PARTS_TOLD < starts.len() { ", …" } else { "" };
+    selecting::View { note: format!("{}; {}{more}", view.note, told.join(", ")), ..view }
 }
 
 /// How long an error may be, which may repeat what was asked for.
@@ -190,6 +233,9 @@ pub(crate) fn is_media(media_type: &str) -> bool {
 /// The arguments that say which part, of which there can be one.
 const PARTS: [&str; 6] = ["head", "tail", "lines", "grep", "jq", "selector"];
 
+/// What else can be said about `grep`.
+const GREP: [&str; 2] = ["count", "context"];
+
 /// Which part is asked for, if one is; or what is wrong with how it is.
 fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
     let given: Vec<&str> = PARTS
@@ -209,7 +255,15 @@ fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
     let wanted = match part {
         "selector" => arguments.member(part),
         "jq" => text().map(|filter| json!({"type": "jq", "filter": filter}).into()),
-        "grep" => text().map(|pattern| json!({"type": "grep", "pattern": pattern}).into()),
+        "grep" => text().map(|pattern| {
+            let mut grep = json!({"type": "grep", "pattern": pattern});
+            for more in GREP {
+                if let Some(value) = arguments.member_as::<Value>(more) {
+                    grep[more] = value;
+                }
+            }
+            grep.into()
+        }),
         "lines" => text().as_deref().and_then(lines).map(Json::from),
         _ => number().map(|chars| json!({"type": part, "chars": chars}).into()),
     };

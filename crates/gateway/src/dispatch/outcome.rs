@@ -27,7 +27,15 @@ pub enum Outcome {
     /// whole answer is kept under a handle, unless it is too long for that.
     Unpicked { artifact: Arc<Artifact>, why: PickError, stored: Result<(), TooLarge> },
     /// What would be asked, and of whom.
-    Plan(Box<ValidCall>),
+    Plan(Box<Plan>),
+}
+
+/// What a dry run came to.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub call: ValidCall,
+    /// Whether the limits would let the call through now.
+    pub is_within_limits: bool,
 }
 
 /// Why a call produced no answer. One variant per remedy.

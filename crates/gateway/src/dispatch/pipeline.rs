@@ -10,7 +10,7 @@ use tool::{Context, Failure, Json, Reply};
 use crate::builtin;
 use crate::dispatch::measured::{Measured, is_long, measured, too_slow};
 use crate::dispatch::origin::Origin;
-use crate::dispatch::outcome::{CallError, Outcome, RenderReply};
+use crate::dispatch::outcome::{CallError, Outcome, Plan, RenderReply};
 use crate::dispatch::picking::{Part, Shapes, Wish, pick};
 use crate::dispatch::script_runner::Scripting;
 use crate::primitive;
@@ -131,7 +131,8 @@ impl Dispatcher {
             let call = validate::check(&snapshot.catalog, request)
                 .map_err(|problems| CallError::BadArguments { problems })?;
             if mode == Mode::Plan {
-                return Ok(planned(call, record));
+                let is_within_limits = stages.quota.check(&call, context).await.is_ok();
+                return Ok(planned(Plan { call, is_within_limits }, record));
             }
             record.enter(Stage::Admission);
             let admission = in_force.admit(&snapshot.catalog, &call, context)?;
@@ -152,7 +153,7 @@ impl Dispatcher {
                 return Ok(kept);
             }
             record.enter(Stage::Quota);
-            stages.quota.spend(&call, context)?;
+            stages.quota.spend(&call, context).await?;
             if let Admission::Ask(question) = admission {
                 record.enter(Stage::Approval);
                 let digest = digest(&snapshot.catalog, &call);
@@ -262,7 +263,7 @@ pub(super) async fn approve(
 ) -> Result<(), Refusal> {
     let agreed = stages.approval.agree(question, request, context).await;
     if agreed.is_err() {
-        stages.quota.refund(call, context);
+        stages.quota.refund(call, context).await;
     }
     agreed
 }
@@ -304,9 +305,9 @@ fn as_result(reply: Reply, shape: fn(&Json) -> Json) -> Reply {
 }
 
 /// The end of a dry run.
-fn planned(call: ValidCall, record: &mut OpenRecord<'_>) -> Outcome {
+fn planned(plan: Plan, record: &mut OpenRecord<'_>) -> Outcome {
     record.update(|record| record.ending = Ending::Planned);
-    Outcome::Plan(Box::new(call))
+    Outcome::Plan(Box::new(plan))
 }
 
 /// The end of a view of something kept.

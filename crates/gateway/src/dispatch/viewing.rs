@@ -27,7 +27,7 @@ impl Dispatcher {
         context: &Context,
     ) -> Result<Gated, CallError> {
         let admission = admission.and(self.admit_view(in_force, call, context).await?);
-        in_force.stages.quota.spend(call, context)?;
+        in_force.stages.quota.spend(call, context).await?;
         if let Admission::Ask(question) = admission {
             let request = call.approval_request(None, call_text());
             approve(&in_force.stages, &question, call, &request, context).await?;

@@ -17,6 +17,7 @@ mod errors;
 mod function_page;
 mod gated;
 mod help;
+mod namespace_page;
 mod remote_help;
 mod skill;
 mod upstream_skill;

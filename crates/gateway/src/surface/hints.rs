@@ -171,7 +171,7 @@ mod tests {
             let tool = facts(&gate).hinted(own.find(|tool| tool.name == name).unwrap());
             tool.raw.member("_meta")?.member_as::<usize>("anthropic/maxResultSizeChars")
         };
-        let gate = |limit, ceiling| gate::Config { limit, ceiling, gated_is_error: false };
+        let gate = |limit, ceiling| gate::Config { limit, ceiling, ..gate::Config::default() };
         assert_eq!(chars(gate(10_000, None), "call"), Some(500_000));
         assert_eq!(chars(gate(10_000, Some(40_000)), "call"), Some(40_000));
         assert_eq!(chars(gate(10_000, Some(40_000)), "tool_execute"), Some(10_000));

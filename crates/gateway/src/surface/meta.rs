@@ -143,7 +143,7 @@ impl Meta<'_> {
             "resource_browse" => self.browsed(name, browse::Kind::Resources, arguments).await,
             "prompt_browse" => self.browsed(name, browse::Kind::Prompts, arguments).await,
             "tool_view" => self.viewed(name, arguments).await,
-            "tool_hydrate" => self.hydrated(name, arguments),
+            "tool_hydrate" => self.hydrated(name, arguments).await,
             "tool_run" if !self.config().run_tool => return None,
             "tool_execute" | "tool_run" | "resource_read" | "prompt_get" => {
                 return Some(self.settled(self.carried(name, arguments).await));
@@ -165,18 +165,23 @@ impl Meta<'_> {
     }
 
     /// Takes what using a meta-tool costs, if it is used as it can be.
-    fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
+    async fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
         arguments::check(name, arguments)?;
-        let spent = self.tools.pipeline.live.now().stages.quota.spend_meta(name, self.context);
+        let in_force = self.tools.pipeline.live.now();
+        let spent = in_force.stages.quota.spend_meta(name, self.context).await;
         spent.map_err(|refusal| refused(&refusal, ""))
     }
 
     /// Gives it back when the use was refused all the same.
-    fn leave<T>(&self, name: &str, answer: Result<T, GatewayError>) -> Result<T, GatewayError> {
+    async fn leave<T>(
+        &self,
+        name: &str,
+        answer: Result<T, GatewayError>,
+    ) -> Result<T, GatewayError> {
         let refused =
             [Code::ArgsInvalid, Code::AuthRequired, Code::PolicyDenied, Code::PermissionDenied];
         if answer.as_ref().is_err_and(|error| refused.contains(&error.code)) {
-            self.tools.pipeline.live.now().stages.quota.refund_meta(name, self.context);
+            self.tools.pipeline.live.now().stages.quota.refund_meta(name, self.context).await;
         }
         answer
     }
@@ -205,11 +210,13 @@ impl Meta<'_> {
         self.tools.search.run(wanted, check, self.snapshot, self.context, answer).await
     }
 
-    fn hydrated(&self, name: &str, arguments: Option<&Json>) -> Answer {
+    async fn hydrated(&self, name: &str, arguments: Option<&Json>) -> Answer {
         let recorder = &self.tools.pipeline.recorder;
         let since = recorder.clock.elapsed();
-        let answer =
-            self.enter(name, arguments).and_then(|()| self.leave(name, self.hydrate(arguments)));
+        let answer = match self.enter(name, arguments).await {
+            Ok(()) => self.leave(name, self.hydrate(arguments)).await,
+            Err(error) => Err(error),
+        };
         let id = arguments.and_then(|given| given.member_as::<String>("tool_id"));
         let id = id.and_then(|id| Some(self.resolve(&id).ok()?.0.id.clone())).unwrap_or_default();
         let what = || EventKind::Hydrated { sent: sent(&answer.as_ref()) };
@@ -220,8 +227,8 @@ impl Meta<'_> {
     async fn viewed(&self, name: &str, arguments: Option<&Json>) -> Answer {
         let recorder = &self.tools.pipeline.recorder;
         let since = recorder.clock.elapsed();
-        let answer = match self.enter(name, arguments) {
-            Ok(()) => self.leave(name, self.view(arguments).await),
+        let answer = match self.enter(name, arguments).await {
+            Ok(()) => self.leave(name, self.view(arguments).await).await,
             Err(error) => Err(error),
         };
         let selector = arguments.and_then(|given| given.member("selector"));

@@ -1,4 +1,4 @@
-//! Addresses that may be connected to on somebody else's word.
+//! Decides which addresses from a server's metadata may be connected to.
 //!
 //! An operator may name any address. A document that was fetched may not: it
 //! could name this machine, or one that only this machine reaches. So a name is
@@ -62,7 +62,7 @@ impl Resolve for Looking {
     }
 }
 
-/// Whether an address is one that everybody can reach.
+/// Returns whether an address is one that everybody can reach.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

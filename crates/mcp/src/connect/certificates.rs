@@ -1,4 +1,4 @@
-//! Whom a connection believes, and what it shows of itself.
+//! The certificates that a connection trusts, and the one that it presents.
 
 use std::fmt;
 

@@ -116,6 +116,7 @@ impl Connection {
             payload: Payload::Internal { method, params },
             timeouts: self.timeouts,
             mode,
+            trace: None,
         };
         self.transport.request(question).await
     }
@@ -134,7 +135,12 @@ impl Connection {
                           of others took too long";
             return Err(Failure::Unavailable { reason: reason.to_owned() });
         };
-        let answer = self.transport.request(Question { request_id, payload, timeouts, mode }).await;
+        let trace = context.trace.clone();
+        if let Some(trace) = &trace {
+            trace.set_request_id(|| request_id.0.to_string());
+        }
+        let question = Question { request_id, payload, timeouts, mode, trace };
+        let answer = self.transport.request(question).await;
         match answer {
             Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,
             Ok(_) | Err(_) => self.n_timeouts.store(0, Ordering::Relaxed),
@@ -161,6 +167,7 @@ impl Connection {
             payload: Payload::Internal { method, params },
             timeouts: Timeouts::same(SIGN_OF_LIFE.min(self.timeouts.quiet)),
             mode: self.mode(|| headers::plain(method, None)),
+            trace: None,
         };
         if let Err(Failure::Timeout { .. }) = self.transport.request(question).await {
             let reason =
@@ -170,7 +177,8 @@ impl Connection {
         }
     }
 
-    /// How a question is put; its headers are made only where they are sent.
+    /// Returns how a question is put; its headers are made only where they are
+    /// sent.
     fn mode(&self, headers: impl FnOnce() -> Headers) -> RequestMode {
         match (self.session.revision.is_modern(), self.transport.is_http()) {
             (false, _) => RequestMode::InSession,
@@ -251,7 +259,7 @@ impl Connection {
     }
 }
 
-/// How much the log of one question is to hold.
+/// Returns how much the log of one question is to hold.
 fn wanted_level(ask: &Ask) -> Option<Level> {
     let about = ask.rest().get("_meta")?;
     if !about.mentions(meta::LOG_LEVEL) {

@@ -1,4 +1,4 @@
-//! What is shown to a server so that it lets us in.
+//! The credentials that are sent to a server.
 //!
 //! A [`Credential`] is asked before every request and told how the server took
 //! it. So whoever keeps tokens decides when to renew one, and when to ask
@@ -25,7 +25,8 @@ pub trait Credential: Send + Sync {
     /// The `Authorization` to send now, if any; or why nothing should be sent.
     async fn present(&self) -> Result<Option<HeaderValue>, Failure>;
 
-    /// What was shown was refused. Gives what to show instead, or what to do.
+    /// The server refused what was shown. Returns what to show instead, or what to
+    /// do.
     async fn refused(
         &self,
         shown: Option<&HeaderValue>,
@@ -38,7 +39,7 @@ pub trait Credential: Send + Sync {
     /// The server let us in.
     fn accepted(&self);
 
-    /// How it stands, for people.
+    /// Returns how it stands, for people.
     fn credential_health(&self) -> CredentialHealth;
 }
 
@@ -51,8 +52,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// What a response says against our credentials, if it does. A plain 403
-    /// is about what we asked, not about who we are.
+    /// Returns what a response says against our credentials, if it does. A plain
+    /// 403 is about what we asked, not about who we are.
     pub fn read(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
         let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| value.to_str().ok());
@@ -67,8 +68,8 @@ impl Refusal {
         }
     }
 
-    /// Whether it says that the request did not run. A challenge to show a bearer
-    /// token does: it is what the check before the resource answers with
+    /// Returns whether it says that the request did not run. A challenge to show a
+    /// bearer token does: it is what the check before the resource answers with
     /// (RFC 9110, section 15.5.2; RFC 6750, section 3). A bare 401 or 403 may be
     /// the word of something behind it, passed on after half the work.
     pub fn is_before_running(&self) -> bool {
@@ -78,7 +79,7 @@ impl Refusal {
             && (self.status == StatusCode::UNAUTHORIZED || self.wanted_scope().is_some())
     }
 
-    /// What is known of a failure that is due to this refusal.
+    /// Returns what is known of a failure that is due to this refusal.
     fn qualify(&self, failure: Failure) -> Failure {
         if self.is_before_running() { failure } else { failure.after_sending() }
     }
@@ -243,12 +244,12 @@ impl RefusalBackoff {
         self.about_us() != 0
     }
 
-    /// Whether it was refused since it was last let in.
+    /// Returns whether it was refused since it was last let in.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.refusals != 0
     }
 
-    /// How many refusals are beyond its credit.
+    /// Returns how many refusals are beyond its credit.
     fn about_us(&self) -> u32 {
         self.refusals.saturating_sub(self.credit)
     }

@@ -1,4 +1,5 @@
-//! Messages that get no answer: our answers to what a server asked, and news.
+//! Delivers messages that get no answer: our responses to a server's requests, and
+//! notifications.
 //!
 //! Somebody waits for them all the same, so one that meets a server that is not
 //! there for a moment goes again, a few times. Saying it twice does no harm: a
@@ -66,7 +67,7 @@ where
     }
 }
 
-/// How long to wait after so many tries; `None` when it is enough.
+/// Returns how long to wait after so many tries; `None` when it is enough.
 fn again(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
     if TRIES <= n_tried {
         return None;
@@ -100,7 +101,7 @@ async fn send(
     Err(if passes(status) { Undelivered::Now(failure) } else { Undelivered::Refused(failure) })
 }
 
-/// Whether a refusal is about this moment and not about the message.
+/// Returns whether a refusal is about this moment and not about the message.
 fn passes(status: StatusCode) -> bool {
     matches!(
         status,
@@ -140,7 +141,7 @@ mod tests {
         Undelivered::Refused(Failure::Unusable { reason: "what question?".to_owned() })
     }
 
-    /// How it ends when the tries end like this, the last for ever, and how
+    /// Returns how it ends when the tries end like this, the last for ever, and how
     /// often it was tried.
     async fn check(mut tries: Vec<Result<(), Undelivered>>) -> (Result<(), Undelivered>, usize) {
         tries.reverse();

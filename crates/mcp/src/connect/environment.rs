@@ -1,4 +1,4 @@
-//! What a started program finds in its environment.
+//! The environment variables of a started program.
 //!
 //! Ours holds secrets of every upstream and of gatelet itself. A program gets
 //! what it needs to find its files, its network and its user, and what the
@@ -89,7 +89,7 @@ const NEEDED: &[&str] = &[
     "USERNAME",
 ];
 
-/// Whether a program gets a variable of ours without being named for it.
+/// Returns whether a program gets a variable of ours without being named for it.
 pub fn is_needed(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! Why a server cannot be used.
+//! The reasons why a connection to a server cannot be used.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl ConnectError {
     }
 }
 
-/// What a program said before it fell silent, if anything.
+/// Returns what a program said before it fell silent, if anything.
 fn last_words(stderr: &[String]) -> String {
     if stderr.is_empty() {
         return String::new();

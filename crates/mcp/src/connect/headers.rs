@@ -6,6 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use std::collections::HashSet;
+use tool::trace::{SpanContext, TRACEPARENT, TRACESTATE};
 use tool::{Ask, Json, Listing};
 
 use crate::revision::header;
@@ -44,6 +45,16 @@ pub(super) fn plain(method: &str, name: Option<&str>) -> Headers {
     push(&mut headers, header::METHOD, method);
     if let Some(name) = name {
         push(&mut headers, header::NAME, name);
+    }
+    headers
+}
+
+/// The headers that name the span of a question.
+pub(super) fn for_span(span: &SpanContext) -> Headers {
+    let mut headers = Vec::with_capacity(2);
+    push(&mut headers, HeaderName::from_static(TRACEPARENT), &span.to_string());
+    if let Some(state) = span.state() {
+        push(&mut headers, HeaderName::from_static(TRACESTATE), state);
     }
     headers
 }

@@ -30,6 +30,7 @@ use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential, Repeat};
 use super::error::ConnectError;
+use super::headers::for_span;
 use super::options::{Endpoint, Options};
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
@@ -231,6 +232,9 @@ impl Http {
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
+        if let Some(span) = question.trace.as_ref().and_then(|trace| trace.span.as_ref()) {
+            headers.extend(for_span(span));
+        }
         let is_opening = question.method() == method::INITIALIZE;
         let may_repeat = is_opening || is_harmless(question.method());
         let repeat = match may_repeat {
@@ -275,7 +279,7 @@ impl Http {
         credential::send_with_credential(credential, repeat, post, NoAnswer::from).await
     }
 
-    /// How it answered the last question, where that was no answer.
+    /// Returns how it answered the last question, where that was no answer.
     pub(super) fn turned_away(&self) -> Option<u16> {
         Some(self.turned_away.load(Ordering::Relaxed)).filter(|status| *status != 0)
     }
@@ -362,7 +366,7 @@ impl Http {
         }
     }
 
-    /// What the server says of itself to who comes now: on a session of its
+    /// Returns what the server says of itself to who comes now: on a session of its
     /// own, which ends at once.
     pub(super) async fn greet_on_new_session(self: &Arc<Http>) -> Result<Reply, Failure> {
         let opening = self.session().opening.clone();
@@ -388,6 +392,7 @@ impl Http {
             payload: Payload::Internal { method: method::INITIALIZE, params: Some(params) },
             timeouts: crate::peer::Timeouts::same(DELIVERY_TIMEOUT),
             mode: RequestMode::InSession,
+            trace: None,
         };
         let mut body = String::new();
         question.write(&mut body);
@@ -446,8 +451,8 @@ impl Drop for Cancel<'_> {
     }
 }
 
-/// Whether asking twice changes nothing. Calls are not among them: whether a tool
-/// may run twice is for others to say, who know whom the operator believes.
+/// Returns whether asking twice changes nothing. Calls are not among them: whether
+/// a tool may run twice is for others to say, who know whom the operator believes.
 pub(super) fn is_harmless(method: &str) -> bool {
     matches!(
         method,
@@ -466,8 +471,8 @@ pub(super) fn is_harmless(method: &str) -> bool {
     )
 }
 
-/// Whether a refusal means that the server no longer knows our session: 404 by
-/// the protocol, 400 with a word about it by servers in the wild.
+/// Returns whether a refusal means that the server no longer knows our session: 404
+/// by the protocol, 400 with a word about it by servers in the wild.
 fn forgot_session(status: StatusCode, body: &[u8]) -> bool {
     match status {
         StatusCode::NOT_FOUND => true,

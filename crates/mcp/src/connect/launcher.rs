@@ -1,4 +1,4 @@
-//! Programs that die when we die, even by SIGKILL.
+//! Starts programs that die when gatelet dies, even by SIGKILL.
 //!
 //! Linux sends a process a signal of its choice when its parent is gone, but
 //! the process itself must ask for that, between `fork` and `exec`, where safe

@@ -121,8 +121,8 @@ impl Stream {
         Ok(Stream { response, parser: Parser::new(limit).within(memory) })
     }
 
-    /// Where our messages go. It must be where the stream came from: a server
-    /// must not send our words, and our credentials, to somebody else.
+    /// Returns where our messages go. It must be where the stream came from: a
+    /// server must not send our words, and our credentials, to somebody else.
     async fn endpoint(&mut self, base: &Url) -> Result<Url, ConnectError> {
         let unusable =
             |reason: String| ConnectError::Unusable { step: "endpoint".to_owned(), reason };
@@ -280,7 +280,7 @@ impl Outbox {
     }
 }
 
-/// Whether a line says that the session is open.
+/// Returns whether a line says that the session is open.
 fn opens(line: &Bytes) -> bool {
     let word = method::INITIALIZED;
     // What does not mention the word need not be read.

@@ -1,4 +1,5 @@
-//! Listening to a modern server, which says nothing unless it is asked to.
+//! Listens to a server of revision 2026-07-28, which sends notifications only on
+//! request.
 //!
 //! One `subscriptions/listen` is open at any time, for everything that is
 //! wanted. When the wants change a new one is opened first and the old one is
@@ -62,6 +63,7 @@ async fn listen(connection: Arc<Connection>, filter: Map<String, Value>) {
             },
             timeouts: Timeouts::same(FOR_EVER),
             mode: RequestMode::Stateless(headers::plain(method::LISTEN, None)),
+            trace: None,
         };
         let before = connection.relay.stale.n_acknowledged();
         let ended = connection.transport.request(question).await;
@@ -93,8 +95,8 @@ async fn listen(connection: Arc<Connection>, filter: Map<String, Value>) {
     }
 }
 
-/// What there is to listen to: the lists that the server says may change, and
-/// the resources that are watched.
+/// Returns what there is to listen to: the lists that the server says may change,
+/// and the resources that are watched.
 fn filter(connection: &Connection) -> Map<String, Value> {
     let capabilities = &connection.session.server.capabilities;
     let mut filter = Map::new();

@@ -1,4 +1,4 @@
-//! Reading what a server lists, page by page.
+//! Requests the lists of a server, page by page.
 
 use std::collections::HashSet;
 
@@ -71,8 +71,8 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, L
     Ok(list)
 }
 
-/// Whether a cursor leads nowhere. Some servers write the last one as an empty
-/// text, which would lead back to the first page.
+/// Returns whether a cursor leads nowhere. Some servers write the last one as an
+/// empty text, which would lead back to the first page.
 fn ends(cursor: &Json) -> bool {
     cursor.is_null() || cursor.text().is_some_and(|text| text.is_empty())
 }
@@ -141,7 +141,7 @@ fn place_of(lifetimes: &mut Lifetimes, kind: Kind) -> &mut Option<Lifetime> {
     }
 }
 
-/// How long a page may be kept, if it says so.
+/// Returns how long a page may be kept, if it says so.
 fn lifetime(page: &Json) -> Option<Lifetime> {
     let milliseconds = page.member_as("ttlMs")?;
     let scope: Option<String> = page.member_as("cacheScope");

@@ -1,4 +1,5 @@
-//! Opening a session: which revision, who is there, what it lists.
+//! Opens a session: negotiates the revision, learns the server's identity and
+//! requests its lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,8 +235,8 @@ impl Opening<'_> {
         self.request(method::DISCOVER, params, mode).await
     }
 
-    /// What an answer to `server/discover` says: a modern server, an older one
-    /// (`None`), or that there is no use in going on.
+    /// Returns what an answer to `server/discover` says: a modern server, an older
+    /// one (`None`), or that there is no use in going on.
     fn discovered(&self, answer: Answer) -> Result<Option<Session>, ConnectError> {
         let result = match answer {
             Ok(Reply::Result(result)) => result,
@@ -304,6 +305,7 @@ impl Opening<'_> {
             payload: Payload::Internal { method, params: Some(params) },
             timeouts: Timeouts::same(self.options.opening),
             mode,
+            trace: None,
         };
         transport.request(question).await
     }
@@ -365,8 +367,8 @@ async fn read_all(connection: &Arc<Connection>, steps: &Steps) -> Result<Vec<Kin
     Ok(refused)
 }
 
-/// Whether a server that does not speak the latest revision speaks another of
-/// ours.
+/// Checks whether a server that does not speak the latest revision speaks another
+/// of ours.
 fn older(error: &RpcError) -> Result<(), ConnectError> {
     let theirs = supported(error);
     let ours = |version: &String| version.parse::<Revision>().is_ok();
@@ -376,7 +378,7 @@ fn older(error: &RpcError) -> Result<(), ConnectError> {
     Err(ConnectError::NoCommonRevision { theirs: theirs.join(", ") })
 }
 
-/// Which revisions an error says are spoken there.
+/// Returns which revisions an error says are spoken there.
 pub(super) fn supported(error: &RpcError) -> Vec<String> {
     error.data().and_then(|data| data.member_as("supported")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Where a server is, and how to treat it.
+//! The options of a connection: where the server is, and its timeouts and limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -144,7 +144,7 @@ impl Default for Options {
 }
 
 impl KnownRevision {
-    /// Whether `server/discover` is what is asked first.
+    /// Returns whether `server/discover` is what is asked first.
     pub(super) fn probes(self) -> bool {
         match self {
             KnownRevision::Unknown => true,

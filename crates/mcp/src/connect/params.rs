@@ -1,4 +1,4 @@
-//! What changes in a question on its way: `_meta`, and nothing else.
+//! Rewrites `_meta` in the params of a request, and nothing else.
 //!
 //! The progress token becomes our own number, because the tokens of two
 //! clients may be equal. A modern server gets the client's capabilities with

@@ -1,4 +1,4 @@
-//! A server that is a program of ours, spoken to over its pipes.
+//! A server that gatelet starts and talks to over its pipes.
 
 use std::sync::Arc;
 use std::time::Duration;

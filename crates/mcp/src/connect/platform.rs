@@ -1,4 +1,4 @@
-//! What only some systems have, each with what is done elsewhere.
+//! Functions that need a particular platform, each with a fallback for others.
 //!
 //! Linux is tested. On other systems of the Unix family a program still gets a
 //! process group of its own that is ended with it, but nothing ends it when we

@@ -1,4 +1,4 @@
-//! A server's question, as the client sees it.
+//! A request of the server, as it is passed to the client.
 //!
 //! A human who reads a question behind a gatelet sees one program asking for all
 //! of them. So the question says which server asks, without the characters that

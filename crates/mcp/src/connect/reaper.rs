@@ -1,4 +1,5 @@
-//! A process that outlives us just long enough to clean up.
+//! The reaper: a process that outlives gatelet just long enough to end its
+//! children.
 //!
 //! The [launcher](super::launcher) kills a program when we die, but not what the
 //! program has started itself. So the first program that is started brings a

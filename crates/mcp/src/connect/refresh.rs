@@ -1,4 +1,4 @@
-//! Keeping the listing fresh.
+//! Requests the lists of a server again when they have changed.
 //!
 //! A server that says that a list changed is asked for it again: a moment
 //! later, so that a burst costs one reading, and once more when it said so
@@ -81,7 +81,7 @@ async fn again(connection: &Connection, failed: Vec<(Kind, ListError)>, n_failed
     connection.relay.stale.mark(&kinds);
 }
 
-/// How long to wait after so many failures.
+/// Returns how long to wait after so many failures.
 fn pause(n_failed: u32) -> Duration {
     match n_failed < TRIES {
         true => SOON.pause_after(n_failed, 1.0),

@@ -1,4 +1,4 @@
-//! What a server says and asks by itself, and to whom it goes.
+//! Routes the notifications and requests of a server to the client they belong to.
 //!
 //! Progress goes to the call whose token it carries. A question, or a
 //! notification that came on a call's own stream, goes to that call's client;

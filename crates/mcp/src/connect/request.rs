@@ -1,5 +1,8 @@
-//! One question to a server, before it is known which way it goes.
+//! One request to a server, before a transport is chosen.
 
+use std::sync::Arc;
+
+use tool::trace::Trace;
 use tool::{Ask, Json};
 
 use super::headers::Headers;
@@ -13,6 +16,8 @@ pub(super) struct Question {
     pub(super) payload: Payload,
     pub(super) timeouts: Timeouts,
     pub(super) mode: RequestMode,
+    /// What is told of it, where somebody traces.
+    pub(super) trace: Option<Arc<Trace>>,
 }
 
 /// What is asked.

@@ -1,4 +1,4 @@
-//! Ending upstreams together.
+//! Ends all upstreams together.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Server-sent events out of a byte stream.
+//! Parses server-sent events from a byte stream.
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
@@ -77,7 +77,7 @@ impl Parser {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants a client to wait before it comes back.
+    /// Returns how long the server wants a client to wait before it comes back.
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry
     }

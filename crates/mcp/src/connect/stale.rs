@@ -1,4 +1,4 @@
-//! What is no longer known of a server.
+//! Marks which lists of a server are out of date.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -48,7 +48,7 @@ impl Stale {
         self.acknowledged.notify_waiters();
     }
 
-    /// How many subscriptions were acknowledged so far.
+    /// Returns how many subscriptions were acknowledged so far.
     pub(super) fn n_acknowledged(&self) -> u64 {
         self.n_acknowledged.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! What a program says on its standard error: logged, within a rate, and the last of
-//! it kept for when the program ends badly or does not answer.
+//! Logs the standard error of a program, within a rate, and keeps its last lines
+//! for when the program ends badly or does not answer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

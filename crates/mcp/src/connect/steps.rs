@@ -1,4 +1,4 @@
-//! What an opening waits for, so that one that hangs can say where.
+//! The steps of opening a session, so that one that hangs can say where.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -23,7 +23,7 @@ impl Steps {
         Step { steps: self, name }
     }
 
-    /// What is waited for now.
+    /// Returns what is waited for now.
     pub(super) fn open(&self) -> String {
         match self.lock().as_slice() {
             [] => "connect".to_owned(),

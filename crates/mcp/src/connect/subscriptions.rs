@@ -1,4 +1,4 @@
-//! Who watches which resource.
+//! The resource subscriptions of clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

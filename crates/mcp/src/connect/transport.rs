@@ -1,4 +1,4 @@
-//! The way to a server, whichever it is.
+//! The transport of a connection, whichever it is.
 
 use std::sync::Arc;
 

@@ -33,12 +33,12 @@ impl Upstream {
         self.connection.session.revision
     }
 
-    /// How many lines were no messages, and how many answers to nothing.
+    /// Returns how many lines were no messages, and how many answers to nothing.
     pub fn n_invalid(&self) -> u64 {
         self.connection.relay.n_invalid()
     }
 
-    /// Why it is gone, if it is.
+    /// Returns why it is gone, if it is.
     pub fn gone(&self) -> Option<String> {
         self.connection.relay.why_gone()
     }

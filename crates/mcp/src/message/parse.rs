@@ -1,4 +1,4 @@
-//! From bytes to messages.
+//! Parses bytes into messages.
 
 use bytes::Bytes;
 use bytestring::ByteString;

@@ -1,4 +1,4 @@
-//! Keeps one grant fresh, and leaves everybody alone when it cannot.
+//! Keeps one OAuth grant fresh, and stops trying when it cannot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -208,7 +208,8 @@ impl OAuthCredential {
         }
     }
 
-    /// Whether there is no token, and nobody wants one as far as is known now.
+    /// Returns whether there is no token, and nobody wants one as far as is known
+    /// now.
     fn is_unasked(&self) -> bool {
         if !self.wanted().is_over((self.now)()) || self.state().grant.is_some() {
             return false;

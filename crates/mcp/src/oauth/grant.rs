@@ -1,4 +1,4 @@
-//! What an authorization server granted, and what it takes to renew it.
+//! An OAuth grant: its tokens, and what it takes to renew them.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ pub enum Method {
 }
 
 impl Grant {
-    /// Why this grant is not for the server at an address, if it is not. A
+    /// Returns why this grant is not for the server at an address, if it is not. A
     /// label is not enough: anybody may call a server `wiki`.
     pub fn stranger_to(&self, url: &str) -> Option<String> {
         let server = server_of(url);
@@ -121,7 +121,7 @@ fn encoded(text: &str) -> String {
 
 /// Where one grant is kept.
 pub trait GrantStore: Send + Sync {
-    /// What is kept; `None` when nothing is. An error is one line.
+    /// Returns what is kept; `None` when nothing is. An error is one line.
     fn load(&self) -> Result<Option<Grant>, String>;
 
     fn save(&self, grant: &Grant) -> Result<(), String>;

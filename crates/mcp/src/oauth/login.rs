@@ -1,4 +1,4 @@
-//! Getting a grant, with a human in front of a browser.
+//! Obtains a grant, with a human in front of a browser.
 //!
 //! Finding the authorization server, registering there and exchanging the code
 //! is rmcp's work, which follows the protocol's authorization chapter: resource
@@ -112,7 +112,7 @@ impl Login {
         Ok(Login { session, metadata, client_id, client_secret, server })
     }
 
-    /// What to open in a browser.
+    /// Returns what to open in a browser.
     pub fn url(&self) -> &str {
         self.session.get_authorization_url()
     }
@@ -222,8 +222,8 @@ async fn manager(wanted: &LoginRequest) -> Result<AuthorizationManager, LoginErr
     manager.map_err(|error| bad(error.to_string()))
 }
 
-/// What the server says to somebody without a token. Many say it to messages
-/// only, so that is what it is sent.
+/// Returns what the server says to somebody without a token. Many say it to
+/// messages only, so that is what it is sent.
 async fn challenge(wanted: &LoginRequest) -> Option<String> {
     let client = web::client(&wanted.certificates).ok()?;
     let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
@@ -233,8 +233,8 @@ async fn challenge(wanted: &LoginRequest) -> Option<String> {
     Refusal::read(response.status(), response.headers())?.challenge
 }
 
-/// What to ask for: what is wanted, or what the server says it needs, beside
-/// what was allowed before.
+/// Returns what to ask for: what is wanted, or what the server says it needs,
+/// beside what was allowed before.
 async fn scopes(manager: &AuthorizationManager, wanted: &LoginRequest) -> Vec<String> {
     let mut scopes = wanted.granted.clone();
     if wanted.scopes.is_empty() {
@@ -247,7 +247,8 @@ async fn scopes(manager: &AuthorizationManager, wanted: &LoginRequest) -> Vec<St
     scopes
 }
 
-/// Who we are there: as configured, by our own address, or newly registered.
+/// Returns who we are there: as configured, by our own address, or newly
+/// registered.
 async fn identify(
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,

@@ -1,4 +1,4 @@
-//! Which addresses a login may ask.
+//! Decides which addresses a login may request.
 //!
 //! A server says where to log in, and so where we send requests: a hostile one
 //! could have us ask other programs on this machine, or what stands in a network
@@ -26,7 +26,7 @@ impl Default for Reach {
 }
 
 impl Reach {
-    /// Whether the server at one address may lead to the other.
+    /// Returns whether the server at one address may lead to the other.
     pub fn allows(&self, server: &Url, to: &Url) -> bool {
         match self {
             Reach::Anywhere => true,
@@ -38,7 +38,7 @@ impl Reach {
     }
 }
 
-/// Whether an address is on this machine or next to it.
+/// Returns whether an address is on this machine or next to it.
 fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {

@@ -1,4 +1,4 @@
-//! Giving a grant back (RFC 7009), so that a forgotten token is a dead one.
+//! Revokes a grant (RFC 7009), so that a forgotten token no longer works.
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 

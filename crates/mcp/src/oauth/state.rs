@@ -1,4 +1,4 @@
-//! What to do with a grant now. Plain decisions over plain values.
+//! Decides what to do with a grant at a given time, as functions over values.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) enum Step {
 }
 
 impl State {
-    /// What to do at `now`, in milliseconds.
+    /// Returns what to do at `now`, in milliseconds.
     pub(super) fn step(&self, now: u64) -> Step {
         let Some(grant) = &self.grant else { return Step::Human };
         if self.trouble == Some(RenewalFailure::Human) {

@@ -1,4 +1,4 @@
-//! How authorization servers are reached.
+//! Requests to authorization servers.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ impl Web {
         Ok(Web { follow, stop: client(certificates)?, server, reach })
     }
 
-    /// Whether the server may lead there.
+    /// Checks whether the server may lead there.
     fn permit(&self, address: &str) -> Result<(), String> {
         match Url::parse(address) {
             Ok(to) if self.reach.allows(&self.server, &to) => Ok(()),
@@ -111,7 +111,7 @@ impl Web {
     }
 }
 
-/// Why an address is not asked, and what the operator can do.
+/// Returns why an address is not asked, and what the operator can do.
 pub(super) fn elsewhere(to: &Url) -> String {
     let origin = to.origin().ascii_serialization();
     format!(

@@ -1,4 +1,4 @@
-//! What the other side asks, until it is answered.
+//! The requests of the other side that are not answered yet.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -218,8 +218,8 @@ impl InboundRequests {
         Ok(())
     }
 
-    /// Why a question is not taken. One whose id is being answered already could
-    /// not be counted, told from the other or cancelled.
+    /// Returns why a question is not taken. One whose id is being answered already
+    /// could not be counted, told from the other or cancelled.
     fn refuses(&self, id: &Json) -> Option<RpcError> {
         if self.open.contains(id) {
             let message = format!(

@@ -1,4 +1,4 @@
-//! Lines out of a byte stream, with a limit.
+//! Splits a byte stream into lines, with a limit.
 
 use std::io;
 

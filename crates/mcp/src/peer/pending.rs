@@ -1,4 +1,4 @@
-//! The requests that wait for an answer, and until when.
+//! The requests that wait for an answer, and their deadlines.
 //!
 //! One table for every transport: a [`Peer`](super::Peer) keeps its requests in
 //! one, and so does a server over HTTP. What happens meanwhile (a sign of life, a
@@ -70,7 +70,7 @@ pub(crate) trait OpenRequests: Send + Sync {
         });
     }
 
-    /// Whether a request still waits for its answer.
+    /// Returns whether a request still waits for its answer.
     fn is_open(&self, request_id: RequestId) -> bool {
         let mut is_open = false;
         self.with_table(&mut |table| is_open = table.contains(request_id));

@@ -1,4 +1,4 @@
-//! What names a request, and how long it may take.
+//! The id and deadline of a request.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Replies made to fit the revision that the client speaks.
+//! Adapts replies to the revision that the client speaks.
 //!
 //! The modern revision wants every result to say what kind it is, who made it
 //! and, for lists and reads, how long it may be kept; the older ones know none
@@ -51,19 +51,19 @@ pub(crate) fn reply_or_error(reply: Result<Reply, Failure>) -> Reply {
     reply.unwrap_or_else(|no_answer| Reply::Error(failure(&no_answer)))
 }
 
-/// What to tell a client when no answer came.
+/// Returns what to tell a client when no answer came.
 pub(crate) fn failure(failure: &Failure) -> RpcError {
     let code = message::failure_code(failure, code::INTERNAL);
     RpcError::unanswered(code, failure.to_string(), failure.sent())
 }
 
-/// Whether the result asks the client for more before there is an answer.
+/// Returns whether the result asks the client for more before there is an answer.
 pub(crate) fn wants_input(result: &Json) -> bool {
     result.mentions("\"input_required\"")
         && result.member_as::<String>("resultType").as_deref() == Some("input_required")
 }
 
-/// Whether results of this method say how long they may be kept.
+/// Returns whether results of this method say how long they may be kept.
 fn is_kept(method: &str) -> bool {
     matches!(
         method,

@@ -1,4 +1,4 @@
-//! Who sends a request, and how much of one kind a caller may have at once.
+//! The caller of a request, and limits on what one caller may have at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! The way back to the client of one request.
+//! The channel back to the client of one request.
 //!
 //! A provider tells and asks through its [`tool::ClientHandle`]; this is what stands
 //! behind it. What the client did not ask for (progress without a token, log
@@ -185,7 +185,7 @@ impl ClientChannel {
         }
     }
 
-    /// What of a notification the client wants to see.
+    /// Returns what of a notification the client wants to see.
     fn wanted(&self, note: Note) -> Option<Note> {
         match note.method.as_str() {
             method::PROGRESS => {
@@ -336,7 +336,7 @@ impl ClientHandle for ClientChannel {
     }
 }
 
-/// What a client would have to declare to be asked this, if it did not.
+/// Returns what a client would have to declare to be asked this, if it did not.
 pub(crate) fn missing_capability(
     client: &Client,
     method: &str,

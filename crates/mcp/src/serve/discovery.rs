@@ -1,4 +1,4 @@
-//! What a client is told about the server, and what there is.
+//! Answers the requests by which a client learns about the server and its lists.
 //!
 //! All of it comes from the provider's listing: this module puts it into the
 //! form that the revision wants.
@@ -43,7 +43,7 @@ pub(crate) fn modern_revisions() -> Vec<&'static str> {
     modern.map(Revision::as_str).collect()
 }
 
-/// What the provider says it can do, and what its listing shows it can.
+/// Returns what the provider says it can do, and what its listing shows it can.
 pub(crate) fn capabilities(listing: &Listing) -> Json {
     let Ok(mut announced) = Object::parse(&listing.server.capabilities) else {
         return Json::empty_object();
@@ -61,17 +61,17 @@ pub(crate) fn capabilities(listing: &Listing) -> Json {
     announced.to_json()
 }
 
-/// Whether the provider announces a capability, or shows that it has it.
+/// Returns whether the provider announces a capability, or shows that it has it.
 pub(crate) fn has(listing: &Listing, capability: &str) -> bool {
     capabilities(listing).member(capability).is_some_and(|value| !value.is_null())
 }
 
-/// Whether the answer to a method depends on who asks beyond the listing.
+/// Returns whether the answer to a method depends on who asks beyond the listing.
 pub(crate) fn is_personal(method: &str) -> bool {
     method == method::RESOURCES_LIST
 }
 
-/// Whether a method asks for a list.
+/// Returns whether a method asks for a list.
 pub(crate) fn is_list(method: &str) -> bool {
     matches!(
         method,
@@ -113,7 +113,8 @@ pub(crate) fn list(
     Ok(result.to_json())
 }
 
-/// How long the answer to a list method may be kept, where the provider says.
+/// Returns how long the answer to a list method may be kept, where the provider
+/// says.
 pub(crate) fn lifetime(listing: &Listing, method: &str) -> Option<Lifetime> {
     match method {
         method::TOOLS_LIST => listing.lifetimes.tools,

@@ -1,4 +1,4 @@
-//! One request on its way to its answer.
+//! Carries one request to its answer.
 //!
 //! An exchange yields the messages that flow before the answer, then the
 //! answer. It is driven by whoever writes to the client, so nothing is spawned

@@ -1,4 +1,4 @@
-//! Serving over HTTP: one endpoint for every revision.
+//! Serves MCP over HTTP: one endpoint for every revision.
 //!
 //! Each request is told by itself: one that carries the modern envelope stands
 //! alone, every other belongs to a session. An answer goes out in one piece
@@ -10,9 +10,11 @@
 //! particular when there is none; a session belongs to the caller who opened it,
 //! for as long as that caller may do the same.
 
+mod carrying;
 mod legacy_sse;
 mod options;
 mod post;
+mod replicas;
 mod request;
 mod sse_clients;
 mod stateless;
@@ -51,6 +53,7 @@ pub use body::{AnswerTo, Body};
 pub use hosts::Hosts;
 pub use options::Options;
 pub use path::at;
+pub use replicas::{NotCarried, Replicas};
 pub use sessions::Limits as SessionLimits;
 
 /// The connection that a request came on, in the request's extensions: all that
@@ -92,7 +95,8 @@ struct Shared {
 
 impl Endpoint {
     pub fn new(source: Arc<dyn ProviderSource>, options: Options) -> Endpoint {
-        let server = McpServer::new(source, options.parked);
+        let tag = options.replicas.as_ref().map_or(0, |replicas| replicas.tag());
+        let server = McpServer::new(source, options.parked, tag);
         let sessions = HttpSessions::new(Arc::clone(&server), options.sessions);
         Endpoint(Arc::new(Shared {
             server,
@@ -120,8 +124,8 @@ impl Endpoint {
         }
         let answered = match *request.method() {
             Method::POST => self.post(request).await,
-            Method::GET => self.get(&request),
-            Method::DELETE => self.delete(&request),
+            Method::GET => self.get(&request.map(drop)).await,
+            Method::DELETE => self.delete(&request.map(drop)).await,
             _ => Err(Box::new(not_allowed())),
         };
         answered.unwrap_or_else(|refusal| *refusal)
@@ -135,15 +139,15 @@ impl Endpoint {
         self.0.sse_clients.stop_listening();
     }
 
-    /// How many sessions there are.
+    /// Returns how many sessions there are.
     pub fn n_sessions(&self) -> usize {
         self.0.sessions.len()
     }
 
     /// Opens the stream of a session that belongs to no request, or takes up
     /// one that broke.
-    fn get<B>(&self, request: &Request<B>) -> Answered {
-        let session = self.session(request)?;
+    async fn get(&self, request: &Request<()>) -> Answered {
+        let session = self.session(request).await?;
         if !request::accepts(request, "text/event-stream") {
             return Err(refuse(
                 StatusCode::NOT_ACCEPTABLE,
@@ -169,14 +173,15 @@ impl Endpoint {
     }
 
     /// Ends a session.
-    fn delete<B>(&self, request: &Request<B>) -> Answered {
-        let session = self.session(request)?;
+    async fn delete(&self, request: &Request<()>) -> Answered {
+        let session = self.session(request).await?;
+        self.forget_session(&session.inner.id).await;
         self.0.sessions.end(&session.inner.id);
         Ok(body::bare(StatusCode::NO_CONTENT))
     }
 
     /// The session that a request belongs to.
-    fn session<B>(&self, request: &Request<B>) -> Result<Arc<HttpSession>, Refusal> {
+    async fn session(&self, request: &Request<()>) -> Result<Arc<HttpSession>, Refusal> {
         let version = request::text(request, header::PROTOCOL_VERSION);
         let modern = version.and_then(|version| version.parse::<Revision>().ok());
         let modern = modern.is_some_and(Revision::is_modern);
@@ -188,10 +193,10 @@ impl Endpoint {
                            which modern revision the request is of";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         };
-        let caller = identity(request);
-        let session = self.0.sessions.find(id);
+        let caller = caller(request);
+        let session = self.find_session(id, &caller).await;
         // A session is seen with the rights that it was opened with.
-        let session = session.filter(|session| session.inner.caller == caller);
+        let session = session.filter(|session| session.inner.caller == caller.identity);
         let session = session.ok_or_else(|| {
             let message = "no such session: it ended, was idle for too long, or what you may do \
                            has changed; send `initialize` again";
@@ -204,7 +209,7 @@ impl Endpoint {
     }
 }
 
-/// Whether clients of this session can come back to a stream.
+/// Returns whether clients of this session can come back to a stream.
 fn resumes(session: &HttpSession) -> bool {
     Revision::V2025_11_25 <= session.inner.revision
 }
@@ -223,7 +228,7 @@ fn caller<B>(request: &Request<B>) -> Caller {
     Caller { identity: identity(request), address, connection: connection(request) }
 }
 
-/// What tells this connection from others. Where nobody says, every request
+/// Returns what tells this connection from others. Where nobody says, every request
 /// is on one of its own, so that strangers never have anything in common.
 fn connection<B>(request: &Request<B>) -> Arc<str> {
     let said = request.extensions().get::<ConnectionId>().map(|visit| Arc::clone(&visit.0));

@@ -1,4 +1,4 @@
-//! A provider that wants input, and a client that can simply be asked.
+//! Asks the client for the input that a provider requires.
 //!
 //! Providers of the modern revision answer `input_required` and expect the same
 //! question again with the input. A client of an older revision is asked each

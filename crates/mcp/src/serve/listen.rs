@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: a client that wants to hear of changes.
+//! `subscriptions/listen`: notifies a client of changes.
 //!
 //! The first message acknowledges what will be told; every message carries the
 //! id of the request, because on a pipe many listeners share one stream. The
@@ -131,7 +131,7 @@ impl Stream for SubscriptionStream {
 }
 
 impl Filter {
-    /// What was asked for, as far as the provider can tell.
+    /// Returns what was asked for, as far as the provider can tell.
     fn read(wanted: &Object, listing: &Listing) -> Filter {
         let announced = discovery::capabilities(listing);
         let tells = |capability: &str, key: &str| {
@@ -165,7 +165,7 @@ impl Filter {
         filter.to_json()
     }
 
-    /// What the listener is told of something that happened, if anything.
+    /// Returns what the listener is told of something that happened, if anything.
     fn news(&self, event: Event) -> Option<Note> {
         match event {
             Event::Changed(kind) => {

@@ -1,4 +1,4 @@
-//! What all clients together want of a provider.
+//! The log level that all clients together want of a provider.
 //!
 //! Many clients may see the same provider. It logs as much as the most curious
 //! of them wants, and each gets what it asked for. Subscriptions need no such

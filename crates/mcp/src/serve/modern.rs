@@ -1,4 +1,4 @@
-//! Requests that stand alone.
+//! Requests without a session, as in revision 2026-07-28.
 //!
 //! A request of the modern revision says in its `_meta` which revision it is
 //! written in, who sends it and what the sender can do. Those members belong to
@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
+use tool::trace::Trace;
 use tool::{Ask, Client, Context, Identity, Json, NoClient, Object, Provider, Reply, RpcError};
 
 use super::caller::Caller;
@@ -32,6 +33,8 @@ pub(crate) struct Opening {
     session: Arc<str>,
     level: Option<Level>,
     token: Option<Json>,
+    /// What is known of it for its trace.
+    pub(crate) trace: Option<Arc<Trace>>,
 }
 
 impl Opening {
@@ -53,7 +56,7 @@ pub(crate) enum ModernAnswer {
     Listen(SubscriptionStream),
 }
 
-/// Whether params carry the envelope of a modern request.
+/// Returns whether params carry the envelope of a modern request.
 pub(crate) fn is_modern(params: Option<&Json>) -> bool {
     params.is_some_and(|params| {
         params.mentions(meta::PROTOCOL_VERSION)
@@ -98,7 +101,8 @@ pub(crate) fn open(
     }
     let provider = server.source.provider_for(&client, &caller.identity);
     let session = server::implied_session(&client, caller);
-    Ok(Opening { client, caller: caller.clone(), provider, params, session, level, token })
+    let (caller, trace) = (caller.clone(), None);
+    Ok(Opening { client, caller, provider, params, session, level, token, trace })
 }
 
 /// Begins to answer.
@@ -157,7 +161,7 @@ fn ask(
     request: &Request,
     peer: Option<Peer>,
 ) -> Result<Exchange, RpcError> {
-    let Opening { client, caller, provider, params, session, level, token } = opening;
+    let Opening { client, caller, provider, params, session, level, token, trace } = opening;
     let listing = provider.listing();
     let invalid =
         |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
@@ -178,6 +182,7 @@ fn ask(
     let channel = ClientChannel::new(route, token, level);
     let context =
         server::stateless_context(&client, &caller.identity, session, Arc::clone(&channel) as _);
+    let context = Context { trace, ..context };
     let method = request.method.clone();
     let call = async move {
         let reply = adapt::reply_or_error(provider.ask(ask, &context).await);
@@ -188,7 +193,8 @@ fn ask(
     Ok(Exchange::new(call, channel, parking))
 }
 
-/// What a parked call would be bound to; `None` where input cannot be asked for.
+/// Returns what a parked call would be bound to; `None` where input cannot be asked
+/// for.
 fn key(ask: &Ask, caller: &Identity) -> Option<CallKey> {
     let (name, arguments) = match ask {
         Ask::Call(call) => (&call.name, call.arguments.as_ref()),

@@ -1,4 +1,4 @@
-//! Calls that wait for their client to come back.
+//! Calls that wait until their client continues them.
 //!
 //! A modern client cannot be asked while its request is open. When a provider
 //! asks something of it, the call is put aside here, the client gets the
@@ -35,7 +35,9 @@ const PREFIX: &str = "gatelet.";
 /// How a provider's states begin that would be taken for ours. What follows is
 /// the state; ours have no dot after the first.
 const VIA: &str = "gatelet.via.";
-const N_ID: usize = 16;
+/// The id of a call: the tag of its replica, and what cannot be guessed.
+const N_ID: usize = 20;
+const N_TAG: usize = 4;
 
 /// How many calls may be parked, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Limits {
 pub(crate) struct ParkedCalls {
     key: [u8; 32],
     limits: Limits,
+    /// What tells this replica from others; 0 where there are none.
+    replica: u32,
     parked: Mutex<Parked>,
 }
 
@@ -114,13 +118,22 @@ impl Default for Limits {
 }
 
 impl ParkedCalls {
-    pub(crate) fn new(limits: Limits) -> ParkedCalls {
-        ParkedCalls { key: rand::random(), limits, parked: Mutex::default() }
+    pub(crate) fn new(limits: Limits, replica: u32) -> ParkedCalls {
+        ParkedCalls { key: rand::random(), limits, replica, parked: Mutex::default() }
+    }
+
+    /// The replica that holds the call which a state of ours names. Only that one
+    /// can tell whether the state is true.
+    pub(crate) fn replica(state: &str) -> Option<u32> {
+        let sealed = URL_SAFE_NO_PAD.decode(state.strip_prefix(PREFIX)?).ok()?;
+        let (tag, _) = sealed.split_first_chunk::<N_TAG>()?;
+        Some(u32::from_be_bytes(*tag)).filter(|tag| *tag != 0)
     }
 
     /// Puts a call aside and returns the state that names it.
     pub(crate) fn put(self: &Arc<Self>, key: &CallKey, entry: ParkedCall) -> String {
-        let id: [u8; N_ID] = rand::random();
+        let mut id: [u8; N_ID] = rand::random();
+        id[..N_TAG].copy_from_slice(&self.replica.to_be_bytes());
         let until = Instant::now() + self.limits.time;
         let waiting = Waiting { until, subject: key.subject.clone(), call: entry };
         let mut parked = self.parked.lock();
@@ -134,7 +147,7 @@ impl ParkedCalls {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Who made a state that a client sends.
+    /// Returns who made a state that a client sends.
     pub(crate) fn owner(state: &str) -> StateOwner<'_> {
         match state.strip_prefix(VIA) {
             Some(theirs) => StateOwner::Provider(theirs),

@@ -1,4 +1,4 @@
-//! What a client says of itself during its session.
+//! Tells the provider when a client's roots changed.
 
 use std::sync::Arc;
 

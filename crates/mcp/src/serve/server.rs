@@ -1,10 +1,11 @@
-//! What is shared by everybody who is served, and how requests of a session
-//! are answered.
+//! The state that all served clients share, and how requests of a session are
+//! answered.
 
 use std::sync::Arc;
 
 use futures::FutureExt;
 use tool::context::{CONNECTION_PREFIX, SUBJECT_PREFIX};
+use tool::trace::Trace;
 use tool::{
     Ask, Client, ClientHandle, Context, Identity, Json, NoClient, Object, ProviderSource, Reply,
     RpcError,
@@ -34,10 +35,15 @@ pub(crate) struct McpServer {
 }
 
 impl McpServer {
-    pub(crate) fn new(source: Arc<dyn ProviderSource>, limits: parked::Limits) -> Arc<McpServer> {
+    /// `replica` tells this one from others that serve the same; 0 where there are none.
+    pub(crate) fn new(
+        source: Arc<dyn ProviderSource>,
+        limits: parked::Limits,
+        replica: u32,
+    ) -> Arc<McpServer> {
         Arc::new(McpServer {
             source,
-            park: Arc::new(ParkedCalls::new(limits)),
+            park: Arc::new(ParkedCalls::new(limits, replica)),
             log_levels: LogLevels::default(),
             watched: PerCaller::new("subscriptions", subscriptions::PER_CALLER),
         })
@@ -70,9 +76,10 @@ impl McpServer {
         session: &Arc<Session>,
         method: String,
         params: Option<Json>,
+        trace: Option<Arc<Trace>>,
     ) -> Exchange {
         let channel = ClientChannel::new(Route::Session(Arc::clone(session)), None, None);
-        let call = self.answer(session, method, params, &channel);
+        let call = self.answer(session, method, params, trace, &channel);
         Exchange::new(call, channel, None)
     }
 
@@ -81,6 +88,7 @@ impl McpServer {
         session: &Arc<Session>,
         method: String,
         params: Option<Json>,
+        trace: Option<Arc<Trace>>,
         channel: &Arc<ClientChannel>,
     ) -> Call {
         match method.as_str() {
@@ -101,7 +109,7 @@ impl McpServer {
             name if method::is_notification(name) => {
                 ready(Reply::Error(discovery::notification_only(name)))
             }
-            _ => ask(session, method, params, channel),
+            _ => ask(session, method, params, trace, channel),
         }
     }
 
@@ -164,6 +172,7 @@ fn ask(
     session: &Arc<Session>,
     method: String,
     params: Option<Json>,
+    trace: Option<Arc<Trace>>,
     channel: &Arc<ClientChannel>,
 ) -> Call {
     let level = session.level();
@@ -174,7 +183,7 @@ fn ask(
         Err(error) => return ready(Reply::Error(error)),
     };
     channel.want_progress(ask.rest().get("_meta"));
-    let context = session.context(Arc::clone(channel) as _);
+    let context = Context { trace, ..session.context(Arc::clone(channel) as _) };
     async move {
         let again = || read(&method, &params, level).ok();
         let reply = input_required::ask(&provider, ask, again, &context).await;
@@ -255,11 +264,12 @@ pub(crate) fn stateless_context(
         session,
         timeout: None,
         client_handle,
+        trace: None,
     }
 }
 
-/// What stands for a session where there is none: requests of one caller with
-/// one client belong together. An upstream on a pipe does not say which of its
+/// Returns what stands for a session where there is none: requests of one caller
+/// with one client belong together. An upstream on a pipe does not say which of its
 /// open calls a question belongs to; this is how it still finds its client.
 ///
 /// Anonymous callers have nothing in common but what they say of themselves,

@@ -1,4 +1,4 @@
-//! What is remembered of a client that said `initialize`.
+//! The session of a client that sent `initialize`.
 //!
 //! A session is small: who the client is, which provider it sees, its log
 //! level, its subscriptions and the questions it has been asked. It knows no
@@ -26,6 +26,15 @@ use crate::revision::{Revision, code, method};
 
 /// How many questions of providers one client may have to answer at once.
 pub(crate) const QUESTIONS: usize = 64;
+
+/// By how many bits the tag of a replica stands above the number of a question.
+/// Both together are a number that JavaScript counts with exactly.
+const TAG_SHIFT: u32 = 20;
+
+/// The replica that asked the question with this number; 0 where there is one only.
+pub(crate) fn asked_by(number: u64) -> u32 {
+    u32::try_from(number >> TAG_SHIFT).unwrap_or(0)
+}
 
 /// One client of an older revision.
 pub(crate) struct Session {
@@ -77,6 +86,12 @@ impl Session {
         }
     }
 
+    /// The session at the replica with this tag: its questions say where their
+    /// answers belong.
+    pub(crate) fn asking_as(self, tag: u32) -> Session {
+        Session { next: AtomicU64::new((u64::from(tag) << TAG_SHIFT) + 1), ..self }
+    }
+
     /// Lets a task pass on news of the client, in place of the one before: only
     /// the latest news count.
     pub(crate) fn pass_on(&self, news: impl Future<Output = ()> + Send + 'static) {
@@ -100,6 +115,7 @@ impl Session {
             session: Arc::clone(&self.id),
             timeout: None,
             client_handle,
+            trace: None,
         }
     }
 
@@ -142,7 +158,7 @@ impl Session {
         std::mem::take(&mut *self.subscriptions.lock()).into_keys()
     }
 
-    /// What the client is told of something that happened, if anything.
+    /// Returns what the client is told of something that happened, if anything.
     pub(crate) fn news(&self, event: Event) -> Option<Note> {
         match event {
             Event::Changed(kind) => {
@@ -244,8 +260,8 @@ pub(crate) fn changed(kind: Kind) -> &'static str {
     }
 }
 
-/// Whether a subscription to `parent` covers `uri`: servers may report a part
-/// of what was subscribed to.
+/// Returns whether a subscription to `parent` covers `uri`: servers may report a
+/// part of what was subscribed to.
 pub(crate) fn is_below(uri: &str, parent: &str) -> bool {
     uri.strip_prefix(parent.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
@@ -256,7 +272,7 @@ const NAME_BYTES: usize = 1 << 10;
 const INFO_BYTES: usize = 16 << 10;
 const CAPABILITY_BYTES: usize = 64 << 10;
 
-/// What the params of `initialize` say of the client.
+/// Returns what the params of `initialize` say of the client.
 pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Result<Client, RpcError> {
     let member = |key: &str| params.and_then(|params| params.member(key));
     let client = client(member("clientInfo"), member("capabilities"), revision)?;

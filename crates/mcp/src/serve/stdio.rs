@@ -1,4 +1,4 @@
-//! Serving over a pipe.
+//! Serves MCP over a pipe.
 //!
 //! One client, both kinds of revisions: requests that stand alone are answered
 //! as such, and `initialize` opens the one session that a pipe has. Nothing but
@@ -22,6 +22,7 @@ use super::parked;
 use super::roots;
 use super::server::McpServer;
 use super::session::Session;
+use super::trace::Tracing;
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
 use crate::peer::{self, Incoming, Peer};
 use crate::revision::{code, method};
@@ -35,6 +36,8 @@ pub struct Options {
     pub parked: parked::Limits,
     /// Who the client is; a pipe has one.
     pub caller: Arc<Identity>,
+    /// Whether questions carry what is known for their trace.
+    pub tracing: Tracing,
 }
 
 /// Serves one client over a pipe until it ends, and says why it ended.
@@ -71,10 +74,11 @@ async fn on_pipe(
 ) -> String {
     let peer = Peer::new(options.limits);
     let pipe = Arc::new(Pipe {
-        server: McpServer::new(source, options.parked),
+        server: McpServer::new(source, options.parked, 0),
         peer: peer.clone(),
         caller: Caller::on_pipe(options.caller),
         session: Mutex::default(),
+        tracing: options.tracing,
     });
     let reason = peer::run(peer, reader, writer, Arc::clone(&pipe) as _).await;
     let open = pipe.session.lock().take();
@@ -95,6 +99,7 @@ struct Pipe {
     peer: Peer,
     caller: Caller,
     session: Mutex<Option<Open>>,
+    tracing: Tracing,
 }
 
 /// The session of the pipe.
@@ -135,10 +140,11 @@ impl Pipe {
     }
 
     async fn alone(&self, request: Request) -> Reply {
-        let opening = match modern::open(&self.server, request.params.as_ref(), &self.caller) {
+        let mut opening = match modern::open(&self.server, request.params.as_ref(), &self.caller) {
             Ok(opening) => opening,
             Err(error) => return Reply::Error(error),
         };
+        opening.trace = self.tracing.of(&request.id, None);
         match modern::begin(&self.server, opening, &request, Some(self.peer.clone())).await {
             ModernAnswer::Now(reply) => reply,
             ModernAnswer::Exchange(exchange) => finish(exchange).await,
@@ -167,7 +173,8 @@ impl Incoming for Pipe {
         let session = self.session.lock().as_ref().map(|open| Arc::clone(&open.session));
         match session {
             Some(session) => {
-                finish(self.server.begin(&session, request.method, request.params)).boxed()
+                let trace = self.tracing.of(&request.id, None);
+                finish(self.server.begin(&session, request.method, request.params, trace)).boxed()
             }
             None if request.method == method::PING => {
                 futures::future::ready(Reply::Result(Json::empty_object())).boxed()

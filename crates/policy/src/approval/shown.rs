@@ -1,4 +1,4 @@
-//! Arguments as somebody reads them who has to agree to a call.
+//! Renders arguments for the person who has to agree to a call.
 //!
 //! Every argument has a line of its own with its name, so no number of spaces, no
 //! long neighbour and no character that turns text around can hide one. What is

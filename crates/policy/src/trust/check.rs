@@ -1,5 +1,4 @@
-//! The trust gate: asks the ledger, the user or nobody, and lets a call pass
-//! or not.
+//! The trust check of a call: asks the ledger and, where needed, a person.
 
 use std::sync::Arc;
 

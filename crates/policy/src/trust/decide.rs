@@ -1,4 +1,4 @@
-//! What becomes of a call, by what is known of its tool.
+//! Decides about a call by what is known of its tool.
 
 use catalog::{name, summary};
 use serde::{Deserialize, Serialize};

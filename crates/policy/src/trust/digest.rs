@@ -1,4 +1,4 @@
-//! What identifies a tool as it is, and how much it is trusted.
+//! The digest that identifies a tool as it is, and its trust state.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a tool changed, in words an operator can judge by.
+//! Describes how a tool changed, for an operator to judge.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! What was granted, signed so that only who has the key can change it.
+//! The trust ledger: what was granted, signed so that only who has the key can
+//! change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

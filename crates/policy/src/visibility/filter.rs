@@ -1,4 +1,4 @@
-//! What a caller sees of a catalog, by the rules in force.
+//! What one caller sees of a catalog, by the rules in force.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -33,7 +33,7 @@ fn roster_with(
         builtin: Arc::new(Nothing),
         listing_checker: Arc::new(listing_checker),
         observer: Arc::new(Nothing),
-        clock: Arc::new(clock::System::start()),
+        clock: Arc::new(store::clock::System::start()),
     };
     Roster::new(upstreams, config, parts)
 }

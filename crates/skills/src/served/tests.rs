@@ -14,7 +14,7 @@ fn served(library: &Library) -> Served {
     Served::new(library.newest())
 }
 
-/// What an upstream lists, as it is served here.
+/// Returns what an upstream lists, as it is served here.
 fn of_entry(entry: &Value) -> Served {
     let page = json!({"skills": [entry]}).into();
     let skills: Vec<Arc<Skill>> = from_page("shop", &page).0.into_iter().map(Arc::new).collect();

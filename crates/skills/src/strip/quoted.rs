@@ -1,4 +1,4 @@
-//! Which parts of a text are code for every reader.
+//! Finds the parts of a text that every Markdown reader takes for code.
 //!
 //! Readers of Markdown differ about odd back-ticks, indented fences, tables and
 //! raw HTML. Where they could differ nothing is called code any more: a wrong
@@ -141,7 +141,7 @@ impl Reader {
     }
 }
 
-/// Where the script element ends that starts here, if nothing about it is
+/// Returns where the script element ends that starts here, if nothing about it is
 /// odd: it is taken out, so what readers see has no tag in its place.
 fn script(line: &str, at: usize) -> Option<usize> {
     let named = |at: usize, name: &str| {

@@ -1,4 +1,4 @@
-//! Script elements, told from the mention of one.
+//! Finds script elements, as opposed to text that mentions one.
 //!
 //! `` `<script>` `` in a code span is a word about a script and stays. What
 //! counts as code is read narrowly: only where every reader of Markdown agrees.
@@ -35,7 +35,7 @@ pub(super) fn omit(text: &str) -> (String, usize) {
     (kept, omitted)
 }
 
-/// Where tags of this name start: `<script>`, not `<script_path>`.
+/// Returns where tags of this name start: `<script>`, not `<script_path>`.
 fn tags<'t>(lower: &'t str, name: &'t str) -> impl Iterator<Item = usize> + 't {
     let ends = |next: u8| next.is_ascii_whitespace() || matches!(next, b'>' | b'/' | 0x0b);
     let starts = lower.match_indices(name).map(|(start, _)| start);
@@ -51,7 +51,7 @@ struct Page<'t> {
 }
 
 impl Page<'_> {
-    /// Where the element ends that starts here.
+    /// Returns where the element ends that starts here.
     ///
     /// One that is never closed takes the rest of its paragraph when it starts
     /// a line, as HTML does; a tag amid a sentence takes only itself.

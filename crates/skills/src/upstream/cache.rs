@@ -22,8 +22,8 @@ struct Entry {
 const MAX_ENTRIES: usize = 256;
 
 impl SkillCache {
-    /// What an upstream listed for everybody, or else for this caller, if it has
-    /// not expired.
+    /// Returns what an upstream listed for everybody, or else for this caller, if
+    /// it has not expired.
     pub fn fresh(&self, label: &str, subject: &str) -> Option<Vec<Skill>> {
         let entries = self.0.lock();
         let of = |caller: &str| entries.get(&(label.to_owned(), caller.to_owned()));
@@ -32,7 +32,7 @@ impl SkillCache {
         found.filter(|entry| Instant::now() < entry.until).map(|entry| entry.skills.clone()).next()
     }
 
-    /// What an upstream listed last, expired or not.
+    /// Returns what an upstream listed last, expired or not.
     pub fn last(&self, label: &str, subject: &str) -> Vec<Skill> {
         let entries = self.0.lock();
         let of = |caller: &str| entries.get(&(label.to_owned(), caller.to_owned()));

@@ -22,13 +22,13 @@ pub use policy::call::SKILL as READ;
 /// How many levels of namespaces below a server are kept.
 const MAX_DEPTH: usize = 8;
 
-/// Whether a listing stands for a CaSH server. What a server says of itself does
-/// not make it one.
+/// Returns whether a listing stands for a CaSH server. What a server says of itself
+/// does not make it one.
 pub fn offers(listing: &Listing) -> bool {
     listing.is_nested && super::has_extension(&listing.server, EXTENSION)
 }
 
-/// What a server lists.
+/// Returns what a server lists.
 pub fn from_list(label: &str, list: &Json) -> Vec<Skill> {
     let entries: Vec<Json> = list.member_as("skills").unwrap_or_default();
     entries.iter().take(MAX_SKILLS).filter_map(|entry| from_entry(label, entry)).collect()
@@ -108,7 +108,7 @@ fn relocated(text: &str, label: &str, is_here: &dyn Fn(&str) -> bool) -> String 
     relocated
 }
 
-/// Which of the three tools a text ends with.
+/// Returns which of the three tools a text ends with.
 fn verb(before: &str) -> Option<&'static str> {
     let is_whole = |verb: &&str| {
         let rest = before.strip_suffix(*verb);

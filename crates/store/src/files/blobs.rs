@@ -12,8 +12,7 @@ use bytes::Bytes;
 use super::attempt::{Attempt, run};
 use super::{Files, file_name};
 use crate::file::{self, named};
-use crate::memory::fits;
-use crate::state::{BlobInfo, Blobs, StateError, StateFuture, ready};
+use crate::state::{BlobInfo, Blobs, StateError, StateFuture, fits, ready};
 
 impl Files {
     fn of_owner(&self, owner: &str) -> PathBuf {

@@ -14,8 +14,7 @@ use tokio::sync::watch;
 use super::attempt::{Attempt, run};
 use super::{Directory, Files};
 use crate::file::{self, Lock, Safety, named, stamp};
-use crate::memory::{changes, fits, version};
-use crate::state::{Documents, StateError, StateFuture, Version, Versioned, ready};
+use crate::state::{Documents, StateError, StateFuture, Version, Versioned, changes, fits, ready};
 
 impl Documents for Files {
     fn read<'a>(&'a self, name: &'a str, within: Duration) -> StateFuture<'a, Option<Versioned>> {
@@ -54,7 +53,7 @@ impl Documents for Files {
             .map_err(named("write", &file))
             .map_err(StateError::unavailable)?;
             directory.tell(&name);
-            Ok(Attempt::Done(next.as_ref().map(|bytes| version(bytes))))
+            Ok(Attempt::Done(next.as_ref().map(|bytes| Version::of(bytes))))
         })
     }
 
@@ -109,7 +108,7 @@ impl Directory {
 
 fn versioned(file: &Path, limit: u64) -> Result<Option<Versioned>, StateError> {
     let bytes = read(file, limit)?;
-    Ok(bytes.map(|bytes| Versioned { version: version(&bytes), bytes: bytes.into() }))
+    Ok(bytes.map(|bytes| Versioned { version: Version::of(&bytes), bytes: bytes.into() }))
 }
 
 /// What a file holds; `None` when there is none.

@@ -12,8 +12,7 @@ use super::Files;
 use super::attempt::{Attempt, run};
 use super::documents::read;
 use crate::file::{named, private};
-use crate::memory::fits;
-use crate::state::{Lines, StateError, StateFuture, ready};
+use crate::state::{Lines, StateError, StateFuture, fits, ready};
 
 impl Lines for Files {
     fn append<'a>(&'a self, log: &'a str, line: Bytes, within: Duration) -> StateFuture<'a, ()> {

@@ -76,6 +76,14 @@ async fn files_lease() {
 }
 
 #[tokio::test]
+async fn files_carry_messages_within_a_process() {
+    let place = Place::new();
+    let files = place.open();
+    let open = || Arc::clone(&files) as Arc<dyn Messages>;
+    conformance::messages(&open, &|by| place.advance(by)).await;
+}
+
+#[tokio::test]
 async fn files_log() {
     let place = Place::new();
     conformance::lines(&|| place.open()).await;

@@ -12,8 +12,7 @@ use super::attempt::{Attempt, run};
 use super::documents::{read, unless_missing};
 use super::{Directory, Files};
 use crate::file::{self, Lock, named};
-use crate::memory::fits;
-use crate::state::{Expiring, SingleUse, StateError, StateFuture, ready};
+use crate::state::{Expiring, SingleUse, StateError, StateFuture, fits, ready};
 
 /// What every file begins with; the digit is the version of the format.
 const MARK: &[u8; 8] = b"gatevle1";

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::Definitions;
+
 /// How the gate fares, over the last hour.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
@@ -68,27 +70,9 @@ pub struct ToolFigures {
     pub errors: u64,
 }
 
-/// What definitions cost a model, in tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definitions {
-    /// Of all upstreams' tools, as a client gets them that connects to each.
-    pub direct: u64,
-    /// Of what the gate shows instead.
-    pub exposed: u64,
-    /// How many tools that is.
-    pub n_tools: u64,
-}
-
 impl Total {
     /// What the gate kept from the model.
     pub fn tokens_saved(&self) -> u64 {
         self.tokens_raw.saturating_sub(self.tokens_sent)
-    }
-}
-
-impl Definitions {
-    /// What a session saves by not reading all definitions.
-    pub fn saved(&self) -> u64 {
-        self.direct.saturating_sub(self.exposed)
     }
 }

@@ -1,33 +1,10 @@
 use gateway::Surface;
 use gateway::record::Ending;
-use policy::call::Callee;
 use policy::refusal::Refused;
-use tool::Client;
 use tool::clock::Fake;
 
 use super::*;
-
-fn record(clock: &Fake, upstream: &str, tool: &str, ending: Ending) -> Record {
-    Record {
-        at: clock.unix_millis(),
-        surface: Surface::Cash,
-        session: "s".into(),
-        client: Arc::new(Client::named("c", "")),
-        caller: Arc::default(),
-        callee: Arc::new(Callee::new(&format!("{upstream}:{tool}#1"), upstream, tool)),
-        meta_tool: "tool_execute",
-        ending,
-        arguments: None,
-        script: None,
-        attempts: 1,
-        took: Duration::from_millis(3),
-        stages: Vec::new(),
-        artifact: None,
-        raw: Some(Json::encode(&"one two three four five six")),
-        sent: Some(Json::encode(&"one")),
-        counts: Arc::default(),
-    }
-}
+use crate::fixture::record;
 
 fn figures(collect: Collect) -> (Figures, Arc<Fake>) {
     let clock = Arc::new(Fake::default());

@@ -1,4 +1,4 @@
-//! Names that stand twice in one object.
+//! Finds names that occur twice in one object.
 //!
 //! Every common parser takes the last of two, and some take the first. Whoever
 //! judges a text that says two things may judge what nobody does, so such a
@@ -85,7 +85,7 @@ fn anywhere(text: &str) -> Option<String> {
     None
 }
 
-/// How many bytes of a string come before the quote that ends it.
+/// Returns how many bytes of a string come before the quote that ends it.
 fn n_quoted(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

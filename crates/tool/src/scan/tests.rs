@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a parser finds, if it takes the text for an object.
+/// Returns what a parser finds, if it takes the text for an object.
 fn parsed(text: &str) -> Option<Vec<(String, String)>> {
     struct Found(Vec<(String, String)>);
     impl<'de> serde::Deserialize<'de> for Found {

@@ -156,7 +156,7 @@ fn ends_label(text: &str, current: Option<(Option<Topic>, SectionMark)>) -> bool
     current == Some((Some(Topic::Purpose), SectionMark::Label)) && label(text).is_some()
 }
 
-/// What stands on the line of a label, as a block of its own.
+/// Returns what stands on the line of a label, as a block of its own.
 fn rest_block(block: &Block, rest: &str) -> Option<Block> {
     let text = rest.trim().to_owned();
     (!text.is_empty()).then(|| Block { lines: block.lines.clone(), kind: Kind::Text(text) })

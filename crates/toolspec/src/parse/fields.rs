@@ -304,9 +304,9 @@ fn field_from_item(text: &str, place: Position) -> Option<Field> {
     Some(field)
 }
 
-/// What a bullet names, and what follows: `` `a` … ``, `**a** (string) …`,
-/// `a (string, required) …`. Without a code span, only a type or `required`
-/// tells a parameter from a sentence.
+/// Returns what a bullet names, and what follows: `` `a` … ``, `**a** (string) …`,
+/// `a (string, required) …`. Without a code span, only a type or `required` tells a
+/// parameter from a sentence.
 fn item_head(text: &str) -> Option<(String, &str)> {
     let text = text.trim();
     let body = text.trim_start_matches("**");
@@ -409,7 +409,7 @@ fn parenthesis(after: &str) -> (&str, &str) {
     ("", &after[clean(after)..])
 }
 
-/// Where the parenthesis closes that is open at the start.
+/// Returns where the parenthesis closes that is open at the start.
 fn closing(body: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, letter) in body.char_indices() {

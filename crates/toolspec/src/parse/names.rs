@@ -5,7 +5,8 @@ use crate::finding::Position;
 use crate::markdown::{code_spans, plain};
 use crate::section::{Topic, normal, without_number};
 
-/// What stands behind `Tool:` or `Tool 2:` in a heading that says so itself.
+/// Returns what stands behind `Tool:` or `Tool 2:` in a heading that says so
+/// itself.
 pub(super) fn marked(text: &str) -> Option<&str> {
     let text = without_number(text);
     let rest = text.get(..4).filter(|start| start.eq_ignore_ascii_case("tool"))?;

@@ -344,7 +344,7 @@ fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// What is listed conflicting_duplicates, and not the same both times.
+/// Returns a finding for each field that is listed twice with different content.
 fn conflicting_duplicates(side: &IoSpec) -> impl Iterator<Item = Finding> {
     side.fields.iter().enumerate().filter_map(|(at, field)| {
         let first = side.fields[..at].iter().find(|other| other.path == field.path)?;

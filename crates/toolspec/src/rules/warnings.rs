@@ -539,7 +539,7 @@ fn idempotency(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// What a sentence about idempotency comes to, when it is plain.
+/// Returns what a sentence about idempotency comes to, when it is plain.
 fn idempotency_word(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     if text.contains("not idempotent") || text.contains("non-idempotent") {

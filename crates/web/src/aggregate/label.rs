@@ -1,4 +1,4 @@
-//! Which namespace a server gets.
+//! Chooses the namespace of a mounted server.
 //!
 //! The operator's word counts first, then the manifest's only suggestion, then
 //! the name of the host. Where a label is taken, the host's name goes before it,
@@ -40,7 +40,7 @@ pub struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// What it would be called, best first.
+    /// Returns what it would be called, best first.
     fn candidates(&self) -> Vec<String> {
         let own = self.label.map(name::alias);
         let suggested = match self.manifest.map(|manifest| manifest.namespaces.as_slice()) {

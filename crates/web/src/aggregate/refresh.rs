@@ -1,4 +1,4 @@
-//! When a manifest is looked at again.
+//! Decides when a manifest is fetched again.
 //!
 //! Never sooner than its `cache_ttl` says, whether looking went well or not; a
 //! manifest that was never seen is looked for more and more rarely. Times are
@@ -20,7 +20,7 @@ const AGAIN: u64 = 5;
 const SELDOM: u64 = 300;
 
 impl RefreshSchedule {
-    /// What is known of a manifest that was kept since an earlier run.
+    /// Returns what is known of a manifest that was kept since an earlier run.
     pub fn remembered(manifest: &Manifest, fetched: u64) -> RefreshSchedule {
         RefreshSchedule { last: Some(fetched), ttl: Some(manifest.ttl()), n_failures: 0 }
     }

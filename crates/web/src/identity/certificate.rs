@@ -1,4 +1,4 @@
-//! Callers who show a certificate.
+//! Identifies callers by their TLS client certificate.
 //!
 //! Whether a certificate is good was decided when the connection was made (see
 //! [`tls`](crate::tls)); here it is only read. Its holder is `cert:` and the
@@ -26,7 +26,7 @@ const LONGEST: usize = 256;
 #[derive(Clone, Debug)]
 pub struct CertificateHolder(pub Arc<Identity>);
 
-/// Who a certificate says its holder is: by common name, else by its first
+/// Returns who a certificate says its holder is: by common name, else by its first
 /// other name, else by the certificate itself.
 pub fn holder(der: &[u8]) -> Identity {
     let certificate = Certificate::from_der(der).ok();

@@ -1,4 +1,4 @@
-//! Why a request is refused.
+//! The reasons why a request is refused.
 
 /// Why a request is refused, one variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -59,7 +59,7 @@ pub enum KeyError {
     Unknown(String),
 }
 
-/// Whether a credential claims to be one of our keys.
+/// Returns whether a credential claims to be one of our keys.
 pub fn looks_like_one(credential: &str) -> bool {
     credential.starts_with(PREFIX)
 }
@@ -96,7 +96,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Who holds this key.
+    /// Returns who holds this key.
     pub fn identify(&self, credential: &str, now: u64) -> Result<Identity, Denied> {
         let given = hash(credential);
         // Every key is compared, so that time tells nothing about which fits.

@@ -1,4 +1,4 @@
-//! Bearer tokens that somebody we trust signed (JWT).
+//! Identifies callers by bearer tokens (JWT) that a trusted issuer signed.
 //!
 //! An issuer has a shared secret or a set of public keys (JWKS), and says for
 //! whom it must have signed. Signatures are checked by [`jwt`].
@@ -38,7 +38,8 @@ impl std::fmt::Debug for Issuer {
     }
 }
 
-/// Who a token says its holder is, by the first of these issuers that signed it.
+/// Returns who a token says its holder is, by the first of these issuers that
+/// signed it.
 ///
 /// Of one issuer it is the token's subject. Of several it is the issuer's
 /// address, `#` and the subject; an issuer without an address goes by its
@@ -87,7 +88,7 @@ pub fn renewed(known: &[Issuer], read: &[Issuer]) -> Option<Vec<Issuer>> {
 }
 
 impl Issuer {
-    /// Who the token says it is for, if it is good.
+    /// Returns who the token says it is for, if it is good.
     pub fn identify(&self, token: &str, now: u64) -> Result<Identity, Denied> {
         let claims = jwt::verify(&self.keys, token).map_err(|_| Denied::Invalid)?;
         let claims = Value::Object(claims);
@@ -100,7 +101,7 @@ impl Issuer {
         identity(&claims)
     }
 
-    /// Whether one of our names is among those that a token is for.
+    /// Returns whether one of our names is among those that a token is for.
     fn is_for_us(&self, audience: &Value) -> bool {
         let several = audience.as_array().into_iter().flatten();
         let mut named = several.chain([audience]).filter_map(Value::as_str);

@@ -1,5 +1,4 @@
-//! The connections that are open, and which of them is closed first when there
-//! are too many.
+//! The open connections, and which of them is closed first when there are too many.
 //!
 //! A connection on which a request is under way is never closed for another.
 //! Of those that stand idle, the ones go first whose clients have said nothing
@@ -102,7 +101,7 @@ impl Connections {
         Some(Entry { connections: self.clone(), number, connection })
     }
 
-    /// Whether the next one needs the place of another.
+    /// Returns whether the next one needs the place of another.
     pub(super) fn is_full(&self) -> bool {
         self.0.limit <= self.0.table.lock().open.len()
     }
@@ -195,12 +194,13 @@ impl Connection {
         }
     }
 
-    /// Whether a request is under way.
+    /// Returns whether a request is under way.
     pub(super) fn is_busy(&self) -> bool {
         !self.0.is_idle()
     }
 
-    /// Whether there ever was a request, whose answer may not be sent whole.
+    /// Returns whether there ever was a request, whose answer may not be sent
+    /// whole.
     pub(super) fn has_asked(&self) -> bool {
         self.0.has_asked.load(Ordering::Relaxed)
     }

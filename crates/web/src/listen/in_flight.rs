@@ -1,4 +1,4 @@
-//! Requests that are under way.
+//! Counts the requests that are being answered.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

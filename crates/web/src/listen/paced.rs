@@ -1,4 +1,4 @@
-//! A connection whose client has to take what it is sent.
+//! A connection that is closed when its client reads too slowly.
 
 use std::io;
 use std::pin::Pin;

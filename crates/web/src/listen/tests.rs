@@ -265,7 +265,7 @@ async fn idle_connections_make_room_and_who_says_nothing_goes_first() {
     busy.read_exact(&mut first).await.unwrap();
 }
 
-/// How an authority's server is configured, and whom it lets in.
+/// Returns how an authority's server is configured, and whom it lets in.
 fn configured(
     own: &Authority,
     callers: Option<&Authority>,

@@ -1,4 +1,4 @@
-//! Waiting for something to be so.
+//! Waits until a condition holds.
 
 use std::pin::pin;
 

@@ -1,4 +1,4 @@
-//! Reading a manifest that somebody else wrote.
+//! Parses the manifest of another server.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -72,7 +72,7 @@ fn tree(text: &str) -> Result<Value, Problem> {
     if tree.is_object() { Ok(tree) } else { Err(whole("must be a mapping".to_owned())) }
 }
 
-/// Whether `YYYY-MM-DD` is in the calendar.
+/// Returns whether `YYYY-MM-DD` is in the calendar.
 fn is_day(text: &str) -> bool {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
     let (Some(year), Some(month), Some(day)) = (number(0..4), number(5..7), number(8..10)) else {

@@ -1,4 +1,4 @@
-//! Signed manifests.
+//! Signs manifests.
 //!
 //! A signature is Ed25519 over the canonical JSON form of the whole document,
 //! with the members that this program does not know, and names its key, so an

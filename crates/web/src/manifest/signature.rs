@@ -1,4 +1,4 @@
-//! The signature that stands in a manifest.
+//! The signature in a manifest, and its verification.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What an operator on this machine may ask.
+//! The endpoints for an operator on this machine.
 //!
 //! Three things are asked of who asks: a connection from this machine, an
 //! identity with the scope [`SCOPE`], and no web page behind it. From elsewhere

@@ -1,4 +1,4 @@
-//! Between whom the site is shared.
+//! Finds out to whom a request belongs, so that callers share the site fairly.
 //!
 //! A caller with credentials is one caller, whatever it connects from and
 //! however often. Of an anonymous one only the address is known. Within each,
@@ -26,7 +26,7 @@ pub(super) fn session<B>(request: &Request<B>) -> Option<&[u8]> {
     headers.get(header::SESSION_ID).map(|session| session.as_bytes())
 }
 
-/// Whether a request is the first of a client.
+/// Returns whether a request is the first of a client.
 pub(super) fn urgency<B>(request: &Request<B>) -> Urgency {
     let asked = request.headers().get(header::METHOD);
     let greets = asked.is_none_or(|asked| asked == method::INITIALIZE || asked == method::DISCOVER);
@@ -36,8 +36,8 @@ pub(super) fn urgency<B>(request: &Request<B>) -> Urgency {
     }
 }
 
-/// Where a request comes from: whoever has one address of version 6 has very
-/// many.
+/// Returns where a request comes from: whoever has one address of version 6 has
+/// very many.
 pub(super) fn network<B>(request: &Request<B>) -> Option<IpAddr> {
     let Peer(peer) = request.extensions().get::<Peer>()?;
     Some(match peer.ip().to_canonical() {

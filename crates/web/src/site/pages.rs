@@ -43,7 +43,7 @@ pub struct Visitor {
     pub identify: Identify,
 }
 
-/// Whether a path is one of the pages'.
+/// Returns whether a path is one of the pages'.
 pub(super) fn is_below(pages: &dyn Pages, path: &str) -> bool {
     let rest = path.strip_prefix(pages.path());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! Streams that stand for longer than the credentials that opened them.
+//! Ends streams whose credentials have expired.
 //!
 //! A call is let finish: it was allowed when it began. A stream on which a
 //! client only listens would go on for ever, so it ends when its credentials
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What is let finish.
 const CALLS: [&str; 4] = [TOOLS_CALL, PROMPTS_GET, RESOURCES_READ, COMPLETE];
 
-/// What a client that only listens has shown; `None` when it does something
+/// Returns what a client that only listens has shown; `None` when it does something
 /// else, or has shown nothing.
 pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
     let headers = request.headers();

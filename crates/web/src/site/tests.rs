@@ -46,7 +46,9 @@ fn parts() -> Parts {
         manifest: Box::new(|| Some(manifest())),
         admin: Some(Box::new(Echo)),
         pages: None,
+        metrics: None,
         now: Box::new(|| 1000),
+        readiness: Box::new(|| Box::pin(async { Ok(()) })),
         config: Config {
             origins: vec!["https://page.example".into()],
             concurrency: 4,
@@ -235,9 +237,23 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
 async fn a_closing_site_turns_new_requests_away() {
     let site = site(|_, _| ());
     assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 200);
+    assert_eq!(ask(&site, "GET", "/readyz", &[]).await.0, 200);
     site.drain();
     assert_eq!(ask(&site, "POST", "/mcp", CALL).await.0, 503);
     assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 503);
+    assert_eq!(ask(&site, "GET", "/readyz", &[]).await.0, 503);
+    assert_eq!(ask(&site, "GET", "/healthz", &[]).await.0, 200, "nobody needs to restart it");
+}
+
+#[tokio::test]
+async fn a_site_that_lacks_something_is_alive_and_not_ready() {
+    let lacking = site(|parts, _| {
+        parts.readiness = Box::new(|| Box::pin(async { Err("the store is away".to_owned()) }));
+    });
+    let (status, _, body) = ask(&lacking, "GET", "/readyz", &[]).await;
+    assert!(status == 503 && body.contains("the store is away"), "{status} {body}");
+    assert_eq!(ask(&lacking, "GET", "/healthz", &[]).await.0, 200);
+    assert_eq!(ask(&lacking, "POST", "/mcp", CALL).await.0, 200, "it answers what it can");
 }
 
 #[tokio::test]
@@ -474,4 +490,49 @@ async fn the_card_is_there_for_everybody_when_it_is_switched_on() {
     for path in ["/.well-known/mcp/catalog.json", "/mcp/server-card"] {
         assert_ne!(get(&off, path).await.0.status, StatusCode::OK, "{path}");
     }
+}
+
+struct Figures;
+
+#[async_trait::async_trait]
+impl metrics::MetricsPage for Figures {
+    async fn write(&self) -> (&'static str, String) {
+        ("text/plain", "figures".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_for_scrapers_with_the_scope_and_for_this_machine() {
+    let mut ring = KeyRing::default();
+    let scraper = ring.create("prometheus", [1; 20], 0).unwrap().secret;
+    ring.keys[0].scopes.insert(metrics::SCOPE.to_owned());
+    let caller = ring.create("ci", [2; 20], 0).unwrap().secret;
+    let with = |anonymous: Anonymous| {
+        let ring = ring.clone();
+        site(move |parts, policy| {
+            parts.metrics = Some(Box::new(Figures));
+            (policy.keys, policy.scope, policy.anonymous) =
+                (ring, Some("mcp:call".into()), anonymous);
+        })
+    };
+    let ask = async |site: &Site, key: &str, peer: &str, host: &str| {
+        let mut request = Request::builder().uri("/metrics").header("host", host);
+        if !key.is_empty() {
+            request = request.header("x-api-key", key);
+        }
+        let mut request = request.body(Full::new(bytes::Bytes::new())).unwrap();
+        request.extensions_mut().insert(Peer(peer.parse().unwrap()));
+        site.respond(request).await.status().as_u16()
+    };
+    let (here, elsewhere) = ("127.0.0.1:5", "192.168.0.7:5");
+    let (open, closed) = (with(Anonymous::Allowed), with(Anonymous::Refused));
+    assert_eq!(ask(&open, "", here, "localhost:4747").await, 200);
+    assert_eq!(ask(&open, "", here, "evil.example").await, 403, "a name that leads here");
+    assert_eq!(ask(&open, "", elsewhere, "localhost").await, 403);
+    assert_eq!(ask(&open, &caller, here, "localhost").await, 403, "a caller without the scope");
+    assert_eq!(ask(&closed, "", here, "localhost").await, 401);
+    assert_eq!(ask(&closed, &scraper, elsewhere, "gate.example").await, 200);
+    assert_eq!(ask(&closed, &caller, here, "localhost").await, 403);
+    let without = site(|_, _| ());
+    assert_eq!(ask(&without, "", here, "localhost").await, 404);
 }

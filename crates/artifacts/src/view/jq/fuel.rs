@@ -1,4 +1,5 @@
-//! What a filter burns, and the functions it may call.
+//! The fuel of a jq filter, which bounds its work, and the functions that a filter
+//! may call.
 
 use std::cell::Cell;
 
@@ -100,7 +101,7 @@ impl<'s> FuelTank<'s> {
     }
 }
 
-/// Where the stack is, about: the address of something on it.
+/// Returns where the stack is, about: the address of something on it.
 #[inline(never)]
 fn stack_position() -> usize {
     let here = 0_u8;
@@ -310,7 +311,7 @@ fn drop_iteratively(value: Val) {
     }
 }
 
-/// What searching one value for another may take: every part of the one is
+/// Returns what searching one value for another may take: every part of the one is
 /// compared with every part of the other.
 fn searched(value: &Val, wanted: &Val) -> usize {
     let is_text = |value: &Val| matches!(value, Val::BStr(_) | Val::TStr(_));
@@ -331,9 +332,9 @@ fn n_parts(value: &Val) -> usize {
     count
 }
 
-/// What matching a pattern may take and make: every state of it at every byte
-/// of the text; a match at every byte if all are looked for, and each with every
-/// group.
+/// Returns what matching a pattern may take and make: every state of it at every
+/// byte of the text; a match at every byte if all are looked for, and each with
+/// every group.
 fn prepay(text: &Val, pattern: &Val, flags: &Val) -> usize {
     fn bytes(value: &Val) -> &[u8] {
         match value {
@@ -362,7 +363,7 @@ fn states(pattern: &[u8]) -> usize {
     states.min(STATES)
 }
 
-/// How much a value counts against what may be made: its length.
+/// Returns how much a value counts against what may be made: its length.
 fn length(value: &Val) -> usize {
     match value {
         Val::Num(Num::BigInt(number)) => 1 + usize::try_from(number.bits() / 64).unwrap_or(0),

@@ -1,5 +1,5 @@
-//! Whether JSON text may be parsed: how deep it nests, and how long its numbers
-//! are.
+//! Checks JSON text before it is parsed for jq: its nesting and the length of its
+//! numbers.
 //!
 //! The parser calls itself for every level and takes quadratic time for long
 //! numbers, so both are bounded before it is called. The scan reads what the
@@ -46,7 +46,7 @@ pub(super) fn check(text: &[u8]) -> Result<(), Excess> {
     Ok(())
 }
 
-/// How long a string is after its first quote, with the last.
+/// Returns how long a string is after its first quote, with the last.
 fn string(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) =

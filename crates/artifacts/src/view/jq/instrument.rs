@@ -1,4 +1,4 @@
-//! Putting the fuel checks into a filter.
+//! Inserts the fuel checks into a jq filter.
 //!
 //! Before every term that can do work stands [`BURN`]; behind every term that
 //! can make something big, [`WEIGH`]. Nothing is put behind a call to a

@@ -21,7 +21,7 @@ const RUNNING: i64 = 50;
 const MAX_ERROR: usize = 240;
 
 impl Edge {
-    /// Where a task stands. Only for whoever dispatched it.
+    /// Returns where a task stands. Only for whoever dispatched it.
     pub(in crate::http) async fn task_status(
         &self,
         server: &str,

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-/// What decides, one number for each choice; when they are used up, 0.
+/// Returns what decides, one number for each choice; when they are used up, 0.
 pub(super) fn choices() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..160)
 }

@@ -1,39 +1,56 @@
 //! The console of a gatelet that serves: what only the program can do for it.
 
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use console::{AuditEntry, Config, Console, Content, Operator};
+use console::{AuditEntry, Config, ConfigCheck, ConfigText, Console, Content, KeyRow, Operator};
 use gateway::Gateway;
 use http::{Request, Response};
 use mcp::serve::http::Body;
+use parking_lot::Mutex;
 use policy::approval::{QueuedRequest, Remembered};
-use roster::clock::System;
 use store::audit::AuditLog;
+use store::clock::System;
 use store::files::Files;
+use subtle::ConstantTimeEq;
+use telemetry::figures::Overview;
+use tool::Tool;
 use web::site::pages::{Pages, Visitor};
 
 use super::serving::Serving;
 use crate::commands::approvals::write_rule;
+use crate::commands::key;
+use crate::commands::servers::config_file::ConfigFile;
+use crate::config_loader;
 use crate::logging;
 use crate::paths::Paths;
-use crate::wire::Wiring;
-use config::write_remembered;
+use crate::time;
+use crate::wire::{Wiring, webhook};
+use config::edit::Edit;
+use config::{Source, write_remembered};
 
 /// The console of what is served.
 pub(super) fn console(serving: &Serving<'_>, hosts: Vec<String>) -> Arc<Console> {
     let Serving { state, wiring, gateway, loaded, paths, .. } = serving;
+    // The file that was read, whatever is found later.
+    let paths = Paths { config: loaded.file.clone(), ..(*paths).clone() };
     let program = Program {
         wiring: wiring.clone(),
         gateway: gateway.clone(),
-        // The file that was read, whatever is found later.
-        paths: Paths { config: loaded.file.clone(), ..(*paths).clone() },
+        // As it is written, without the flags.
+        in_force: config_loader::load(&paths).ok().map(|loaded| loaded.config),
+        webhook_key: loaded.config.approvals.webhook.as_ref().map(|hook| hook.key.clone()),
+        heard: Mutex::default(),
+        state: state.clone(),
+        paths,
         audit: AuditLog::new(Arc::new(Files::at(state))),
     };
     let config = Config { tls: loaded.config.serve.tls.is_some(), hosts };
-    let clock = Arc::new(System::start());
-    Arc::new(Console::new(gateway.clone(), Arc::new(program), clock, config))
+    let (calls, clock) = (wiring.call_log(), Arc::new(System::start()));
+    Arc::new(Console::new(gateway.clone(), Arc::new(program), calls, clock, config))
 }
 
 /// The program, as the console knows it.
@@ -41,8 +58,19 @@ struct Program {
     wiring: Wiring,
     gateway: Gateway,
     paths: Paths,
+    state: PathBuf,
     audit: AuditLog,
+    /// The configuration that this gatelet began with.
+    in_force: Option<config::Config>,
+    webhook_key: Option<Vec<u8>>,
+    /// The ids of messages that were believed already.
+    heard: Mutex<VecDeque<String>>,
 }
+
+/// How far the clock of a service that decides may be off, in seconds.
+const MESSAGE_AGE: u64 = 5 * 60;
+/// How many messages are remembered, so that none counts twice.
+const HEARD: usize = 1_000;
 
 #[async_trait]
 impl Operator for Program {
@@ -56,9 +84,85 @@ impl Operator for Program {
         logging::recent(n_lines)
     }
 
+    fn overview(&self) -> Overview {
+        self.wiring.overview(&self.gateway)
+    }
+
     async fn restart(&self, label: &str) -> Result<(), String> {
         let restarted = self.wiring.restart(&self.gateway, label);
         restarted.map(drop).ok_or_else(|| format!("no upstream is called `{label}`"))
+    }
+
+    async fn set_enabled(&self, label: &str, enabled: bool) -> Result<(), String> {
+        let label = label.to_owned();
+        self.change_files(move |paths| {
+            let file = ConfigFile::open(paths)?;
+            let value = (!enabled).then_some(serde_json::Value::Bool(true));
+            let edit = Edit::Set { label: &label, key: "disabled", value };
+            file.write(&file.changed(&[edit])?)
+        })
+        .await
+    }
+
+    async fn accept(&self, path: &str, tool: &Tool) -> Result<(), String> {
+        let (wiring, path, tool) = (self.wiring.clone(), path.to_owned(), tool.clone());
+        self.change_files(move |_| wiring.vouch_for(&path, &tool)).await
+    }
+
+    fn keys(&self) -> Vec<KeyRow> {
+        let now = time::unix_seconds();
+        let keys = key::load(&key::file(&self.state)).map(|ring| ring.keys).unwrap_or_default();
+        let row = |key: web::identity::key::Key| KeyRow {
+            is_good: key.revoked.is_none() && key.expires.is_none_or(|expires| now < expires),
+            name: key.name,
+            roles: key.roles.into_iter().collect(),
+            scopes: key.scopes.into_iter().collect(),
+            groups: key.groups.into_iter().collect(),
+        };
+        keys.into_iter().map(row).collect()
+    }
+
+    fn config(&self) -> Option<ConfigText> {
+        let file = self.paths.config_file()?;
+        let text = std::fs::read_to_string(&file).ok()?;
+        Some(ConfigText { file: file.display().to_string(), text })
+    }
+
+    fn check_config(&self, text: &str) -> ConfigCheck {
+        let file = self.paths.config_file().unwrap_or_default();
+        let whole = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+        let base = whole.parent().unwrap_or(Path::new("/"));
+        let source = Source { name: file.display().to_string(), text: text.to_owned() };
+        match config::read(source, base, &config_loader::environment(&self.paths)) {
+            Ok((config, problems)) => {
+                let sections = self.in_force.as_ref().map(|now| now.restart_for(&config));
+                let problems =
+                    if problems.is_empty() { String::new() } else { problems.to_string() };
+                let restart_for =
+                    sections.unwrap_or_default().into_iter().map(str::to_owned).collect();
+                ConfigCheck { is_valid: true, problems, restart_for }
+            }
+            Err(problems) => ConfigCheck {
+                is_valid: false,
+                problems: problems.to_string(),
+                restart_for: Vec::new(),
+            },
+        }
+    }
+
+    async fn save_config(&self, text: &str, before: &str) -> Result<(), String> {
+        if !self.check_config(text).is_valid {
+            return Err("it is not sound".to_owned());
+        }
+        let (text, before) = (text.to_owned(), before.to_owned());
+        self.change_files(move |paths| {
+            let file = ConfigFile::open(paths)?;
+            if file.text() != before {
+                anyhow::bail!("the file was changed meanwhile: look at it again");
+            }
+            file.write(&text)
+        })
+        .await
     }
 
     fn remembered_rule(&self, request: &QueuedRequest) -> Result<String, String> {
@@ -67,10 +171,50 @@ impl Operator for Program {
     }
 
     async fn remember(&self, request: &QueuedRequest) -> Result<(), String> {
-        let (rule, paths) = (self.remembered_rule(request)?, self.paths.clone());
-        let written = tokio::task::spawn_blocking(move || write_rule(&paths, &rule)).await;
-        match written {
-            Ok(Ok(_)) => Ok(()),
+        let rule = self.remembered_rule(request)?;
+        self.change_files(move |paths| write_rule(paths, &rule).map(drop)).await
+    }
+
+    fn verify_message(
+        &self,
+        id: &str,
+        timestamp: &str,
+        signature: &str,
+        body: &[u8],
+    ) -> Result<(), String> {
+        let key = self.webhook_key.as_ref().ok_or("no webhook is configured")?;
+        let sent: u64 = timestamp.parse().map_err(|_| "the timestamp is no number")?;
+        if id.is_empty() || MESSAGE_AGE < time::unix_seconds().abs_diff(sent) {
+            return Err("the message is too old, or has no id".to_owned());
+        }
+        let body = std::str::from_utf8(body).map_err(|_| "the body is no text")?;
+        let expected = webhook::signature(key, id, timestamp, body);
+        // Several signatures may stand there, of keys that are being replaced.
+        let is_ours = |shown: &str| bool::from(shown.as_bytes().ct_eq(expected.as_bytes()));
+        if !signature.split(' ').any(is_ours) {
+            return Err("the signature is not of this body".to_owned());
+        }
+        let mut heard = self.heard.lock();
+        if heard.iter().any(|known| known == id) {
+            return Err("this message was believed already".to_owned());
+        }
+        heard.push_back(id.to_owned());
+        if HEARD < heard.len() {
+            heard.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    /// Changes files off the threads that answer.
+    async fn change_files(
+        &self,
+        change: impl FnOnce(&Paths) -> anyhow::Result<()> + Send + 'static,
+    ) -> Result<(), String> {
+        let paths = self.paths.clone();
+        match tokio::task::spawn_blocking(move || change(&paths)).await {
+            Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(format!("{error:#}")),
             Err(error) => Err(error.to_string()),
         }

@@ -10,6 +10,7 @@ use gateway::{Gateway, Surface};
 use mcp::serve::stdio;
 use serde_json::{Value, json};
 use tokio::io::BufReader;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -109,19 +110,17 @@ impl LocalServer {
         let Ok(wish) = local_socket::read_line::<LocalRequest>(&mut reader).await else { return };
         let told = match wish {
             LocalRequest::Mcp => {
-                let source = self.gateway.surface(Surface::Cash);
-                stdio::serve(source, reader, writer, stdio::Options::default()).await;
+                self.serve(Surface::Cash, reader, writer).await;
                 return;
             }
             LocalRequest::Session => {
-                let source = self.gateway.surface(self.surface);
-                stdio::serve(source, reader, writer, stdio::Options::default()).await;
+                self.serve(self.surface, reader, writer).await;
                 return;
             }
             LocalRequest::Status => upstreams::rows_of(&self.gateway).await,
             LocalRequest::Overview => json!({
                 "figures": self.wiring.overview(&self.gateway),
-                "upstreams": upstreams::rows_of(&self.gateway).await,
+                "upstreams": upstreams::states_of(&self.gateway),
             }),
             LocalRequest::Logs { lines } => json!(logging::recent(lines)),
             LocalRequest::Restart { label } => self.restart(&label),
@@ -146,6 +145,19 @@ impl LocalServer {
                 json!({"error": why})
             }
         }
+    }
+
+    /// A session of the protocol on the rest of a connection.
+    async fn serve(
+        &self,
+        surface: Surface,
+        reader: BufReader<OwnedReadHalf>,
+        writer: OwnedWriteHalf,
+    ) {
+        let source = self.wiring.served(&self.gateway, surface, "unix");
+        let options =
+            stdio::Options { tracing: self.wiring.tracing(), ..stdio::Options::default() };
+        stdio::serve(source, reader, writer, options).await;
     }
 
     fn restart(&self, label: &str) -> Value {

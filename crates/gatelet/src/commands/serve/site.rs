@@ -21,6 +21,7 @@ use web::site::{Parts, Site};
 use super::admin::AdminApi;
 use super::console::{self, ConsolePages};
 use super::issuer_keys;
+use super::metrics::Page;
 use super::serving::Serving;
 use crate::changed_file::ChangedFile;
 use crate::commands::key;
@@ -28,6 +29,7 @@ use crate::config_loader;
 use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
+use crate::wire::shared::Shared;
 use config::{Config, KeySource};
 
 /// Everything that is answered over HTTP.
@@ -45,29 +47,44 @@ pub(super) fn site(
         body: limits.body_bytes,
         body_time: limits.body_time,
         answer: limits.answer_bytes,
+        tracing: wiring.tracing(),
         ..Options::default()
     };
-    let endpoint = |surface| Endpoint::new(gateway.surface(surface), options.clone());
-    let main = endpoint(config.serve.surface);
+    let endpoint = |path: &str, surface| {
+        let replicas = wiring.shared().map(|shared| shared.replicas(path));
+        let served = wiring.served(gateway, surface, "tcp");
+        Endpoint::new(served, Options { replicas, ..options.clone() })
+    };
+    let main = endpoint("/mcp", config.serve.surface);
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
-        endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
+        let path = format!("/mcp/{}", surface.name());
+        let endpoint = endpoint(&path, surface);
+        endpoints.insert(path, endpoint);
     }
-    let pages = config.console.then(|| {
+    let pages = config.console.enabled.then(|| {
         let console = console.get_or_init(|| console::console(serving, console_hosts(config)));
         wiring.serve_console_at(&console_address(config));
         Box::new(ConsolePages(Arc::clone(console))) as Box<dyn Pages>
     });
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
-    Site::new(Parts {
+    let shared = wiring.shared().cloned();
+    let load = Arc::new(OnceLock::new());
+    let metrics = config.metrics.on_gate.then(|| Page::new(wiring, gateway, Arc::clone(&load)));
+    let site = Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
         policy: policy(config, key::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
         pages,
+        metrics: metrics.map(|page| Box::new(page) as _),
         manifest: Box::new(wiring.presented()),
         now: Box::new(unix_seconds),
+        readiness: Box::new(move || {
+            let shared = shared.clone();
+            Box::pin(async move { is_ready(shared.as_ref()).await })
+        }),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
             concurrency: limits.requests,
@@ -79,7 +96,11 @@ pub(super) fn site(
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             }),
         },
-    })
+    });
+    // The page is part of the site and tells of it: a weak pointer, or neither
+    // would ever be gone.
+    load.set(site.downgrade()).ok();
+    site
 }
 
 /// Where the console is, as an operator writes it.
@@ -102,6 +123,15 @@ fn console_hosts(config: &Config) -> Vec<String> {
     let named =
         config.serve.hosts.iter().filter(|name| *name != "*").map(|name| host(name).to_owned());
     own.chain(named).collect()
+}
+
+/// Whether requests can be answered in full: the store that replicas share, if
+/// there is one, can be used.
+async fn is_ready(shared: Option<&Shared>) -> Result<(), String> {
+    match shared {
+        Some(shared) => shared.check().await.map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
 }
 
 /// A key for this machine's operator, good for as long as gatelet runs.

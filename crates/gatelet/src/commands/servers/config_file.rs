@@ -59,7 +59,7 @@ impl ConfigFile {
     }
 
     /// The text with the changes in it, one after another.
-    pub(super) fn changed(&self, edits: &[Edit<'_>]) -> anyhow::Result<String> {
+    pub(in crate::commands) fn changed(&self, edits: &[Edit<'_>]) -> anyhow::Result<String> {
         let mut text = self.text().to_owned();
         for edit in edits {
             text = edit::apply(&self.name(), &text, edit)?;

@@ -1,5 +1,6 @@
 //! One function, documented.
 
+use catalog::signature::UNDECLARED;
 use catalog::{Contract, Parameter, Sample, Slot, summary};
 use serde_json::{Value, json};
 use tool::text::{plain, quoted};
@@ -150,7 +151,10 @@ impl FunctionPage<'_> {
     fn parameters(&self) -> String {
         let shown = self.shown();
         if shown.is_empty() {
-            return "No parameters.\n".to_owned();
+            return match self.contract().is_declared() {
+                true => "No parameters.\n".to_owned(),
+                false => format!("Parameters: {UNDECLARED}; the server may want some.\n"),
+            };
         }
         let mut text = "## Parameters\n\n| Name | Type | Required | Description |\n\
                         |------|------|----------|-------------|\n"
@@ -196,7 +200,7 @@ impl FunctionPage<'_> {
         if told.is_empty() {
             return "Structured content.".to_owned();
         }
-        format!("Object with {}.", told.join(", "))
+        format!("Object with {}.{}", told.join(", "), picking(&members))
     }
 
     fn is_nested(&self) -> bool {
@@ -254,6 +258,18 @@ impl FunctionPage<'_> {
     }
 }
 
+/// How a part of a result is asked for: its first list, else its first member.
+fn picking(members: &Contract) -> String {
+    let is_plain =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphabetic());
+    let mut named = members.parameters.iter().filter(|member| is_plain(&member.name));
+    let list = named.clone().find(|member| member.kind.ends_with("[]"));
+    match list.or_else(|| named.next()) {
+        Some(member) => format!(" Only a part of it: `pick=\".{}\"` in the call.", member.name),
+        None => String::new(),
+    }
+}
+
 /// The members of an object that has to be given, else the type alone.
 fn kind<'p>(parameter: &'p Parameter, shapes: &'p [(&Parameter, String)]) -> &'p str {
     let own = shapes.iter().find(|(other, _)| other.name == parameter.name);
@@ -266,7 +282,8 @@ fn cell(text: &str, limit: usize) -> String {
 }
 
 /// How lines of ours begin that say what a function is and does.
-const OURS: [&str; 5] = ["Hints:", "available:", "kwargs:", "Here:", "No parameters"];
+const OURS: [&str; 6] =
+    ["Hints:", "available:", "kwargs:", "Here:", "No parameters", "Parameters:"];
 
 /// A server's words on a page of ours: one plain sentence as it is, and as a
 /// quotation whatever could be taken for a part of the page.

@@ -2,22 +2,31 @@
 
 use std::sync::Arc;
 
-use catalog::Slot;
+use catalog::{Parameter, Slot};
 use serde_json::json;
-use tool::Reply;
+use tool::{Json, Reply};
 
 use super::request::CashRequest;
 use crate::surface::oversize::{annotated, counted, parts, reading};
 use artifacts::gate::{self, Over, thousands};
-use artifacts::{Artifact, TooLarge};
+use artifacts::{Artifact, Overview, TooLarge};
 
 /// How many arguments are named as ways to narrow a query.
 const FILTERS: usize = 6;
+/// With a lower limit than this, the reply does not show how the result begins.
+const ROOM: usize = 2_000;
 
 impl CashRequest<'_> {
     /// Says that the function ran, what came back, and how to get at it: first
     /// by asking for less, then by reading parts, then by allowing it all.
-    pub(super) fn gated(&self, slot: Slot, artifact: &Arc<Artifact>, over: &Over) -> Reply {
+    /// `given` are the arguments of the call.
+    pub(super) fn gated(
+        &self,
+        slot: Slot,
+        given: &Json,
+        artifact: &Arc<Artifact>,
+        over: &Over,
+    ) -> Reply {
         let config = self.cash.pipeline.gate.load();
         let suggested = gate::suggestion(over.chars);
         let overview = artifact.overview();
@@ -35,15 +44,15 @@ impl CashRequest<'_> {
         }
         // Short text beside the data is shown as well.
         lines.extend(overview.said.iter().map(|said| format!("Its text: {said}")));
+        if ROOM <= over.limit {
+            lines.extend(beginning(overview));
+        }
         lines.extend(parts(artifact));
         lines.push("\nTo go on, prefer the first that does:".to_owned());
-        lines.push(self.narrowing(slot));
-        lines.extend(overview.has_data.then(|| {
-            "- Repeat the call with `pick` (jq, such as `pick=\"length\"`): a part of the kept result, \
-             without running the function again"
-                .to_owned()
-        }));
+        lines.extend(self.narrowing(slot, given));
+        lines.extend(picking(overview));
         lines.push(reading(artifact));
+        lines.extend(counting(overview));
         lines.push(match config.ceiling {
             Some(ceiling) if ceiling < over.chars => format!(
                 "- `sizelimit={suggested}` would fit it, but the operator allows at most {ceiling}: \
@@ -69,6 +78,7 @@ impl CashRequest<'_> {
     pub(super) fn unkept(
         &self,
         slot: Slot,
+        given: &Json,
         artifact: &Arc<Artifact>,
         over: &Over,
         why: TooLarge,
@@ -84,22 +94,59 @@ impl CashRequest<'_> {
                 thousands(over.limit),
             ),
             "\nCalling it again runs it again. To get less:".to_owned(),
-            self.narrowing(slot),
+            self.narrowing(slot, given).unwrap_or_else(|| "- Narrow the query".to_owned()),
             format!("\nIt begins:\n\n{beginning}"),
         ];
         let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
         annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
     }
 
-    fn narrowing(&self, slot: Slot) -> String {
+    /// The optional arguments that were not given, by which less may come back.
+    fn narrowing(&self, slot: Slot, given: &Json) -> Option<String> {
         let contract = self.snapshot.catalog.contract(slot);
-        let optional = contract.parameters.iter().filter(|parameter| !parameter.required);
-        let names: Vec<String> =
-            optional.take(FILTERS).map(|parameter| format!("`{}`", parameter.name)).collect();
-        if names.is_empty() {
-            "- Narrow the query, if the function allows it".to_owned()
-        } else {
-            format!("- Narrow the query with filters (arguments: {})", names.join(", "))
-        }
+        let is_open = |parameter: &&Parameter| {
+            !parameter.required && given.member(&parameter.name).is_none_or(|it| it.is_null())
+        };
+        let open = contract.parameters.iter().filter(is_open).take(FILTERS);
+        let names: Vec<String> = open.map(|parameter| format!("`{}`", parameter.name)).collect();
+        let named = || format!("- Narrow the query with filters (arguments: {})", names.join(", "));
+        (!names.is_empty()).then(named)
     }
+}
+
+/// How the result begins, and which member has most of it.
+fn beginning(overview: &Overview) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    if !overview.samples.is_empty() {
+        lines.push(format!("It begins:\n{}", overview.samples.join("\n")));
+    }
+    let heavy = overview.heaviest.as_ref();
+    lines.extend(heavy.map(|(path, share)| format!("`{path}` has {share} % of it.")));
+    lines
+}
+
+/// How to get at a part of data, or count in it, by the same call.
+fn picking(overview: &Overview) -> Option<String> {
+    let rows = overview.shape.as_ref().and_then(|shape| shape.rows.as_ref());
+    let is_light = |key: &&String| {
+        let heavy = overview.heaviest.as_ref();
+        catalog::name::is_legal(key) && heavy.is_none_or(|(path, _)| !path.ends_with(key.as_str()))
+    };
+    let count = rows.and_then(|rows| {
+        let key = rows.keys.iter().find(is_light)?;
+        Some(format!("[{}[] | select(.{key} == …)] | length", rows.path))
+    });
+    let example = count.unwrap_or_else(|| "length".to_owned());
+    overview.has_data.then(|| {
+        format!(
+            "- Repeat the call with `pick` (jq, such as `pick=\"{example}\"`): a part of the kept \
+             result, without running the function again"
+        )
+    })
+}
+
+/// How to count the lines of a text without reading them; an image has none.
+fn counting(overview: &Overview) -> Option<String> {
+    let has_lines = !overview.has_data && !overview.samples.is_empty();
+    has_lines.then(|| "- Count lines: view with `\"grep\": \"…\", \"count\": true`".to_owned())
 }

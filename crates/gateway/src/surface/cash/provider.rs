@@ -21,6 +21,7 @@ use super::request::{Cash, CashRequest, ORIGIN, Scope};
 use crate::builtin;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome};
+use crate::surface::answer::{Effect, finished};
 use policy::call::{Mode, Request};
 use policy::confirm;
 use policy::refusal::Refused;
@@ -191,8 +192,9 @@ impl CashRequest<'_> {
             return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &problems));
         }
         let target = self.snapshot.target(slot);
+        let given = kwargs.clone();
         let request = Request { rest, wanted, share, pick, mode, ..Request::new(target, kwargs) };
-        let say = |outcome| self.to_reply(slot, outcome);
+        let say = |outcome| self.to_reply(slot, &given, outcome);
         self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, say).await
     }
 
@@ -203,26 +205,28 @@ impl CashRequest<'_> {
         reply
     }
 
-    fn to_reply(&self, slot: Slot, outcome: Result<Outcome, CallError>) -> Reply {
+    fn to_reply(&self, slot: Slot, given: &Json, outcome: Result<Outcome, CallError>) -> Reply {
         match outcome {
             Ok(Outcome::Reply(Reply::Error(error))) => self.rejected(error),
             Ok(Outcome::Reply(reply)) => {
                 self.cash.tasks.notice_call(self.snapshot, slot, self.context, &reply);
-                reply
+                let same_data = self.cash.pipeline.gate.load().same_data;
+                let effect = Effect::of_tool(self.snapshot.catalog.tool(slot));
+                finished(reply, same_data, effect)
             }
-            Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),
+            Ok(Outcome::Kept { artifact, over }) => self.gated(slot, given, &artifact, &over),
             Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
-                self.unkept(slot, &artifact, &over, why, &beginning)
+                self.unkept(slot, given, &artifact, &over, why, &beginning)
             }
             Ok(Outcome::Unpicked { artifact, why, stored }) => {
                 let is_error = self.cash.pipeline.gate.load().gated_is_error;
                 unpicked(&artifact, &why, stored, is_error)
             }
-            Ok(Outcome::Plan(call)) => Reply::text(&format!(
+            Ok(Outcome::Plan(plan)) => Reply::text(&format!(
                 "Would call `{}` of `{}` with {}",
-                call.callee.tool,
-                call.callee.upstream,
-                call.arguments().map_or("{}", Json::as_str)
+                plan.call.callee.tool,
+                plan.call.callee.upstream,
+                plan.call.arguments().map_or("{}", Json::as_str)
             )),
             Err(error) => self.failed(slot, &error),
         }

@@ -4,8 +4,8 @@ use catalog::card::{Card, Draft, Kind as CardKind, Line};
 use catalog::directory::{Entry, Section};
 use catalog::index::{self, Verdict};
 use catalog::source::{Role, Source};
-use catalog::tree::{Branch, Found, Node, Path};
-use catalog::{ItemRef, Priors, id, reply};
+use catalog::tree::{self, Branch, Node, Path};
+use catalog::{ItemRef, Priors, id, reply, tokens};
 use serde_json::{Map, Value};
 use tool::{Json, Reply, Tool};
 
@@ -29,11 +29,41 @@ pub(super) enum Kind {
 
 /// How many of the best hits say how they are called.
 const SIGNED: usize = 5;
+/// How many more are named than are asked for.
+const MORE: usize = 15;
+/// Tokens up to which names are added to cards.
+const WITH_NAMES: usize = 400;
 /// How many names a branch mentions.
 const NAMED: usize = 8;
 
 /// A card on its way out: its id, and how it is written.
 type Shown = (String, String);
+
+/// How much a search shows.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    cards: usize,
+    /// How many more are named.
+    names: usize,
+}
+
+impl Page {
+    /// The page of who does not say how many cards there should be: a few, with
+    /// how they are called, and the names of the others and of more.
+    fn usual(top_k: usize) -> Page {
+        let cards = top_k.min(SIGNED);
+        Page { cards, names: top_k - cards + MORE }
+    }
+}
+
+/// What was found.
+struct Found {
+    cards: Vec<Shown>,
+    /// What is said about all of them.
+    remark: Option<String>,
+    /// The places of those that are only named, best first.
+    others: Vec<usize>,
+}
 
 /// A walk to a path, in a form, by callers who see what this key stands for.
 type Walk = (Kind, String, Form, String);
@@ -65,19 +95,28 @@ impl Meta<'_> {
             Some(_) => return Err(bad("`format` must be \"text\" or \"json\"")),
         };
         let top_k = self.top_k(&arguments)?;
-        let (cards, remark) = match (text(&arguments, "query")?, text(&arguments, "path")?) {
-            (Some(query), None) => self.by_query(kind, &query, top_k, form),
-            (None, Some(path)) => {
-                let cards = self.by_path(kind, &path, form)?;
-                let empty = cards.is_empty().then(|| "nothing is here".to_owned());
-                (cards, empty)
-            }
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(bad("pass exactly one of `query` and `path`"));
-            }
-        };
+        let Found { cards, remark, others } =
+            match (text(&arguments, "query")?, text(&arguments, "path")?) {
+                (Some(query), None) => {
+                    let is_asked = arguments.get("top_k").is_some_and(|asked| !asked.is_null());
+                    let is_usual = !is_asked && kind == Kind::Tools && form == Form::Text;
+                    let page = match is_usual {
+                        true => Page::usual(top_k),
+                        false => Page { cards: top_k, names: 0 },
+                    };
+                    self.by_query(kind, &query, page, form)
+                }
+                (None, Some(path)) => {
+                    let cards = self.by_path(kind, &path, form)?;
+                    let remark = cards.is_empty().then(|| "nothing is here".to_owned());
+                    Found { cards, remark, others: Vec::new() }
+                }
+                (Some(_), Some(_)) | (None, None) => {
+                    return Err(bad("pass exactly one of `query` and `path`"));
+                }
+            };
         let cards = self.arranged(cards, form);
-        let ids = cards.iter().map(|(id, _)| id.clone()).collect();
+        let mut ids: Vec<String> = cards.iter().map(|(id, _)| id.clone()).collect();
         let lines = cards.into_iter().map(|(_, line)| line);
         let reply = match form {
             // What is said beside the cards stands in a block of its own, so
@@ -87,7 +126,12 @@ impl Meta<'_> {
                 Reply::texts([array.as_str()].into_iter().chain(remark.as_deref()))
             }
             Form::Text => {
-                Reply::text(&remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+                let page = remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n");
+                let (page, n_named) = self.with_names(&page, &others);
+                let named = &others[..n_named];
+                let tools = self.section(kind).entries();
+                ids.extend(named.iter().map(|at| tools[*at].id.clone()));
+                Reply::text(&page)
             }
         };
         Ok(SearchAnswer { ids, reply })
@@ -114,14 +158,33 @@ impl Meta<'_> {
         }
     }
 
-    /// The best cards, and what is to be said about all of them.
-    fn by_query(
-        &self,
-        kind: Kind,
-        query: &str,
-        top_k: usize,
-        form: Form,
-    ) -> (Vec<Shown>, Option<String>) {
+    /// Adds a line with the names of further tools, as many as fit.
+    fn with_names(&self, page: &str, others: &[usize]) -> (String, usize) {
+        let entries = self.directory().tools.entries();
+        let (mut shown, mut n_shown) = (page.to_owned(), 0);
+        for n in 1..=others.len() {
+            let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+            for entry in others[..n].iter().map(|at| &entries[*at]) {
+                match groups.iter_mut().find(|(namespace, _)| *namespace == entry.namespace) {
+                    Some((_, names)) => names.push(entry.name.as_str()),
+                    None => groups.push((entry.namespace.as_str(), vec![entry.name.as_str()])),
+                }
+            }
+            let group = |(namespace, names): &(&str, Vec<&str>)| {
+                format!("{namespace}: {}", names.join(", "))
+            };
+            let groups: Vec<String> = groups.iter().map(group).collect();
+            let longer = format!("{page}\nAlso (tool_id is namespace:name) {}", groups.join("; "));
+            if !tokens::fits(&longer, WITH_NAMES) {
+                break;
+            }
+            (shown, n_shown) = (longer, n);
+        }
+        (shown, n_shown)
+    }
+
+    /// The best cards, what is to be said about all of them, and what comes next.
+    fn by_query(&self, kind: Kind, query: &str, page: Page, form: Form) -> Found {
         let shares = match kind {
             Kind::Tools => self.tools.search.priors(self.context, query),
             Kind::Resources | Kind::Prompts => Priors::new(),
@@ -147,7 +210,8 @@ impl Meta<'_> {
             | ItemRef::Prompt { .. }
             | ItemRef::Skill { .. } => entry(place).is_some_and(|entry| all || self.shows(entry)),
         };
-        let found = catalog.search_items(&[kind], query, top_k, &shares, &keep);
+        let depth = page.cards + page.names;
+        let found = catalog.search_items(&[kind], query, depth, &shares, &keep);
         let verdict = match found.verdict {
             Verdict::Relevant => None,
             Verdict::Ambiguous => Some(reply::AMBIGUOUS.to_owned()),
@@ -178,7 +242,9 @@ impl Meta<'_> {
             };
             (entry.id.clone(), line)
         };
-        (hits.into_iter().enumerate().map(shown).collect(), remark)
+        let others = hits.iter().skip(page.cards).map(|(at, _)| *at).collect();
+        let cards = hits.into_iter().take(page.cards).enumerate().map(shown).collect();
+        Found { cards, remark, others }
     }
 
     fn by_path(&self, kind: Kind, text: &str, form: Form) -> Result<Vec<Shown>, GatewayError> {
@@ -272,16 +338,16 @@ impl Meta<'_> {
         self.tools.pipeline.scrubber.scrub_to_line(reason)
     }
 
-    fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {
+    fn children(&self, section: &Section, found: tree::Found<'_>, form: Form) -> Vec<Shown> {
         let entry = |at: usize| {
             let entry = &section.entries()[at];
             self.shows(entry).then(|| (entry.id.clone(), write(entry, form)))
         };
         let branch = |branch: &Branch| self.branch(section, branch, form);
         match found {
-            Found::Leaf(at) => entry(at).into_iter().collect(),
-            Found::Branches(branches) => branches.into_iter().filter_map(branch).collect(),
-            Found::Children(children) => {
+            tree::Found::Leaf(at) => entry(at).into_iter().collect(),
+            tree::Found::Branches(branches) => branches.into_iter().filter_map(branch).collect(),
+            tree::Found::Children(children) => {
                 let child = |child: &Node| match child {
                     Node::Branch(below) => branch(below),
                     Node::Leaf { leaf, .. } => entry(*leaf),

@@ -10,8 +10,9 @@ use tool::{Json, Object, Reply};
 use super::arguments::Named;
 use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
 use crate::choice::Surface;
-use crate::dispatch::{CallError, Outcome};
+use crate::dispatch::{CallError, Outcome, Plan};
 use crate::error::GatewayError;
+use crate::surface::answer::{Effect, finished};
 use crate::surface::artifact_resources;
 use crate::surface::stripped::{Stripped, encode};
 use artifacts::envelope::{Envelope, Provenance};
@@ -22,7 +23,6 @@ use policy::call::{Mode, Request};
 use policy::code::Code;
 use policy::confirm;
 use policy::tolerant;
-use policy::validate::ValidCall;
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -94,6 +94,9 @@ impl Meta<'_> {
             Ok(Outcome::Reply(reply)) => {
                 self.tools.tasks.notice_call(self.snapshot, slot, self.context, &reply);
                 self.note(&entry.id);
+                let same_data = self.tools.pipeline.gate.load().same_data;
+                let effect = Effect::of_tool(self.snapshot.catalog.tool(slot));
+                let reply = finished(reply, same_data, effect);
                 Ok(noted(with_repairs(reply, repairs), note))
             }
             Ok(Outcome::Kept { artifact, over }) => {
@@ -110,7 +113,7 @@ impl Meta<'_> {
                 self.note(&entry.id);
                 Ok(noted(unpicked(&artifact, &why, stored), note))
             }
-            Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
+            Ok(Outcome::Plan(plan)) => Ok(Reply::text(&self.plan(entry, slot, &plan).to_string())),
             Err(error) => Err(self.failed(entry, slot, &error)),
         }
     }
@@ -232,9 +235,9 @@ impl Meta<'_> {
     }
 
     /// What would happen, with every check that it would meet.
-    fn plan(&self, entry: &Entry, slot: Slot, call: &ValidCall) -> Value {
+    fn plan(&self, entry: &Entry, slot: Slot, plan: &Plan) -> Value {
         let in_force = self.tools.pipeline.live.now();
-        let spends = in_force.stages.quota.check(call, self.context).is_ok();
+        let Plan { call, is_within_limits } = plan;
         let annotations = self.snapshot.catalog.tool(slot).raw.member("annotations");
         let annotations = annotations.and_then(|annotations| annotations.value().ok());
         let mut declared: Map<String, Value> = match annotations {
@@ -245,7 +248,7 @@ impl Meta<'_> {
         let verdict = |passed: bool| if passed { "pass" } else { "fail" };
         let mut checks = vec![
             json!({"name": "schema_validation", "status": "pass"}),
-            json!({"name": "rate_limit", "status": verdict(spends)}),
+            json!({"name": "rate_limit", "status": verdict(*is_within_limits)}),
         ];
         let policy = match in_force.admit(&self.snapshot.catalog, call, self.context) {
             Ok(Admission::Free) => None,

@@ -198,6 +198,7 @@ async fn news_of_a_resource_end_with_the_right_to_it() {
                 let checks = vec![Arc::new(Rules::new(config.clone())) as _];
                 opened.gateway.control(Controls {
                     stages: Stages { checks, ..Stages::default() },
+                    shapes: crate::dispatch::Shapes::default(),
                     gate: artifacts::gate::Config::default(),
                     meta: crate::surface::meta::Config::default(),
                     listed: crate::surface::listed::Config::default(),

@@ -1,4 +1,4 @@
-//! From a response to an answer.
+//! Turns an HTTP response into a reply or a failure.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -274,7 +274,7 @@ fn is_for(id: &Json, request_id: Option<RequestId>) -> bool {
     request_id.is_some() && number == request_id
 }
 
-/// Why whoever answers is no longer who the session was opened with, if so:
+/// Returns why whoever answers is no longer who the session was opened with, if so:
 /// the server at the address was replaced by one of another revision.
 fn another(question: &Question, status: StatusCode, told: &Told) -> Option<String> {
     let Reply::Error(error) = &told.reply else { return None };
@@ -306,7 +306,7 @@ fn mentions(text: &[u8], word: &str) -> bool {
     String::from_utf8_lossy(text).to_ascii_lowercase().contains(word)
 }
 
-/// What a body is that is no answer.
+/// Returns what a body is that is no answer.
 fn what_came(headers: &HeaderMap, body: &Bytes) -> String {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if let Some(coding) = text(CONTENT_ENCODING) {
@@ -324,12 +324,12 @@ pub(in crate::connect) fn is_stream(headers: &HeaderMap) -> bool {
 /// The longest body of a refusal that is read; only its beginning is shown.
 const REFUSAL: usize = 64 << 10;
 
-/// What comes with a refusal, within bounds.
+/// Returns what comes with a refusal, within bounds.
 pub(in crate::connect) async fn refusal_body(response: Response) -> Bytes {
     http_client::body(response, REFUSAL).await.unwrap_or_default()
 }
 
-/// What a refusal means.
+/// Returns what a refusal means.
 pub(in crate::connect) fn refusal(
     status: StatusCode,
     headers: &HeaderMap,
@@ -369,14 +369,14 @@ fn scheme(challenge: &str) -> Option<&str> {
     (scheme.len() <= 20 && scheme.bytes().all(is_plain)).then_some(scheme)
 }
 
-/// Whether a refusal is about who we are and has a remedy of its own. Such a
-/// call is never made again by itself.
+/// Returns whether a refusal is about who we are and has a remedy of its own. Such
+/// a call is never made again by itself.
 fn is_about_us(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
-/// How long `Retry-After` means: seconds, or a date, to be compared with the
-/// server's own clock.
+/// Returns how long `Retry-After` means: seconds, or a date, to be compared with
+/// the server's own clock.
 fn pause(after: &str, now: Option<&str>) -> Option<Duration> {
     let after = after.trim();
     if let Ok(seconds) = after.parse() {

@@ -1,4 +1,4 @@
-//! Addresses and connections.
+//! Builds the HTTP client of one server: its endpoint, redirects and idle connections.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ pub(in crate::connect) fn same_origin(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin()
 }
 
-/// Why a request got no response.
+/// Returns why a request got no response.
 pub(in crate::connect) fn unreachable(error: &reqwest::Error) -> Failure {
     let reason = deepest(error);
     if error.is_connect() || error.is_builder() {
@@ -106,9 +106,9 @@ pub(in crate::connect) fn unreachable(error: &reqwest::Error) -> Failure {
 /// name for that.
 const WRITING: &str = "error writing a body to connection";
 
-/// Whether a request surely never left whole. A kept connection may be closed
-/// before the request is taken up, or while it is written; half a request runs
-/// nowhere. One that was written and got no word back may have run.
+/// Returns whether a request surely never left whole. A kept connection may be
+/// closed before the request is taken up, or while it is written; half a request
+/// runs nowhere. One that was written and got no word back may have run.
 pub(in crate::connect) fn is_unwritten(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

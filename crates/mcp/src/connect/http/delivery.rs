@@ -1,4 +1,4 @@
-//! A message that is sent beside the questions.
+//! One message that is posted beside the requests.
 
 use bytes::Bytes;
 use tokio::time::Duration;

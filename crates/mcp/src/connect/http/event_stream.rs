@@ -1,4 +1,4 @@
-//! The event stream, for what belongs to no question.
+//! The standing event stream of a session, for messages that belong to no request.
 
 use std::sync::Arc;
 use std::time::Duration;

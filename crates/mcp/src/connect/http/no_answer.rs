@@ -1,4 +1,4 @@
-//! Why a question over HTTP has no answer.
+//! The reasons why a request over HTTP got no answer.
 
 use tool::{Failure, Sent};
 

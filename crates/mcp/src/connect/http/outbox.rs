@@ -1,4 +1,5 @@
-//! What is sent beside the questions: answers to the server's own, and news.
+//! The queue of messages that are posted beside the requests: responses to the
+//! server's own requests, and notifications.
 
 use std::sync::Arc;
 

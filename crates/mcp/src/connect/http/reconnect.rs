@@ -1,4 +1,4 @@
-//! How soon a stream that ended is opened again.
+//! The pauses before a stream that ended is opened again.
 //!
 //! A server may say how soon, and is believed within bounds. One whose streams
 //! end at once and hold nothing, again and again, is asked less and less often,

@@ -1,4 +1,4 @@
-//! How much memory answers on their way to clients may take together.
+//! A bound on the memory of answers on their way to clients.
 
 use bytes::Bytes;
 use tool::{RpcError, Sent};

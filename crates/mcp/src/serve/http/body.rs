@@ -1,4 +1,4 @@
-//! What a response carries.
+//! The bodies of HTTP responses.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -143,7 +143,7 @@ pub(super) fn refusal(status: StatusCode, code: i64, message: impl Into<String>)
     answer(status, &Json::null(), &Reply::Error(RpcError::new(code, message)))
 }
 
-/// What refuses a request that cannot be answered.
+/// Returns what refuses a request that cannot be answered.
 pub(super) fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {
     Box::new(refusal(status, code::SERVER, message))
 }

@@ -1,4 +1,4 @@
-//! Server-sent events.
+//! Writes server-sent events.
 
 use bytes::Bytes;
 use tool::{Json, Reply};

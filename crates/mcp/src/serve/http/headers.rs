@@ -1,4 +1,4 @@
-//! Headers that repeat what the body says.
+//! Checks the headers that repeat what the body says.
 //!
 //! Modern clients mirror the method, the name and annotated arguments into
 //! headers, so that a proxy can route without reading the body. Whoever reads

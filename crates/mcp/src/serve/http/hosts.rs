@@ -1,4 +1,4 @@
-//! Who may knock at all.
+//! Checks the `Host` and `Origin` of requests.
 //!
 //! A web page in a browser can be made to talk to a server on the same machine
 //! (DNS rebinding). So the host that a request names must be one of ours, and

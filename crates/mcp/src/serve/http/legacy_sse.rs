@@ -101,7 +101,8 @@ impl Endpoint {
             }
             (Message::Request(Question { id, method, params }), Some(session)) => {
                 let mut batch = Batch::new(&session.in_flight, self.0.options.answer);
-                let begin = || self.0.server.begin(&session.inner, method, params);
+                let trace = self.0.options.tracing.of(&id, None);
+                let begin = || self.0.server.begin(&session.inner, method, params, trace);
                 match batch.add(id.clone(), begin) {
                     Ok(()) => drop(tokio::spawn(carry(
                         batch,

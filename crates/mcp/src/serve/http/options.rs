@@ -1,11 +1,14 @@
-//! What serving over HTTP may cost.
+//! The limits of serving over HTTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answers::AnswerMemory;
 use super::hosts::Hosts;
+use super::replicas::Replicas;
 use super::sessions::Limits as SessionLimits;
 use crate::serve::parked;
+use crate::serve::trace::Tracing;
 
 /// What serving over HTTP may cost, and whom it serves.
 #[derive(Clone, Debug)]
@@ -28,6 +31,10 @@ pub struct Options {
     pub stream_after: Duration,
     /// When a client whose stream broke should come back.
     pub retry: Duration,
+    /// Whether questions carry what is known for their trace.
+    pub tracing: Tracing,
+    /// The other replicas, where there are some.
+    pub replicas: Option<Arc<dyn Replicas>>,
 }
 
 impl Default for Options {
@@ -43,6 +50,8 @@ impl Default for Options {
             alive: Duration::from_secs(15),
             stream_after: Duration::from_secs(1),
             retry: Duration::from_secs(1),
+            tracing: Tracing::Off,
+            replicas: None,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Messages that are posted.
+//! Handles posted messages.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Buf;
 use http::header::ACCEPT;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply, RpcError};
 
 use super::answers::AnswerMemory;
@@ -49,17 +49,18 @@ impl Endpoint {
                 Ok(self.alone(&request, &question, wants).await)
             }
             Frame::One(Message::Request(question)) if question.method == method::INITIALIZE => {
-                Ok(self.initialize(&request, &question, wants))
+                Ok(self.initialize(&request, &question, wants).await)
             }
             Frame::One(Message::Notification(_)) if says_modern(&request) => {
                 Ok(body::bare(StatusCode::ACCEPTED))
             }
             Frame::One(message) => {
-                let session = self.session(&request)?;
-                self.in_session(&session, vec![Ok(message)], wants, Shape::One).await
+                let session = self.session(&request).await?;
+                let headers = request.headers();
+                self.in_session(&session, vec![Ok(message)], headers, wants, Shape::One).await
             }
             Frame::Batch(messages) => {
-                let session = self.session(&request)?;
+                let session = self.session(&request).await?;
                 if !session.inner.revision.has_batches() {
                     let message =
                         "batches are only known in revision 2025-03-26; post one message at a time";
@@ -67,12 +68,13 @@ impl Endpoint {
                         body::refusal(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, message);
                     return Err(Box::new(refusal));
                 }
-                self.in_session(&session, messages, wants, Shape::Batch).await
+                let headers = request.headers();
+                self.in_session(&session, messages, headers, wants, Shape::Batch).await
             }
         }
     }
 
-    fn initialize<B>(
+    async fn initialize<B>(
         &self,
         request: &Request<B>,
         question: &Question,
@@ -83,13 +85,18 @@ impl Endpoint {
         let caller = caller(request);
         let opened = self.0.server.initialize(Arc::clone(&id), params, &caller, None);
         let reply = match opened {
-            Ok((session, reply)) => match self.0.sessions.add(session, &caller) {
-                Ok(()) => reply,
-                Err(full) => {
-                    let error = Reply::Error(RpcError::new(code::SERVER, full.to_string()));
-                    return body::answer(StatusCode::TOO_MANY_REQUESTS, &question.id, &error);
+            Ok((session, reply)) => {
+                match self.0.sessions.add(session.asking_as(self.tag()), &caller) {
+                    Ok(()) => {
+                        self.note_session(&id, params, &caller.identity).await;
+                        reply
+                    }
+                    Err(full) => {
+                        let error = Reply::Error(RpcError::new(code::SERVER, full.to_string()));
+                        return body::answer(StatusCode::TOO_MANY_REQUESTS, &question.id, &error);
+                    }
                 }
-            },
+            }
             Err(error) => {
                 return body::answer(StatusCode::BAD_REQUEST, &question.id, &Reply::Error(error));
             }
@@ -112,6 +119,7 @@ impl Endpoint {
         &self,
         session: &Arc<HttpSession>,
         messages: Vec<Result<Message, Invalid>>,
+        headers: &HeaderMap,
         wants: Wants,
         shape: Shape,
     ) -> Answered {
@@ -120,8 +128,9 @@ impl Endpoint {
         for message in messages {
             match message {
                 Ok(Message::Request(Question { id, method, params })) => {
+                    let trace = self.0.options.tracing.of(&id, Some(headers));
                     let begin = || {
-                        let exchange = self.0.server.begin(&session.inner, method, params);
+                        let exchange = self.0.server.begin(&session.inner, method, params, trace);
                         if wants == Wants::Whole {
                             exchange.channel().mute();
                         }
@@ -139,7 +148,9 @@ impl Endpoint {
                     let own = Arc::clone(session);
                     take_notification(session, &notification, move || own.standalone());
                 }
-                Ok(Message::Response(response)) => session.inner.complete_question(response),
+                Ok(Message::Response(response)) => {
+                    Box::pin(self.complete_question(session, response)).await;
+                }
                 Err(invalid) => {
                     let id = invalid.id.clone().unwrap_or_else(Json::null);
                     answers.push((id, Reply::Error(invalid.to_error())));
@@ -290,7 +301,7 @@ fn wants<B>(request: &Request<B>) -> Result<Wants, Refusal> {
     }
 }
 
-/// Whether a request stands alone.
+/// Returns whether a request stands alone.
 fn is_modern<B>(request: &Request<B>, question: &Question) -> bool {
     question.method == method::DISCOVER
         || modern::is_modern(question.params.as_ref())

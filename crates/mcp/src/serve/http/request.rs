@@ -1,4 +1,4 @@
-//! What a request says, before it is understood.
+//! Reads the headers and the body of an HTTP request.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -20,7 +20,7 @@ pub(super) fn text<B>(request: &Request<B>, name: impl AsHeaderName) -> Option<&
     request.headers().get(name)?.to_str().ok().map(str::trim)
 }
 
-/// Whether an answer of this media type is welcome.
+/// Returns whether an answer of this media type is welcome.
 pub(super) fn accepts<B>(request: &Request<B>, media_type: &str) -> bool {
     let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     let mut said = false;
@@ -37,7 +37,7 @@ pub(super) fn accepts<B>(request: &Request<B>, media_type: &str) -> bool {
     !said
 }
 
-/// Whether the body says that it is JSON.
+/// Returns whether the body says that it is JSON.
 pub(super) fn is_json<B>(request: &Request<B>) -> bool {
     let kind = text(request, header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind.trim());
@@ -61,8 +61,8 @@ where
     })
 }
 
-/// What a client gets whose body does not come. The rest of it might come yet,
-/// so the connection cannot be used again.
+/// Returns what a client gets whose body does not come. The rest of it might come
+/// yet, so the connection cannot be used again.
 fn late(time: Duration) -> Refusal {
     let message = format!("the body did not come within {} s", time.as_secs_f32());
     let mut response = body::refusal(StatusCode::REQUEST_TIMEOUT, code::INVALID_REQUEST, message);

@@ -1,4 +1,4 @@
-//! A stream of events that a client can come back to.
+//! An event stream that a client can resume.
 //!
 //! Events are numbered and kept for a while, so that a client whose connection
 //! broke asks for what came after the last one it saw. How much is kept is
@@ -120,17 +120,17 @@ impl ResumableStream {
         self.state.lock().closed
     }
 
-    /// Whether nothing was ever said on it.
+    /// Returns whether nothing was ever said on it.
     pub(super) fn is_new(&self) -> bool {
         self.state.lock().next == 0
     }
 
-    /// Whether there was an event with this number.
+    /// Returns whether there was an event with this number.
     pub(super) fn has_said(&self, event: u64) -> bool {
         event < self.state.lock().next
     }
 
-    /// Whether somebody has read it to its end.
+    /// Returns whether somebody has read it to its end.
     pub(super) fn is_read(&self) -> bool {
         let state = self.state.lock();
         state.closed.is_some() && state.read == state.next
@@ -141,7 +141,7 @@ impl ResumableStream {
         self.state.lock().read.checked_sub(1)
     }
 
-    /// How much memory the kept events take.
+    /// Returns how much memory the kept events take.
     pub(super) fn n_bytes(&self) -> usize {
         self.state.lock().n_bytes
     }
@@ -178,8 +178,8 @@ impl ResumableStream {
         state.wake();
     }
 
-    /// What a reader is told in place of the events that it missed, the last of
-    /// which is the one before `next`.
+    /// Returns what a reader is told in place of the events that it missed, the
+    /// last of which is the one before `next`.
     fn gap(&self, n_missed: u64, next: u64) -> Bytes {
         let data =
             format!("{n_missed} events were left out of this stream: they were not read in time");
@@ -358,7 +358,7 @@ mod tests {
         replay.answer(&Json::encode(&7), &Reply::text("done"), &AnswerMemory::default());
     }
 
-    /// How many events a notice says were left out.
+    /// Returns how many events a notice says were left out.
     fn n_missed(event: &str) -> Option<usize> {
         let (before, _) = event.split_once(" events were left out")?;
         before.rsplit('"').next()?.parse().ok()

@@ -96,6 +96,8 @@ pub(super) struct HttpSession {
     /// Held by every connection that streams to this client.
     presence: Arc<()>,
     used: Mutex<Instant>,
+    /// When the note that other replicas find it by was last written.
+    noted: Mutex<Instant>,
 }
 
 #[derive(Default)]
@@ -142,6 +144,21 @@ impl HttpSessions {
             self.close(&session);
         }
         Ok(())
+    }
+
+    /// Takes in a session that another replica opened, unless it is here by now.
+    pub(super) fn adopt(
+        self: &Arc<Self>,
+        session: Session,
+        caller: &Caller,
+    ) -> Result<Arc<HttpSession>, NoRoom> {
+        let id = Arc::clone(&session.id);
+        // Of two requests that come at once, one takes it in; the other one's
+        // copy is dropped unused.
+        if self.find(&id).is_none() {
+            self.add(session, caller)?;
+        }
+        self.find(&id).ok_or(NoRoom::Everybody(self.limits.sessions))
     }
 
     /// The session with this id.
@@ -215,7 +232,7 @@ impl HttpSessions {
 }
 
 impl Table {
-    /// Which session has to give way to one more of this caller, if any.
+    /// Returns which session has to give way to one more of this caller, if any.
     fn room_for(
         &self,
         key: &CallerKey,
@@ -243,6 +260,10 @@ impl Table {
 
     fn insert(&mut self, session: Session, network: Option<IpAddr>) {
         let id = Arc::clone(&session.id);
+        // One that is there already, because two took it in at once.
+        if self.by_id.contains_key(&id) {
+            return;
+        }
         let caller = self.callers.entry(session.caller_key().clone()).or_default();
         let session = HttpSession::new(session, network, Arc::clone(&caller.load));
         caller.by_id.insert(Arc::clone(&id), Arc::clone(&session));
@@ -288,7 +309,18 @@ impl HttpSession {
             streams: Mutex::default(),
             presence: Arc::new(()),
             used: Mutex::new(Instant::now()),
+            noted: Mutex::new(Instant::now()),
         })
+    }
+
+    /// Whether its note has to be kept alive; once for every such time.
+    pub(super) fn is_note_old(&self, age: Duration) -> bool {
+        let (mut noted, now) = (self.noted.lock(), Instant::now());
+        let is_old = age <= now - *noted;
+        if is_old {
+            *noted = now;
+        }
+        is_old
     }
 
     /// Opens a stream for the answers to one POST.
@@ -340,8 +372,8 @@ impl HttpSession {
         *self.used.lock()
     }
 
-    /// Whether nobody reads from it, asks it anything or waits for an answer.
-    /// Asked under the lock of the table, without which nobody finds it.
+    /// Returns whether nobody reads from it, asks it anything or waits for an
+    /// answer. Asked under the lock of the table, without which nobody finds it.
     fn is_unused(self: &Arc<Self>) -> bool {
         let unused = Arc::strong_count(self) == HELD_BY_TABLE
             && Arc::strong_count(&self.presence) == 1

@@ -1,4 +1,4 @@
-//! Requests that stand alone, over HTTP.
+//! Requests without a session, over HTTP.
 //!
 //! The response stream belongs to the request: whoever drives the response
 //! drives the call, and closing the connection cancels it.
@@ -34,8 +34,14 @@ impl Endpoint {
         wants: Wants,
     ) -> Response<Body> {
         let id = &question.id;
+        if let Some(answer) = Box::pin(self.carried_elsewhere(&caller(request), question)).await {
+            return answer;
+        }
         let begun = match self.checked(request, question) {
-            Ok(opening) => modern::begin(&self.0.server, opening, question, None).await,
+            Ok(mut opening) => {
+                opening.trace = self.0.options.tracing.of(id, Some(request.headers()));
+                modern::begin(&self.0.server, opening, question, None).await
+            }
             Err(error) => return refused(id, error),
         };
         match begun {

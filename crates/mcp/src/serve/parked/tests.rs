@@ -27,7 +27,7 @@ fn entry() -> ParkedCall {
 }
 
 fn park(calls: usize) -> Arc<ParkedCalls> {
-    Arc::new(ParkedCalls::new(Limits { calls, time: Duration::from_secs(60) }))
+    Arc::new(ParkedCalls::new(Limits { calls, time: Duration::from_secs(60) }, 0))
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +50,7 @@ async fn a_state_that_was_changed_is_refused() {
     for changed in [format!("{state}A"), state[..state.len() - 1].to_owned(), PREFIX.to_owned()] {
         assert_eq!(park.take(&changed, &key("", "t")).err(), Some(Refused::Forged), "{changed}");
     }
-    let elsewhere = Arc::new(ParkedCalls::new(Limits::default())).put(&key("", "t"), entry());
+    let elsewhere = Arc::new(ParkedCalls::new(Limits::default(), 0)).put(&key("", "t"), entry());
     assert_eq!(park.take(&elsewhere, &key("", "t")).err(), Some(Refused::Forged));
 }
 

@@ -349,7 +349,10 @@ async fn skills_of_a_gate_that_is_hidden_are_not_found() {
 async fn skills_of_a_gate_that_is_hidden_are_unknown() {
     let upstream = Upstream::new("shop", Scripts::of(neighbour()));
     let opened = open(vec![upstream], |parts| parts.policies.visibility = hiding(HIDDEN)).await;
-    assert_eq!(opened.say("skill", json!({})).await, "# Skills\n\nNone are installed.\n");
+    assert_eq!(
+        opened.say("skill", json!({})).await,
+        "# Skills\n\nNone are installed. Functions do not need one: `help` finds them.\n"
+    );
     let asked = |name: &str| json!({"namespace": "shop.orders", "skillname": name});
     let hidden = opened.say("skill", asked("refund")).await;
     let unknown = opened.say("skill", asked("defund")).await;

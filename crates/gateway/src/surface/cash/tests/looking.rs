@@ -87,8 +87,7 @@ async fn a_view_fits_the_gate_however_small_that_is() {
             Ok(Reply::Result(result.clone()))
         });
         let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |parts| {
-            parts.answers.gate =
-                artifacts::gate::Config { limit, ceiling: None, gated_is_error: false };
+            parts.answers.gate = artifacts::gate::Config { limit, ..Default::default() };
         })
         .await;
         let (_, handle) = kept(&opened).await;
@@ -124,7 +123,7 @@ async fn no_image_is_larger_than_the_operator_allows() {
     });
     let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |parts| {
         parts.answers.gate =
-            artifacts::gate::Config { limit: 5_000, ceiling: Some(8_000), gated_is_error: false };
+            artifacts::gate::Config { limit: 5_000, ceiling: Some(8_000), ..Default::default() };
     })
     .await;
     let (_, handle) = kept(&opened).await;

@@ -146,3 +146,20 @@ async fn tool_execute_picks_as_call_does() {
     let told = say(json!({"tool_id": "orders:list", "pick": "["})).await;
     holds(&told, &["`pick`: this is not a jq filter"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn help_of_a_function_that_says_what_it_returns_teaches_how_to_pick() {
+    let raw = json!({
+        "name": "list",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object", "properties": {
+            "total": {"type": "integer"},
+            "rows": {"type": "array", "items": {"type": "string"}},
+        }},
+    });
+    let described = tool::Tool::read(raw.into()).unwrap();
+    let provider = Scripted::new(listing(vec![described]), |_| Ok(Reply::text("")));
+    let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |_| {}).await;
+    let told = opened.say("help", json!({"namespace": "up", "function": "list"})).await;
+    holds(&told, &["`pick=\".rows\"` in the call"]);
+}

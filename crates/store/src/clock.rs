@@ -1,8 +1,8 @@
-//! What time it is, as a parameter.
+//! The machine's own clock, for whoever is given a [`Clock`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use tool::clock::{Clock, Fake};
+use tool::clock::Clock;
 
 /// The machine's own clock.
 #[derive(Clone, Copy, Debug)]

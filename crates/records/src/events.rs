@@ -6,6 +6,8 @@
 //! is said in the log and, as soon as it can be, in the file. Never a query, an argument's value or a result: names,
 //! sizes, tokens and how it ended.
 
+mod rotation;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +19,10 @@ use artifacts::Artifact;
 use gateway::record::{Ending, EventKind, GatewayEvent, Record, Sink, tokens};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
+
+pub use rotation::{Rotation, all_files};
+
+use rotation::RotatingFile;
 
 /// How many records may wait; more are dropped rather than waited for.
 const QUEUE: usize = 4_096;
@@ -30,8 +36,10 @@ const PACE: Duration = Duration::from_secs(60);
 /// A file of events.
 pub struct Events {
     queue: SyncSender<Task>,
-    /// How many did not fit into the queue.
+    /// How many did not fit into the queue and are not told of yet.
     dropped: Arc<AtomicU64>,
+    /// How many could not be taken or written, since the start.
+    lost: Arc<AtomicU64>,
 }
 
 /// What the thread that writes has to do.
@@ -43,19 +51,19 @@ enum Task {
 }
 
 impl Events {
-    /// Appends to the file at `path`.
-    pub fn open(path: &Path) -> std::io::Result<Events> {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-        Events::into(file)
+    /// Appends to the file at `path`, which is put aside when it is full.
+    pub fn open(path: &Path, rotation: Rotation) -> std::io::Result<Events> {
+        Events::into(RotatingFile::open(path, rotation)?)
     }
 
     fn into(file: impl Write + Send + 'static) -> std::io::Result<Events> {
-        let dropped = Arc::new(AtomicU64::new(0));
+        let (dropped, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let (queue, tasks) = sync_channel::<Task>(QUEUE);
         let mut writer = Writer {
             file,
             process: uuid::Uuid::new_v4().simple().to_string(),
             dropped: Arc::clone(&dropped),
+            lost_in_all: Arc::clone(&lost),
             lost: 0,
             told: None,
         };
@@ -64,7 +72,7 @@ impl Events {
                 writer.work(task);
             }
         })?;
-        Ok(Events { queue, dropped })
+        Ok(Events { queue, dropped, lost })
     }
 
     /// Waits until what was put so far is in the file, but no longer than
@@ -79,7 +87,13 @@ impl Events {
     fn send(&self, task: Task) {
         if self.queue.try_send(task).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How many records could not be taken or written since the start.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 }
 
@@ -89,6 +103,7 @@ struct Writer<F> {
     /// What no session brought about belongs to this process.
     process: String,
     dropped: Arc<AtomicU64>,
+    lost_in_all: Arc<AtomicU64>,
     /// How many are missing in the file, which does not say so yet.
     lost: u64,
     /// When the log was last told.
@@ -119,6 +134,7 @@ impl<F: Write> Writer<F> {
         // A full disk must not stop calls; the next line tries again.
         if let Err(error) = self.write(event) {
             self.lost += 1;
+            self.lost_in_all.fetch_add(1, Ordering::Relaxed);
             self.report(&error.to_string());
         }
     }
@@ -208,6 +224,8 @@ pub fn event(record: &Record) -> Value {
     if let Some(script) = &record.script {
         attributes["script_id"] = script.as_ref().into();
     }
+    attributes["caller"] = record.caller.subject.as_str().into();
+    attributes["client"] = short(&record.client.name).into();
     let about = About { id: &record.callee.id, upstream: &record.callee.upstream };
     framed(name, record.at, success, Some(record.took), &record.session, &about, &attributes)
 }
@@ -353,8 +371,12 @@ fn timestamp(millis: u64) -> String {
 
 fn keys(arguments: &Json) -> Vec<String> {
     let object = Object::parse(arguments).unwrap_or_default();
-    let short = |key: &str| key.chars().take(KEY).collect();
     object.keys().take(KEYS).map(short).collect()
+}
+
+/// What somebody else chose to call something, cut where it is too long.
+fn short(name: &str) -> String {
+    name.chars().take(KEY).collect()
 }
 
 /// How many keys of a call's arguments are written down.
@@ -391,6 +413,7 @@ mod tests {
             took: Duration::from_micros(1500),
             stages: Vec::new(),
             counts: Arc::default(),
+            trace: None,
             artifact: None,
             raw: Some(Json::encode(&"one two three four five six")),
             sent: Some(Json::encode(&"one")),
@@ -496,7 +519,7 @@ mod tests {
     fn every_record_becomes_one_line() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.jsonl");
-        let events = Events::open(&path).unwrap();
+        let events = Events::open(&path, Rotation { bytes: 1 << 30, keep: None }).unwrap();
         for _ in 0..3 {
             events.put(Record { session: PIPE.into(), ..record(Ending::Answered) });
         }

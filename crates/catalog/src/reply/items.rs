@@ -1,0 +1,79 @@
+//! Things of any kind that were found, each on a line that says what it is.
+
+use super::functions::written;
+use super::{AMBIGUOUS, Config, Spelling, fitting, nothing};
+use crate::index::{Kind, Verdict};
+use crate::{Catalog, ItemRef, ItemSearchResult, Priors, summary, tokens};
+
+/// How much room one hit gets, widest first; characters of the signature and of
+/// the sentence.
+const ROOMS: [(usize, usize); 5] = [(160, 120), (110, 90), (80, 60), (60, 40), (40, 0)];
+
+/// The answer to a search for things of some kinds, of all kinds when none is
+/// named. Each hit says what it is.
+pub fn search_items(
+    catalog: &Catalog,
+    kinds: &[Kind],
+    query: &str,
+    config: &Config,
+    priors: &Priors,
+    keep: &dyn Fn(ItemRef) -> bool,
+) -> String {
+    items(catalog, &catalog.search_items(kinds, query, config.limit, priors, keep), config)
+}
+
+/// What a search for things of any kind found, in few words.
+pub fn items(catalog: &Catalog, found: &ItemSearchResult, config: &Config) -> String {
+    if found.verdict == Verdict::Nothing {
+        let near = found.near.iter().map(|place| catalog.namespace_of(*place));
+        return fitting(nothing(near), config.tokens);
+    }
+    let mut text = String::new();
+    for (signature, sentence) in ROOMS {
+        text.clear();
+        if found.verdict == Verdict::Ambiguous {
+            text.push_str(AMBIGUOUS);
+            text.push('\n');
+        }
+        for (place, _) in &found.hits {
+            text.push_str(&item(catalog, *place, signature, sentence));
+        }
+        if tokens::fits(&text, config.tokens) {
+            return text;
+        }
+    }
+    fitting(text, config.tokens)
+}
+
+/// One thing with its kind, on a line of its own.
+fn item(catalog: &Catalog, place: ItemRef, signature: usize, sentence: usize) -> String {
+    let listing = |source: usize| &catalog.sources()[source].listing;
+    let home = catalog.namespace_of(place);
+    let (kind, name, words) = match place {
+        ItemRef::Tool(slot) => {
+            let name = written(catalog, slot, &catalog.signature(slot, signature), Spelling::Apart);
+            ("function", name, catalog.tool(slot).description.as_deref())
+        }
+        ItemRef::Resource { source, at } => {
+            let resource = &listing(source).resources[at];
+            ("resource", resource.uri.clone(), resource.description.as_deref())
+        }
+        ItemRef::Template { source, at } => {
+            let template = &listing(source).templates[at];
+            ("resource", template.uri_template.clone(), template.description.as_deref())
+        }
+        ItemRef::Prompt { source, at } => {
+            let prompt = &listing(source).prompts[at];
+            ("prompt", format!("{home} / {}", prompt.name), prompt.description.as_deref())
+        }
+        ItemRef::Skill { source, at } => {
+            let skill = &catalog.sources()[source].skills[at];
+            let slash = if home.is_empty() { "" } else { " / " };
+            ("skill", format!("{home}{slash}{}", skill.name), Some(&*skill.description))
+        }
+    };
+    let words = summary::sentence(words.unwrap_or_default(), sentence);
+    let dash = if words.is_empty() || sentence == 0 { "" } else { " — " };
+    let words = if dash.is_empty() { "" } else { &*words };
+    format!("{kind} {}{dash}{words}\n", summary::cut(&name, signature))
+}

@@ -1,0 +1,148 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use tool::{Listing, Tool};
+
+use super::functions::LEGEND;
+use super::*;
+use crate::index::Kind;
+use crate::{Catalog, Priors, Slot, Source, State};
+
+fn source(label: &str, tools: &[(&str, String)]) -> Source {
+    let read = |(name, description): &(&str, String)| {
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string"}},
+            "required": ["path"]});
+        let raw = json!({"name": name, "description": description, "inputSchema": schema});
+        Tool::read(raw.into()).unwrap()
+    };
+    let tools = tools.iter().map(read).collect();
+    Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
+}
+
+fn catalog() -> Catalog {
+    let long = "Word ".repeat(500);
+    Catalog::build(vec![
+        source(
+            "files",
+            &[
+                ("read_file", format!("Reads a file. {long}")),
+                ("write_file", format!("Writes a file. {long}")),
+            ],
+        ),
+        source("mail", &[("send", "Sends an email to somebody.".to_owned())]),
+    ])
+    .0
+}
+
+fn ask_for(query: &str, config: &Config) -> String {
+    search(&catalog(), query, config, &Priors::new(), &|_| true).text
+}
+
+#[test]
+fn a_hit_has_what_a_call_needs() {
+    let ask = |spelling| ask_for("read a file", &Config::with_limit(1, spelling));
+    let line = "files.read_file(path: string) — Reads a file.\n";
+    assert_eq!(ask(Spelling::Dotted), line);
+    assert_eq!(ask(Spelling::Apart), format!("{LEGEND}{}", line.replacen('.', " / ", 1)));
+}
+
+#[test]
+fn a_reply_stays_within_its_tokens() {
+    for limit in [5, 20, 60, 400] {
+        let config = Config { tokens: limit, ..Config::usual(Spelling::Dotted) };
+        let text = ask_for("read or write a file", &config);
+        assert!(tokens::count(&text) <= limit, "{limit}: {text}");
+    }
+}
+
+#[test]
+fn a_hopeless_query_is_told_so_with_what_is_near() {
+    let config = Config::with_limit(5, Spelling::Dotted);
+    let text = ask_for("photosynthesis of ferns", &config);
+    assert!(text.starts_with("Nothing matches."), "{text}");
+}
+
+#[test]
+fn the_map_is_sorted_bounded_and_per_caller() {
+    let catalog = catalog();
+    assert_eq!(map(&catalog, 50, &|_| true), "files, mail");
+    assert_eq!(map(&catalog, 50, &|slot| slot != Slot(2)), "files");
+    let labels = ["delta", "alpha", "gamma", "beta", "epsilon", "zeta"];
+    let sources = labels.map(|label| source(label, &[("f", String::new())])).to_vec();
+    let many = map(&Catalog::build(sources).0, 8, &|_| true);
+    assert!(many.starts_with("alpha, ") && many.ends_with(" more"), "{many}");
+    assert!(tokens::count(&many) <= 8, "{many}");
+    assert_eq!(map(&catalog, 0, &|_| true), "");
+}
+
+#[test]
+fn things_of_every_kind_are_found_together_and_apart() {
+    let skill = crate::source::Skill {
+        namespace: "mail".to_owned(),
+        name: "triage".to_owned(),
+        description: "How to sort an inbox by urgency.".to_owned(),
+    };
+    let prompt = json!({"name": "greet", "description": "Greets a guest by email."});
+    let resource = json!({"uri": "log://today", "name": "log", "description": "The mail log."});
+    let listing = Listing {
+        prompts: vec![tool::Prompt::read(prompt.into()).unwrap()],
+        resources: vec![tool::Resource::read(resource.into()).unwrap()],
+        ..Listing::default()
+    };
+    let mut more = Source::new("desk", Arc::new(listing));
+    more.skills = Arc::new([skill]);
+    let tools = source("mail", &[("send", "Sends an email to somebody.".to_owned())]);
+    let catalog = Catalog::build(vec![tools, more]).0;
+    let ask = |kinds: &[Kind], query: &str| {
+        let config = Config::with_limit(5, Spelling::Apart);
+        search_items(&catalog, kinds, query, &config, &Priors::new(), &|_| true)
+    };
+    let sort = "skill mail / triage — How to sort an inbox by urgency.\n";
+    assert_eq!(ask(&[Kind::Skill], "sort my inbox"), sort);
+    assert!(ask(&[], "sort my inbox by urgency").starts_with(sort));
+    assert!(ask(&[], "send an email").starts_with("function mail / send(path: string) — "));
+    let prompts = ask(&[Kind::Prompt], "greet a guest");
+    assert_eq!(prompts, "prompt desk / greet — Greets a guest by email.\n");
+    let resources = ask(&[Kind::Resource], "mail log");
+    assert_eq!(resources, "resource log://today — The mail log.\n");
+    let none = ask(&[Kind::Prompt], "photosynthesis of ferns");
+    assert!(none.starts_with("Nothing matches."), "{none}");
+    assert_eq!(nothing(["a", "", "b", "a"].into_iter()).matches("are a, b.").count(), 1);
+}
+
+#[test]
+fn what_was_chosen_before_comes_first_among_equals() {
+    let twins = ["one", "two"].map(|label| source(label, &[("save", "Saves it.".to_owned())]));
+    let catalog = Catalog::build(twins.to_vec()).0;
+    let first = |priors: &Priors| {
+        catalog.path(catalog.search_with("save it", 5, priors, &|_| true).hits[0].slot)
+    };
+    let before = first(&Priors::new());
+    let other = if before == "one" { "two" } else { "one" };
+    let priors = |name: &str| Priors::from([(name.to_owned(), 0.8)]);
+    assert_eq!(first(&priors(&format!("{other}/save"))), other);
+    // What is gone, or never was, changes nothing.
+    assert_eq!(first(&priors("three/save")), before);
+    assert_eq!(first(&priors(other)), before);
+}
+
+#[test]
+fn what_could_not_be_searched_is_said_in_one_line_within_the_budget() {
+    let away = |label: &str| Source {
+        state: State::Unavailable { reason: "still starting".to_owned() },
+        ..source(label, &[])
+    };
+    let mut sources = vec![source("mail", &[("send", "Sends an email.".to_owned())])];
+    sources.extend((0..8).map(|n| away(&format!("slow{n}"))));
+    let (catalog, _) = Catalog::build(sources);
+    let line = unsearched(&catalog, &|label| label != "slow0").unwrap();
+    assert!(line.starts_with("Not searched: slow1 (still starting), slow2"), "{line}");
+    assert!(line.ends_with(" and 2 more.") && !line.contains("slow0"), "{line}");
+    let config = Config::with_limit(5, Spelling::Dotted);
+    let text = with_line(Some(line.clone()), &config, |config| {
+        search(&catalog, "send an email", config, &Priors::new(), &|_| true).text
+    });
+    assert!(text.starts_with("mail.send") && text.ends_with(&format!("\n{line}\n")), "{text}");
+    assert!(tokens::fits(&text, config.tokens), "{text}");
+    assert_eq!(unsearched(&catalog, &|_| false), None);
+}

@@ -1,0 +1,173 @@
+//! Answers that were too long and are stored, looked at in pieces.
+
+use artifacts::Artifact;
+use artifacts::view::{Body, Budget, Selector, View, view};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use tool::Json;
+
+use crate::backend::{Asked, Backend, NoPage};
+use crate::calls::NotedCall;
+use crate::layout::{Page, Section, empty};
+use crate::request::encode;
+use crate::when;
+
+/// The stored answers of the calls that were noted.
+pub(crate) fn list(backend: &Backend) -> Page {
+    let calls = backend.calls.look();
+    let stored: Vec<_> =
+        calls.iter().filter_map(|call| Some((call, call.artifact.as_ref()?))).take(200).collect();
+    let now = backend.clock.unix_millis();
+    let content = html! {
+        h1 { "Artifacts" }
+        p.lead { "Answers that were longer than the gate lets through: stored whole, for who made the call. Those of \
+                  the calls that were noted are listed here." }
+        div id="artifacts" data-live {
+            @if stored.is_empty() { (empty("Nothing is stored", "Long answers appear here by themselves from now on.")) }
+            @else {
+                div.panel.scroll { table {
+                    thead { tr { th { "Handle" } th { "Tool" } th { "Caller" } th.right { "Characters" } th { "When" } } }
+                    tbody { @for (call, artifact) in &stored { tr {
+                        td { a href={ "/console/artifacts/" (encode(&artifact.handle)) } { code { (artifact.handle) } } }
+                        td { code { (call.upstream) "/" (call.tool) } }
+                        td { (whose(call)) }
+                        td.right { (when::number(artifact.chars as u64)) }
+                        td.nowrap.soft { (when::distance(now, call.at)) }
+                    } } }
+                } }
+            }
+        }
+    };
+    Page {
+        title: "Artifacts".to_owned(),
+        section: Some(Section::Artifacts),
+        topics: "calls",
+        content,
+    }
+}
+
+/// A piece of one.
+pub(crate) async fn one(
+    backend: &Backend,
+    asked: &Asked<'_>,
+    handle: &str,
+) -> Result<Page, NoPage> {
+    let calls = backend.calls.look();
+    let mut noted = calls.iter().filter_map(|call| call.artifact.as_ref());
+    let noted = noted.find(|artifact| artifact.handle == handle).ok_or(NoPage::NotFound)?.clone();
+    let found = backend.gateway.artifacts().get(&noted.owner, handle).await;
+    let artifact = found.ok_or(NoPage::NotFound)?;
+    let query = &asked.request.query;
+    let title = format!("{}/{}", artifact.upstream, artifact.tool);
+    let (by, value) = (query.get("by"), query.get("value"));
+    let piece = match selector(by, value) {
+        Ok(selector) => looked_at(&artifact, selector).await,
+        Err(why) => Err(why),
+    };
+    let content = html! {
+        h1 { (title) }
+        p.lead { (when::number(artifact.chars as u64)) " characters, stored as " code { (handle) } }
+        (choices(handle, by, value))
+        section.panel {
+            @match &piece {
+                Ok(view) => {
+                    p.soft { (view.note) }
+                    pre tabindex="0" { (body(view)) }
+                }
+                Err(why) => { p.notice role="alert" { (why) } }
+            }
+        }
+    };
+    Ok(Page { title, section: Some(Section::Artifacts), topics: "", content })
+}
+
+fn choices(handle: &str, by: &str, value: &str) -> Markup {
+    let kinds = [
+        ("head", "characters from the beginning"),
+        ("tail", "characters at the end"),
+        ("lines", "lines, such as 10-40"),
+        ("grep", "lines that match"),
+        ("jq", "a jq filter"),
+    ];
+    html! {
+        form.filter method="get" action={ "/console/artifacts/" (encode(handle)) } {
+            div {
+                label for="by" { "Show" }
+                select id="by" name="by" { @for (kind, word) in kinds { option value=(kind) selected[kind == by] { (word) } } }
+            }
+            div.wide { label for="value" { "Which" } input type="text" id="value" name="value" value=(value); }
+            div { button.primary { "Show" } }
+        }
+    }
+}
+
+/// What a form asks for, in the words of selectors.
+fn selector(by: &str, value: &str) -> Result<Selector, String> {
+    let number = |usual: i64| value.trim().parse::<i64>().unwrap_or(usual);
+    let wanted = match by {
+        "tail" => json!({"type": "tail", "chars": number(4000)}),
+        "lines" => {
+            let (first, last) = value.split_once('-').unwrap_or((value, ""));
+            let first: i64 = first.trim().parse().unwrap_or(1);
+            let last: i64 = last.trim().parse().unwrap_or(first + 40);
+            json!({"type": "lines", "start": first - 1, "end": last.max(first)})
+        }
+        "grep" => json!({"type": "grep", "pattern": value}),
+        "jq" => json!({"type": "jq", "filter": value}),
+        _ => json!({"type": "head", "chars": number(4000)}),
+    };
+    Selector::parse(&Json::from(wanted)).map_err(|error| error.to_string())
+}
+
+async fn looked_at(artifact: &Artifact, selector: Selector) -> Result<View, String> {
+    let text = artifact.text();
+    let looked = offload::run(move |stop| {
+        let is_json = serde_json::from_str::<Value>(&text).is_ok();
+        let media_type = if is_json { "application/json" } else { "text/plain" };
+        view(
+            text.as_bytes(),
+            media_type,
+            &selector,
+            &Budget { first_line: 1, ..Budget::default() },
+            stop,
+        )
+    });
+    match looked.await {
+        Ok(Ok(view)) => Ok(view),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn body(view: &View) -> String {
+    match &view.body {
+        Body::Text(text) => text.clone(),
+        Body::Image { media_type, .. } | Body::Audio { media_type, .. } => {
+            format!("({media_type})")
+        }
+    }
+}
+
+fn whose(call: &NotedCall) -> &str {
+    if call.caller.is_empty() { "anonymous" } else { &call.caller }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_look_is_a_selector() {
+        for (by, value) in [
+            ("", ""),
+            ("head", "100"),
+            ("tail", "x"),
+            ("lines", "10-40"),
+            ("lines", ""),
+            ("grep", "a.*b"),
+            ("jq", ".a"),
+        ] {
+            assert!(selector(by, value).is_ok(), "{by} {value}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! How the gate fares: calls, errors, latency and tokens over the last hour.
+
+use maud::{Markup, html};
+use roster::{Phase, Status};
+use telemetry::figures::{Overview, UpstreamFigures};
+
+use super::upstreams;
+use crate::backend::Backend;
+use crate::layout::{Page, Section, empty};
+use crate::plot::{Series, lines, short};
+use crate::request::encode;
+use crate::when;
+
+/// The first page.
+pub(crate) async fn page(backend: &Backend) -> Page {
+    let overview = backend.operator.overview();
+    let statuses = upstreams::statuses(backend);
+    let waiting = backend.gateway.approvals().list().await.unwrap_or_default();
+    let n_waiting = waiting.iter().filter(|request| request.is_waiting()).count();
+    let content = html! {
+        h1 { "Overview" }
+        p.lead {
+            "The last hour"
+            @if overview.now.saturating_sub(overview.since) < 3_600_000 {
+                ", counted since " (when::distance(overview.now, overview.since))
+            }
+            "."
+        }
+        div id="tiles" data-live { (tiles(&overview, &statuses, n_waiting)) }
+        div.columns id="plots" data-live {
+            section.panel { h2 { "Calls per minute" } (calls(&overview)) }
+            section.panel { h2 { "Latency" } (latency(&overview)) }
+            section.panel { h2 { "Tokens" } (tokens(&overview)) }
+            section.panel { h2 { "Tools that are called most" } (tools(&overview)) }
+        }
+        div id="health" data-live { (health(&overview, &statuses)) }
+    };
+    let section = Some(Section::Overview);
+    Page {
+        title: "Overview".to_owned(),
+        section,
+        topics: "calls upstreams approvals tick",
+        content,
+    }
+}
+
+fn tiles(overview: &Overview, statuses: &[Status], n_waiting: usize) -> Markup {
+    let hour = &overview.hour;
+    let n_up = statuses.iter().filter(|status| !matches!(status.phase, Phase::Down { .. })).count();
+    let share = if hour.calls == 0 { 0.0 } else { 100.0 * hour.errors as f64 / hour.calls as f64 };
+    html! {
+        dl.tiles {
+            (tile("Calls", &when::number(hour.calls), &format!("{} searches", when::number(hour.searches))))
+            (tile("Errors", &when::number(hour.errors), &format!("{share:.1} % of calls")))
+            (tile("Latency", &hour.p50_ms.map_or("–".to_owned(), when::millis),
+                &hour.p95_ms.map_or("median".to_owned(), |p95| format!("median; 95 % within {}", when::millis(p95)))))
+            @if let Some(definitions) = overview.definitions {
+                (tile("Definitions saved", &short(definitions.saved() as f64),
+                    &format!("tokens a session: {} instead of {}", when::number(definitions.exposed), when::number(definitions.direct))))
+            }
+            (tile("Saved by the gate", &short(hour.tokens_saved() as f64), "tokens of answers"))
+            (tile("Upstreams", &format!("{n_up} / {}", statuses.len()), "ready"))
+            (tile("Approvals", &n_waiting.to_string(), "waiting"))
+        }
+        @if overview.lost != 0 {
+            p.notice { (when::number(overview.lost)) " calls came too fast to be counted." }
+        }
+    }
+}
+
+fn tile(name: &str, value: &str, note: &str) -> Markup {
+    html! { div.tile { dt { (name) } dd { (value) p.note { (note) } } } }
+}
+
+fn calls(overview: &Overview) -> Markup {
+    let of = |value: fn(&telemetry::figures::Total) -> u64| {
+        overview.minutes.iter().map(|minute| Some(value(&minute.total) as f64)).collect()
+    };
+    let series = [
+        Series { name: "calls", class: "a", values: of(|total| total.calls) },
+        Series { name: "errors", class: "b", values: of(|total| total.errors) },
+    ];
+    lines("Calls per minute", "", &series)
+}
+
+fn latency(overview: &Overview) -> Markup {
+    let minutes = overview.minutes.iter();
+    let series = [
+        Series {
+            name: "median",
+            class: "a",
+            values: minutes.clone().map(|minute| minute.total.p50_ms).collect(),
+        },
+        Series {
+            name: "95 %",
+            class: "c",
+            values: minutes.map(|minute| minute.total.p95_ms).collect(),
+        },
+    ];
+    lines("Latency in milliseconds", " ms", &series)
+}
+
+fn tokens(overview: &Overview) -> Markup {
+    let of = |value: fn(&telemetry::figures::Total) -> u64| {
+        overview.minutes.iter().map(|minute| Some(value(&minute.total) as f64)).collect()
+    };
+    let series = [
+        Series { name: "answered by servers", class: "b", values: of(|total| total.tokens_raw) },
+        Series { name: "sent to models", class: "c", values: of(|total| total.tokens_sent) },
+    ];
+    lines("Tokens per minute", "", &series)
+}
+
+fn tools(overview: &Overview) -> Markup {
+    html! {
+        @if overview.tools.is_empty() { p.soft { "Nothing was called yet." } }
+        @else {
+            div.scroll { table {
+                thead { tr { th { "Tool" } th.right { "Calls" } th.right { "Errors" } } }
+                tbody { @for tool in overview.tools.iter().take(8) { tr {
+                    td { code { (bare(&tool.id)) } }
+                    td.right { (when::number(tool.calls)) }
+                    td.right { (when::number(tool.errors)) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// An id without what tells versions apart.
+fn bare(id: &str) -> &str {
+    id.rsplit_once('#').map_or(id, |(bare, _)| bare)
+}
+
+fn health(overview: &Overview, statuses: &[Status]) -> Markup {
+    if statuses.is_empty() {
+        return empty(
+            "No servers yet",
+            "`gatelet add NAME` adds one; the gate takes it up at once.",
+        );
+    }
+    let figures = |label: &str| overview.upstreams.iter().find(|one| one.label == label);
+    let mut order: Vec<&Status> = statuses.iter().collect();
+    order.sort_by_key(|status| {
+        let is_down = matches!(status.phase, Phase::Down { .. });
+        (!is_down, std::cmp::Reverse(figures(&status.label).map_or(0, |one| one.calls)))
+    });
+    html! {
+        section.panel.scroll {
+            h2 { "Upstreams by health" }
+            table {
+                thead { tr { th { "Upstream" } th { "State" } th.right { "Calls" } th.right { "Errors" } th.right { "Median" } th.right { "95 %" } th { "The last hour" } } }
+                tbody { @for status in order.iter().take(MOST) { tr {
+                    td { a href={ "/console/upstreams/" (encode(&status.label)) } { (status.label) } }
+                    td { (upstreams::state(status)) }
+                    @match figures(&status.label) {
+                        Some(one) => {
+                            td.right { (when::number(one.calls)) }
+                            td.right { (when::number(one.errors)) }
+                            td.right { (one.p50_ms.map_or("–".to_owned(), when::millis)) }
+                            td.right { (one.p95_ms.map_or("–".to_owned(), when::millis)) }
+                            td { (spark(one)) }
+                        }
+                        None => { td.right { "0" } td.right { "0" } td.right { "–" } td.right { "–" } td {} }
+                    }
+                } } }
+            }
+            @if MOST < statuses.len() { p.soft { a href="/console/upstreams" { "All " (statuses.len()) " upstreams" } } }
+        }
+    }
+}
+
+/// How many upstreams the first page shows.
+const MOST: usize = 30;
+
+/// Calls by minute, as small bars.
+fn spark(one: &UpstreamFigures) -> Markup {
+    let highest = one.calls_by_minute.iter().copied().max().unwrap_or(0).max(1) as f64;
+    html! {
+        svg.plot width="180" height="20" viewBox="0 0 180 20" aria-hidden="true" {
+            @for (at, calls) in one.calls_by_minute.iter().enumerate() {
+                @if *calls != 0 {
+                    @let height = (18.0 * *calls as f64 / highest).max(1.0);
+                    rect.bar x=(3 * at) y=(format!("{:.1}", 20.0 - height)) width="2" height=(format!("{height:.1}")) {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! An answer as a model reads it: data once, and silence said to be silence.
+//!
+//! Nothing is taken away that is not there a second time, and what is added
+//! stands in a block of its own. Where answers are passed on as they are (the
+//! surface `direct`) nothing here is asked.
+
+use artifacts::gate::SameData;
+use serde_json::{Value, json};
+use tool::reply::ToolResult;
+use tool::{Json, Object, Reply};
+
+/// Answers of more bytes are not compared with their own text.
+const COMPARED: usize = 1 << 20;
+/// Answers of more bytes are not empty, and name what they made somewhere.
+const SHORT: usize = 600;
+
+const EMPTY: &str = "(The answer is empty.)";
+const NO_ID: &str = "(The server named no id.)";
+
+/// What is to be known of the function that answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It makes something that could be named: `create_issue`, `send_mail`.
+    Makes,
+    Other,
+}
+
+impl Effect {
+    /// Judged by the verb in front and by what the server says of itself.
+    pub(crate) fn of_tool(tool: &tool::Tool) -> Effect {
+        const VERBS: [&str; 8] =
+            ["create", "add", "post", "send", "insert", "publish", "upload", "schedule"];
+        let mut words = tool.name.split(|c: char| !c.is_alphanumeric());
+        let makes = words.any(|word| VERBS.contains(&word.to_lowercase().as_str()));
+        match makes && tool.annotations.read_only != Some(true) {
+            true => Effect::Makes,
+            false => Effect::Other,
+        }
+    }
+}
+
+/// The answer with equal data sent once, and with a remark where it says nothing.
+pub(crate) fn finished(reply: Reply, same_data: SameData, effect: Effect) -> Reply {
+    let Reply::Result(json) = &reply else { return reply };
+    let may_repeat = json.mentions("structuredContent") && json.as_bytes().len() <= COMPARED;
+    if !may_repeat && SHORT < json.as_bytes().len() {
+        return reply;
+    }
+    let (Some(result), Ok(mut object)) = (reply.tool_result(), Object::parse(json)) else {
+        return reply;
+    };
+    let unfinished = result.result_type.as_deref().is_some_and(|kind| kind != "complete");
+    // Of an answer that has its content twice nobody knows which one counts.
+    let n_contents = object.keys().filter(|key| *key == "content").count();
+    if unfinished || n_contents != 1 {
+        return reply;
+    }
+    if let Some(remark) = remark(&result, effect) {
+        let block = json!({"type": "text", "text": remark}).into();
+        let content = result.content.iter().chain([&block]);
+        object.set("content", Json::array(content));
+        return Reply::Result(object.to_json());
+    }
+    if may_repeat && once(&mut object, same_data) {
+        return Reply::Result(object.to_json());
+    }
+    reply
+}
+
+/// What has to be said of an answer that says nothing.
+fn remark(result: &ToolResult, effect: Effect) -> Option<&'static str> {
+    if result.is_error || result.structured.is_some() {
+        return None;
+    }
+    let texts: Vec<Option<String>> =
+        result.content.iter().map(|block| block.member_as::<String>("text")).collect();
+    // An image or a link is an answer.
+    let text = texts.into_iter().collect::<Option<Vec<String>>>()?.concat();
+    let names_it = |c: char| c.is_ascii_digit() || c == '{';
+    let identifies = text.contains("://") || text.contains(names_it);
+    match (text.trim().is_empty(), effect) {
+        (true, _) => Some(EMPTY),
+        (false, Effect::Makes) if !identifies && text.len() < SHORT => Some(NO_ID),
+        (false, Effect::Makes | Effect::Other) => None,
+    }
+}
+
+/// Takes out the text or the structured content where both are the same data.
+fn once(object: &mut Object, same_data: SameData) -> bool {
+    let content: Vec<Json> =
+        object.get("content").and_then(|it| it.read().ok()).unwrap_or_default();
+    let structured = object.get("structuredContent").and_then(|it| it.value().ok());
+    let ([block], Some(structured)) = (content.as_slice(), structured) else { return false };
+    let text = block.member_as::<String>("text").filter(|text| text.starts_with(['{', '[', '"']));
+    let value = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    if value.is_none_or(|value| value != structured) {
+        return false;
+    }
+    match same_data {
+        SameData::Text => {
+            object.remove("structuredContent");
+            true
+        }
+        SameData::Structured => {
+            object.set("content", Json::array([]));
+            true
+        }
+        SameData::Both => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: Value, same_data: SameData, effect: Effect, expected: &Value) {
+        let reply = finished(Reply::Result(given.into()), same_data, effect);
+        let Reply::Result(json) = reply else { panic!("an error: {reply:?}") };
+        assert_eq!(&json.value().unwrap(), expected);
+    }
+
+    fn text(text: &str) -> Value {
+        json!({"type": "text", "text": text})
+    }
+
+    #[test]
+    fn equal_data_is_sent_once() {
+        let both = json!({"content": [text("{\"b\": [1.0, 2], \"a\": 1}")],
+            "structuredContent": {"a": 1, "b": [1.0, 2]}});
+        let only_text = json!({"content": [text("{\"b\": [1.0, 2], \"a\": 1}")]});
+        let only_data = json!({"content": [], "structuredContent": {"a": 1, "b": [1.0, 2]}});
+        check(both.clone(), SameData::Text, Effect::Other, &only_text);
+        check(both.clone(), SameData::Structured, Effect::Other, &only_data);
+        check(both.clone(), SameData::Both, Effect::Other, &both);
+    }
+
+    #[test]
+    fn what_differs_in_anything_is_sent_as_it_is() {
+        for content in [
+            json!([text("{\"a\": 2}")]),
+            json!([text("{\"a\": 1.5}")]),
+            json!([text("{\"a\": 1}"), text("more")]),
+            json!([text("done")]),
+            json!([]),
+        ] {
+            let given = json!({"content": content, "structuredContent": {"a": 1}});
+            check(given.clone(), SameData::Text, Effect::Makes, &given);
+        }
+    }
+
+    #[test]
+    fn silence_is_said_to_be_silence() {
+        let empty = json!({"content": [text("")]});
+        let told = json!({"content": [text(""), text(EMPTY)]});
+        check(empty, SameData::Text, Effect::Other, &told);
+        let none = json!({"content": [text(EMPTY)]});
+        check(json!({"content": []}), SameData::Text, Effect::Other, &none);
+        let image = json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}]});
+        check(image.clone(), SameData::Text, Effect::Makes, &image);
+        let question = json!({"resultType": "input_required", "content": []});
+        check(question.clone(), SameData::Text, Effect::Makes, &question);
+    }
+
+    #[test]
+    fn a_write_that_names_no_id_is_said_to_name_none() {
+        let vague = json!({"content": [text("Issue created")]});
+        let told = json!({"content": [text("Issue created"), text(NO_ID)]});
+        check(vague.clone(), SameData::Text, Effect::Makes, &told);
+        check(vague.clone(), SameData::Text, Effect::Other, &vague);
+        let named = json!({"content": [text("Created ENG-7")]});
+        check(named.clone(), SameData::Text, Effect::Makes, &named);
+        let failed = json!({"content": [text("no rights")], "isError": true});
+        check(failed.clone(), SameData::Text, Effect::Makes, &failed);
+    }
+
+    #[test]
+    fn what_makes_something_is_told_by_its_verb() {
+        let of = |name: &str, hints: Value| {
+            let raw = json!({"name": name, "annotations": hints});
+            Effect::of_tool(&tool::Tool::read(raw.into()).unwrap())
+        };
+        assert_eq!(of("slack_post_message", json!({})), Effect::Makes);
+        assert_eq!(of("API-post-search", json!({"readOnlyHint": true})), Effect::Other);
+        assert_eq!(of("list_issues", json!({})), Effect::Other);
+    }
+}

@@ -1,0 +1,125 @@
+//! A question under way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tool::trace::{SpanContext, TRACEPARENT, TRACESTATE, Trace};
+use tool::{Ask, Failure, Json, Object, Reply};
+
+use super::operation::{Operation, SpanParts};
+use super::peer::Peer;
+use super::tracer::Tracer;
+use crate::semantics::{CANCELLED, Outcome, Side, Target, known_method};
+
+/// A question under way. It is told about once: when it is finished, or, because
+/// a caller who hangs up drops the whole question, when it is dropped.
+pub(super) struct OpenOperation {
+    tracer: Tracer,
+    since: Duration,
+    operation: Option<Operation>,
+    trace: Option<Arc<Trace>>,
+}
+
+/// What a question came with.
+pub(super) struct Origin {
+    /// The span that it belongs to.
+    pub(super) parent: Option<SpanContext>,
+    /// What the transport says, where the question itself says something else.
+    pub(super) link: Option<SpanContext>,
+    pub(super) session_id: Option<String>,
+    pub(super) protocol: String,
+    pub(super) request_id: Option<String>,
+}
+
+impl OpenOperation {
+    pub(super) fn new(
+        tracer: &Tracer,
+        side: Side,
+        ask: &Ask,
+        peer: &Arc<Peer>,
+        origin: Origin,
+    ) -> OpenOperation {
+        let since = tracer.elapsed();
+        let Origin { parent, link, session_id, protocol, request_id } = origin;
+        let context = match (side, &parent) {
+            // Below a span of ours, whether to record was decided there.
+            (Side::Client, None) => None,
+            (Side::Client | Side::Server, parent) => tracer.sample(parent.as_ref()),
+        };
+        let span = context.map(|context| SpanParts {
+            context,
+            parent: parent.map(|parent| parent.span_id()),
+            link,
+            request_id,
+            session_id,
+            notes: Vec::new(),
+        });
+        let trace = span.as_ref().map(|span| Arc::new(Trace::new(Some(span.context.clone()))));
+        let operation = Operation {
+            side,
+            method: known_method(ask),
+            target: Target::of(ask),
+            outcome: Outcome::default(),
+            protocol,
+            peer: Arc::clone(peer),
+            start: tracer.unix_nanos(since),
+            took: Duration::ZERO,
+            span: span.map(Box::new),
+        };
+        OpenOperation { tracer: tracer.clone(), since, operation: Some(operation), trace }
+    }
+
+    /// What travels with the question from here on.
+    pub(super) fn trace(&self) -> Option<&Arc<Trace>> {
+        self.trace.as_ref()
+    }
+
+    pub(super) fn finish(mut self, answer: &Result<Reply, Failure>) {
+        if let Some(operation) = &mut self.operation {
+            operation.outcome = Outcome::of(operation.side, answer);
+        }
+        self.close();
+    }
+
+    fn close(&mut self) {
+        let Some(mut operation) = self.operation.take() else { return };
+        operation.took = self.tracer.elapsed().saturating_sub(self.since);
+        if let (Some(span), Some(trace)) = (&mut operation.span, &self.trace) {
+            span.notes = trace.take_notes();
+            if span.request_id.is_none() {
+                span.request_id = trace.request_id().map(str::to_owned);
+            }
+        }
+        self.tracer.push(operation);
+    }
+}
+
+impl Drop for OpenOperation {
+    fn drop(&mut self) {
+        if let Some(operation) = &mut self.operation {
+            operation.outcome.error_type = Some(CANCELLED.to_owned());
+        }
+        self.close();
+    }
+}
+
+/// The span that a question says it belongs to, in its `_meta`.
+pub(super) fn span_in(ask: &Ask) -> Option<SpanContext> {
+    let meta = ask.rest().get("_meta").filter(|meta| meta.mentions(TRACEPARENT))?;
+    let parent = meta.member(TRACEPARENT).as_ref().and_then(Json::text)?;
+    let state = meta.member(TRACESTATE).as_ref().and_then(Json::text);
+    SpanContext::parse(&parent, state.as_deref())
+}
+
+/// Has a question say which span it belongs to.
+pub(super) fn put_span(ask: &mut Ask, span: &SpanContext) {
+    let meta = ask.rest().get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.set(TRACEPARENT, Json::encode(&span.to_string()));
+    match span.state() {
+        Some(state) => meta.set(TRACESTATE, Json::encode(state)),
+        // A state without its span means nothing.
+        None => drop(meta.remove(TRACESTATE)),
+    }
+    ask.rest_mut().set("_meta", meta.to_json());
+}

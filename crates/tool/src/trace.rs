@@ -1,0 +1,206 @@
+//! Where a question stands in a distributed trace, as W3C Trace Context has it.
+//!
+//! A client says which span its question belongs to, in `_meta` or in the headers
+//! of the transport; whoever asks on says the same of its own. This module reads
+//! and writes those texts, and carries what a trace is told on the way. It
+//! decides nothing: without somebody who traces, contexts have no [`Trace`].
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::hex;
+
+/// The name of the field that names a span, in `_meta` and in headers.
+pub const TRACEPARENT: &str = "traceparent";
+
+/// The name of the field with what tracing systems add to it.
+pub const TRACESTATE: &str = "tracestate";
+
+/// The longest `tracestate` that is passed on, as the recommendation asks for.
+const LONGEST_STATE: usize = 512;
+
+/// Names one span of a trace.
+///
+/// Invariant: neither id is all zeros, and the state is printable ASCII.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanContext {
+    trace_id: [u8; 16],
+    span_id: [u8; 8],
+    is_sampled: bool,
+    state: Option<Arc<str>>,
+}
+
+impl SpanContext {
+    /// A span; `None` when an id is all zeros, which means that there is none.
+    pub fn new(trace_id: [u8; 16], span_id: [u8; 8], is_sampled: bool) -> Option<SpanContext> {
+        let is_some = trace_id != [0; 16] && span_id != [0; 8];
+        is_some.then_some(SpanContext { trace_id, span_id, is_sampled, state: None })
+    }
+
+    /// Reads what a client or a header says. What is damaged counts as absent.
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<SpanContext> {
+        let mut parts = traceparent.split('-');
+        let version = lower_hex::<1>(parts.next()?)?;
+        let trace_id = lower_hex::<16>(parts.next()?)?;
+        let span_id = lower_hex::<8>(parts.next()?)?;
+        let [flags] = lower_hex::<1>(parts.next()?)?;
+        // Later versions may add parts; the first has exactly these.
+        if version == [0xff] || (version == [0] && parts.next().is_some()) {
+            return None;
+        }
+        let is_plain = |state: &&str| {
+            !state.is_empty()
+                && state.len() <= LONGEST_STATE
+                && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        };
+        let state = tracestate.filter(is_plain).map(Arc::from);
+        let span = SpanContext::new(trace_id, span_id, flags & 1 == 1)?;
+        Some(SpanContext { state, ..span })
+    }
+
+    /// Another span of the same trace.
+    #[must_use]
+    pub fn child(&self, span_id: [u8; 8]) -> Option<SpanContext> {
+        (span_id != [0; 8]).then(|| SpanContext { span_id, ..self.clone() })
+    }
+
+    pub fn trace_id(&self) -> [u8; 16] {
+        self.trace_id
+    }
+
+    pub fn span_id(&self) -> [u8; 8] {
+        self.span_id
+    }
+
+    /// Whether the caller records this trace.
+    pub fn is_sampled(&self) -> bool {
+        self.is_sampled
+    }
+
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+}
+
+impl fmt::Display for SpanContext {
+    /// As `traceparent` has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (trace, span) = (hex::encode(&self.trace_id), hex::encode(&self.span_id));
+        write!(f, "00-{trace}-{span}-{:02x}", u8::from(self.is_sampled))
+    }
+}
+
+/// Exactly so many bytes as hex digits, lower case only.
+fn lower_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    hex::decode(text).filter(|_| is_lower)?.try_into().ok()
+}
+
+/// What travels with a question that is traced.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// The span that the question belongs to: the caller's, as the transport
+    /// brought it, and below a span of ours that one. `None` when the transport
+    /// brought none.
+    pub span: Option<SpanContext>,
+    /// The id of the request on the wire.
+    request_id: OnceLock<String>,
+    notes: Mutex<Vec<TraceNote>>,
+}
+
+/// Something that happened on the way of a traced question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceNote {
+    pub name: &'static str,
+    /// Since the question came.
+    pub at: Duration,
+    pub attributes: Vec<(&'static str, String)>,
+}
+
+impl Trace {
+    pub fn new(span: Option<SpanContext>) -> Trace {
+        Trace { span, ..Trace::default() }
+    }
+
+    /// Says under which id the request went over the wire. The first word counts.
+    pub fn set_request_id(&self, id: impl FnOnce() -> String) {
+        self.request_id.get_or_init(id);
+    }
+
+    pub fn request_id(&self) -> Option<&str> {
+        self.request_id.get().map(String::as_str)
+    }
+
+    pub fn note(&self, notes: impl IntoIterator<Item = TraceNote>) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).extend(notes);
+    }
+
+    /// Everything that was noted so far; it is noted no more.
+    pub fn take_notes(&self) -> Vec<TraceNote> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_span_is_read_and_written_as_it_came() {
+        let span = SpanContext::parse(PARENT, Some("rojo=1,congo=t61")).unwrap();
+        assert_eq!(span.to_string(), PARENT);
+        assert_eq!((span.is_sampled(), span.state()), (true, Some("rojo=1,congo=t61")));
+        let child = span.child([1; 8]).unwrap();
+        assert_eq!(child.to_string(), PARENT.replace("00f067aa0ba902b7", "0101010101010101"));
+        assert_eq!(child.state(), span.state());
+    }
+
+    #[test]
+    fn what_is_damaged_counts_as_absent() {
+        for damaged in [
+            "",
+            "00",
+            "garbage",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473ü-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(SpanContext::parse(damaged, None), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_later_version_may_say_more_and_only_the_sampled_flag_is_known() {
+        let later = PARENT.replacen("00", "cc", 1).replace("-01", "-09") + "-what-is-to-come";
+        let span = SpanContext::parse(&later, None).unwrap();
+        assert!(span.is_sampled());
+        assert_eq!(span.to_string(), PARENT);
+        let unsampled = SpanContext::parse(&PARENT.replace("-01", "-00"), None).unwrap();
+        assert!(!unsampled.is_sampled());
+    }
+
+    #[test]
+    fn a_state_that_no_header_can_hold_is_not_passed_on() {
+        for state in ["a=1\r\nX-Evil: 1", "ü=1", &"x".repeat(513), ""] {
+            assert_eq!(SpanContext::parse(PARENT, Some(state)).unwrap().state(), None);
+        }
+    }
+
+    #[test]
+    fn notes_are_taken_once_and_the_first_request_id_counts() {
+        let trace = Trace::new(None);
+        let note = TraceNote { name: "quota", at: Duration::ZERO, attributes: Vec::new() };
+        trace.note([note.clone()]);
+        assert_eq!((trace.take_notes(), trace.take_notes()), (vec![note], Vec::new()));
+        trace.set_request_id(|| "7".to_owned());
+        trace.set_request_id(|| "8".to_owned());
+        assert_eq!(trace.request_id(), Some("7"));
+    }
+}

@@ -1,0 +1,47 @@
+//! What the server decides in one step, in its own language.
+//!
+//! Each script says in front what it takes and gives. They know nothing of keys
+//! that they are not given, so they run on a cluster too.
+
+use redis::Script;
+
+/// Every script, with the digest that the server knows it by.
+pub(crate) struct Scripts {
+    /// Documents.
+    pub(crate) swap: Script,
+    /// Single uses.
+    pub(crate) put_once: Script,
+    pub(crate) take: Script,
+    /// Counters.
+    pub(crate) spend: Script,
+    pub(crate) give_back: Script,
+    /// Blobs.
+    pub(crate) put_blob: Script,
+    pub(crate) delete_blob: Script,
+    pub(crate) get_blob: Script,
+    /// Leases.
+    pub(crate) acquire: Script,
+    pub(crate) renew: Script,
+    pub(crate) release: Script,
+    /// Messages.
+    pub(crate) send: Script,
+}
+
+impl Scripts {
+    pub(crate) fn new() -> Scripts {
+        Scripts {
+            swap: Script::new(include_str!("scripts/swap.lua")),
+            put_once: Script::new(include_str!("scripts/put_once.lua")),
+            take: Script::new(include_str!("scripts/take.lua")),
+            spend: Script::new(include_str!("scripts/spend.lua")),
+            give_back: Script::new(include_str!("scripts/give_back.lua")),
+            put_blob: Script::new(include_str!("scripts/put_blob.lua")),
+            delete_blob: Script::new(include_str!("scripts/delete_blob.lua")),
+            get_blob: Script::new(include_str!("scripts/get_blob.lua")),
+            acquire: Script::new(include_str!("scripts/acquire.lua")),
+            renew: Script::new(include_str!("scripts/renew.lua")),
+            release: Script::new(include_str!("scripts/release.lua")),
+            send: Script::new(include_str!("scripts/send.lua")),
+        }
+    }
+}

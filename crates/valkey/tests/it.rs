@@ -1,0 +1,203 @@
+//! The engine against a real server: the tests that every store passes, and what
+//! only a server can do to its users.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::conformance;
+use store::state::{Claim, Counters, Documents, Expiring, Leases, SingleUse, Spending, StateError};
+use testkit::valkey::Server;
+use valkey::address::Address;
+use valkey::{Config, Eviction, Limits, OpenError, Valkey};
+
+const WITHIN: Duration = Duration::from_secs(5);
+const LIFE: Duration = Duration::from_secs(60);
+
+fn config(url: &str) -> Config {
+    let address = Address::parse(url).expect("an address");
+    let (prefix, eviction) = ("t:".to_owned(), Eviction::Refuse);
+    Config { address, prefix, eviction, limits: Limits::default() }
+}
+
+fn open(server: &Server) -> Valkey {
+    Valkey::new(config(&server.url()))
+}
+
+#[tokio::test]
+async fn a_server_does_what_every_store_does() {
+    testkit::needs!(Valkey);
+    let server = Server::with_clock(&[]);
+    let advance = |by| server.advance(by);
+    macro_rules! user {
+        () => {
+            &|| Arc::new(open(&server)) as _
+        };
+    }
+    conformance::documents(user!()).await;
+    conformance::documents_changed_at_once(user!()).await;
+    conformance::single_use(user!(), &advance).await;
+    conformance::single_use_taken_at_once(user!()).await;
+    conformance::expiring(user!(), &advance).await;
+    conformance::counters(&open(&server), &advance).await;
+    conformance::counters_spent_at_once(&open(&server)).await;
+    conformance::blobs(user!()).await;
+    conformance::leases(user!(), &advance).await;
+    conformance::leases_acquired_at_once(user!()).await;
+    conformance::lines(user!()).await;
+    conformance::messages(user!(), &advance).await;
+}
+
+#[tokio::test]
+async fn who_watches_a_document_hears_of_the_changes_of_others() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&[]);
+    let listening = open(&server);
+    let heard = async {
+        let users = || Arc::new(listening.clone()) as Arc<dyn Documents>;
+        conformance::documents_watched(&users).await;
+        // The change of another process, which only the server can tell of.
+        let mut watched = listening.watch("theirs");
+        let other = open(&server);
+        other.swap("theirs", None, Some(Bytes::from_static(b"1")), WITHIN).await.unwrap();
+        futures::StreamExt::next(&mut watched).await
+    };
+    tokio::select! {
+        () = listening.listen() => unreachable!("it listens for ever"),
+        heard = heard => assert_eq!(heard, Some(())),
+    }
+}
+
+#[tokio::test]
+async fn limits_are_counted_once_over_all_replicas() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&[]);
+    let replicas = [open(&server), open(&server), open(&server)];
+    let claims = [Claim { key: "ann/calls", amount: 1, limit: 20, window: Some(LIFE) }];
+    let spends = (0..60).map(|n| replicas[n % 3].spend(&claims, WITHIN));
+    let spends = futures::future::join_all(spends).await;
+    assert_eq!(spends.iter().filter(|spent| **spent == Ok(Spending::Granted)).count(), 20);
+}
+
+#[tokio::test]
+async fn what_may_be_used_once_is_void_after_a_failover() {
+    testkit::needs!(Valkey);
+    let (primary, replica) = (Server::start(&[]), Server::start(&[]));
+    let port = primary.port().to_string();
+    replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    let store = open(&primary);
+    SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, WITHIN).await.unwrap();
+    Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
+    assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
+    // Taken at the primary after the replica was cut off from it.
+    replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    assert_eq!(store.take("token", WITHIN).await, Ok(Some(Bytes::from_static(b"yes"))));
+    primary.kill();
+    let store = open(&replica);
+    let value = Expiring::get(&store, "value", WITHIN).await;
+    assert_eq!(value, Ok(Some(Bytes::from_static(b"v"))), "what may be read twice is there");
+    let again = store.take("token", WITHIN).await;
+    assert_eq!(again, Err(StateError::Gone), "nobody knows whether it was taken");
+    SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, WITHIN).await.unwrap();
+    assert_eq!(store.take("next", WITHIN).await, Ok(Some(Bytes::from_static(b"x"))));
+}
+
+#[tokio::test]
+async fn fences_grow_although_a_failover_loses_leases() {
+    testkit::needs!(Valkey);
+    let (primary, replica) = (Server::start(&[]), Server::start(&[]));
+    let port = primary.port().to_string();
+    replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    primary.cli(&["WAIT", "1", "5000"]);
+    replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let lost = open(&primary).acquire("work", LIFE, WITHIN).await.unwrap();
+    primary.kill();
+    let next = open(&replica).acquire("work", LIFE, WITHIN).await.unwrap();
+    assert!(lost.fence < next.fence, "{} {}", lost.fence, next.fence);
+    assert_eq!(open(&replica).renew(&lost, LIFE, WITHIN).await, Err(StateError::Gone));
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_fails_at_once_and_comes_back_by_itself() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&[]);
+    let store = open(&server);
+    Expiring::put(&store, "k", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
+    server.kill();
+    for _ in 0..3 {
+        let away = Expiring::get(&store, "k", WITHIN).await;
+        assert!(matches!(away, Err(StateError::Unavailable { .. })), "{away:?}");
+    }
+    server.resume();
+    let mut answer = Expiring::get(&store, "k", WITHIN).await;
+    while answer.is_err() {
+        tokio::task::yield_now().await;
+        answer = Expiring::get(&store, "k", WITHIN).await;
+    }
+    assert_eq!(answer, Ok(None), "this server kept nothing");
+}
+
+#[tokio::test]
+async fn a_link_that_is_cut_holds_nobody_longer_than_they_wait() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&[]);
+    let store = open(&server);
+    store.check(WITHIN).await.unwrap();
+    server.signal("STOP");
+    let short = Duration::from_millis(50);
+    let cut = Expiring::get(&store, "k", short).await;
+    assert!(matches!(cut, Err(StateError::Unavailable { .. })), "{cut:?}");
+    server.signal("CONT");
+    let mut answer = Expiring::get(&store, "k", WITHIN).await;
+    while answer.is_err() {
+        answer = Expiring::get(&store, "k", WITHIN).await;
+    }
+    assert_eq!(answer, Ok(None));
+}
+
+#[tokio::test]
+async fn a_server_that_drops_keys_is_refused_unless_told() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&["--maxmemory-policy allkeys-lru"]);
+    let refused = open(&server).check(WITHIN).await;
+    assert!(
+        matches!(&refused, Err(OpenError::Unfit(why)) if why.contains("allkeys-lru")),
+        "{refused:?}"
+    );
+    let used = Expiring::get(&open(&server), "k", WITHIN).await;
+    assert!(matches!(used, Err(StateError::Unavailable { .. })), "it is not used either");
+    let accepted = Config { eviction: Eviction::Accept, ..config(&server.url()) };
+    assert_eq!(Valkey::new(accepted).check(WITHIN).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_full_server_says_so_and_loses_nothing() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&["--maxmemory 3mb"]);
+    let store = open(&server);
+    let value = Bytes::from(vec![b'x'; 100_000]);
+    let mut refused = None;
+    for n in 0..100 {
+        let put = Expiring::put(&store, &n.to_string(), value.clone(), LIFE, WITHIN).await;
+        if let Err(error) = put {
+            refused = Some(error.to_string());
+            break;
+        }
+    }
+    assert!(refused.as_deref().is_some_and(|why| why.contains("full")), "{refused:?}");
+    assert_eq!(Expiring::get(&store, "0", WITHIN).await, Ok(Some(value)));
+}
+
+#[tokio::test]
+async fn a_password_is_asked_for_and_never_told() {
+    testkit::needs!(Valkey);
+    let server = Server::start(&["--requirepass secret-word"]);
+    let without = open(&server).check(WITHIN).await;
+    assert!(matches!(without, Err(OpenError::Away(_))), "{without:?}");
+    let config = config(&server.url());
+    let address = config.address.clone().with_password(Some("wrong-word".to_owned()));
+    let wrong = Valkey::new(Config { address, ..config.clone() }).check(WITHIN).await;
+    assert!(!format!("{wrong:?}").contains("wrong-word") && wrong.is_err(), "{wrong:?}");
+    let address = config.address.clone().with_password(Some("secret-word".to_owned()));
+    assert_eq!(Valkey::new(Config { address, ..config }).check(WITHIN).await, Ok(()));
+}
