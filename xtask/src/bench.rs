@@ -1,8 +1,11 @@
 //! `cargo xtask bench`: measurements, as ratios taken side by side in one run.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 
 use crate::run::{self, cargo};
+use crate::tools;
 
 /// Every benchmark: its name, the package and example that runs it, and how they
 /// are built. Where the program itself is measured, that is as it ships.
@@ -17,7 +20,29 @@ const BENCHES: &[(&str, &str, &str, &str)] = &[
     ("scale", "gatelet", "bench_scale", "dist"),
 ];
 
+/// Recorded agents through every way to tools; the page goes to `docs/benchmarks`, or
+/// beside the directory of another recording.
+fn context(data: Option<&String>) -> Result<()> {
+    let peers = tools::install_peers()?;
+    run::run(&mut cargo(&["build", "--release", "--package", "gatelet", "--bins"]))?;
+    let gatelet = run::root().join("target/release/gatelet");
+    let out = match data {
+        Some(data) => PathBuf::from(data).join("benchmarks"),
+        None => run::root().join("docs/benchmarks"),
+    };
+    let mut bench =
+        cargo(&["run", "--release", "--package", "gatelet-replay", "--example", "context", "--"]);
+    run::run(bench.arg(gatelet).arg(peers).arg(&out).args(data))?;
+    println!("written to {}", out.display());
+    Ok(())
+}
+
 pub(crate) fn run(names: &[String]) -> Result<()> {
+    if let [first, rest @ ..] = names
+        && first == "context"
+    {
+        return context(rest.first());
+    }
     if let Some(unknown) = names.iter().find(|name| !BENCHES.iter().any(|b| b.0 == name.as_str())) {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.0).collect();
         bail!("no benchmark `{unknown}`; there are: {}", known.join(", "));

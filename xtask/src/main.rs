@@ -29,6 +29,7 @@ usage: cargo xtask <chore>
   test --quick               only the tests that need nothing beside Rust; says how long it took
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
+  bench context [directory]  recorded agents through every surface and other gateways; tables and plots
   fuzz [seconds] [target…]   made-up inputs for every parser and evaluator (30 s each without)
   chaos [calls] [seed]       the program in front of upstreams with every fault; fails on what is lost or runs twice
   soak [minutes]             the program under steady work: slopes of memory, descriptors, threads

@@ -59,6 +59,13 @@ const PYPI: &[(&str, &[&str])] = &[
     ("otlp", &["opentelemetry-proto==1.45.2"]),
 ];
 
+/// Other gateways that `bench context` compares us with, one virtual environment each.
+const PEERS: &[(&str, &[&str])] = &[
+    ("compressor", &["mcp-compressor==0.38.2"]),
+    ("fastmcp", &["fastmcp==4.1.2", "pydantic-monty==1.4.0"]),
+    ("contextweaver", &["contextweaver==0.18.2"]),
+];
+
 /// Debian packages, by the program that shows they are there.
 const DEBIAN: &[(&str, &[&str])] = &[
     ("npm", &["nodejs", "npm"]),
@@ -90,6 +97,19 @@ pub(crate) fn install() -> Result<PathBuf> {
     link_node(&dir.join("node"))?;
     for (set, packages) in PYPI {
         once(&dir.join(set), packages, |place| pypi(place, packages))?;
+    }
+    Ok(dir)
+}
+
+/// Installs the other gateways and returns their directory. One that cannot be
+/// installed is named, and the benchmark says that it is not there.
+pub(crate) fn install_peers() -> Result<PathBuf> {
+    let dir = directory().join("peers");
+    fs::create_dir_all(&dir)?;
+    for (set, packages) in PEERS {
+        if let Err(error) = once(&dir.join(set), packages, |place| pypi(place, packages)) {
+            eprintln!("{set} cannot be installed: {error:#}");
+        }
     }
     Ok(dir)
 }

@@ -13,8 +13,8 @@ use super::modules::Modules;
 /// No crate holds more than this much of what ships, in percent.
 const LARGEST_SHARE: usize = 20;
 
-/// Used by tests only, so no part of what ships.
-const NOT_SHIPPED: &[&str] = &["testkit"];
+/// Used by tests and benchmarks only, so no part of what ships.
+const NOT_SHIPPED: &[&str] = &["testkit", "replay"];
 
 /// One crate, measured.
 struct Shape {

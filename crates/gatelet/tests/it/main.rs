@@ -11,6 +11,7 @@ mod artifacts;
 mod clients;
 mod cluster;
 mod console;
+mod context;
 mod controls;
 mod doctor;
 mod documents;

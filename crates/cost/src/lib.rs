@@ -1,0 +1,14 @@
+//! What a conversation with tools costs a model.
+//!
+//! A [`Conversation`] is a row of turns in tokens. With every turn a host sends
+//! the definitions and everything that was said before once more; [`Totals`] adds
+//! that up, and [`Prices`] weigh it. A [`HostModel`] says which definitions a host
+//! sends.
+//!
+//! This crate only computes: it counts no tokens and knows no protocol.
+
+mod conversation;
+mod host_model;
+
+pub use conversation::{Conversation, Prices, Totals, Turn};
+pub use host_model::{HOST_MODELS, HostModel, Loading};

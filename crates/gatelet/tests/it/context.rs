@@ -1,0 +1,30 @@
+//! What recorded tasks cost through this program: the main figures of
+//! `docs/benchmarks.md` stay within bounds, and are the same every time.
+
+use replay::{Recording, Replay, Surface, Way, listed, replay};
+
+fn through(surface: Surface) -> Replay {
+    let program = env!("CARGO_BIN_EXE_gatelet").into();
+    replay(&Recording::own(), &Way::Gatelet { program, surface }).unwrap()
+}
+
+#[test]
+fn recorded_tasks_cost_a_third_through_cash_and_nothing_is_refused_wrongly() {
+    let direct = listed(&Recording::own()).totals();
+    let cash = through(Surface::Cash);
+    let (totals, done) = (cash.totals(), cash.replayed());
+    assert!(cash.definitions <= 350, "{}", cash.definitions);
+    assert!(totals.context * 3 <= direct.context, "{totals:?} {direct:?}");
+    assert!(totals.context <= 80_000, "{totals:?}");
+    assert_eq!((done.refused_rightly, done.refused_wrongly), (2, 0), "{done:?}");
+    assert!(65 <= done.found_percent(), "{done:?}");
+    assert_eq!(done.not_inline, done.reachable, "what was kept can be had: {done:?}");
+}
+
+#[test]
+fn two_replays_give_the_same_figures() {
+    let [one, other] = [(); 2].map(|()| through(Surface::Gateway));
+    assert_eq!((one.totals(), one.replayed()), (other.totals(), other.replayed()));
+    assert_eq!(one.replayed().refused_wrongly, 0, "{:?}", one.replayed());
+    assert!(90 <= one.replayed().found_percent(), "{:?}", one.replayed());
+}

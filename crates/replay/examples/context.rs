@@ -1,0 +1,54 @@
+//! The benchmark of context: recorded tasks through every way, as tables and plots.
+//!
+//! `context GATELET PEERS OUT [DATA]`: the program, the directory of installed
+//! peers, the directory for the page, and a recording other than our own.
+
+#![expect(clippy::print_stderr, reason = "it says what it does")]
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use replay::page::{Measured, Sizes};
+use replay::{Peer, Recording, Replay, Surface, Way, page, replay};
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [replay::BRIDGE, url] => replay::bridge(url),
+        [gatelet, peers, out] => run(gatelet, Path::new(peers), Path::new(out), None),
+        [gatelet, peers, out, data] => {
+            run(gatelet, Path::new(peers), Path::new(out), Some(Path::new(data)))
+        }
+        _ => Err(io::Error::other("usage: context GATELET PEERS OUT [DATA]")),
+    }
+}
+
+fn run(gatelet: &str, peers: &Path, out: &Path, data: Option<&Path>) -> io::Result<()> {
+    let recording = match data {
+        Some(data) => Recording::read(data)?,
+        None => Recording::own(),
+    };
+    let mut ways: Vec<Replay> = Vec::new();
+    let mut left_out: Vec<String> = Vec::new();
+    for surface in Surface::ALL {
+        let way = Way::Gatelet { program: PathBuf::from(gatelet), surface };
+        eprintln!("{}", way.name());
+        ways.push(replay(&recording, &way)?);
+    }
+    let bridge = std::env::current_exe()?;
+    for peer in Peer::ALL {
+        let way =
+            Way::Peer { peer, directory: peers.join(peer.directory()), bridge: bridge.clone() };
+        eprintln!("{}", way.name());
+        match replay(&recording, &way) {
+            Ok(done) => ways.push(done),
+            Err(error) => left_out.push(error.to_string()),
+        }
+    }
+    let sizes = Sizes::measure(&recording, Path::new(gatelet), |n| eprintln!("{n} tools"))?;
+    page::write(
+        out,
+        &Measured { recording: &recording, ways: &ways, left_out: &left_out, sizes: &sizes },
+    )
+}

@@ -1,0 +1,244 @@
+//! Servers with recorded definitions and answers, over Streamable HTTP on loopback:
+//! all of them in one process, each under a path of its own.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Value, json};
+
+use crate::recording::{Recording, Server};
+
+/// The servers of a recording. They end when this is dropped.
+pub struct Mocks {
+    address: SocketAddr,
+    state: Arc<State>,
+    listener: Option<JoinHandle<()>>,
+}
+
+struct State {
+    servers: Vec<Server>,
+    /// What the next call of a tool is answered with.
+    answer: Mutex<Value>,
+    /// The calls that came through, as `label/tool`.
+    calls: Mutex<Vec<String>>,
+    over: AtomicBool,
+}
+
+impl Mocks {
+    pub fn start(recording: &Recording) -> io::Result<Mocks> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(State {
+            servers: recording.servers.clone(),
+            answer: Mutex::default(),
+            calls: Mutex::default(),
+            over: AtomicBool::new(false),
+        });
+        let shared = state.clone();
+        let listen = move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if shared.over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let state = shared.clone();
+                thread::spawn(move || serve(&stream, &state));
+            }
+        };
+        Ok(Mocks { address, state, listener: Some(thread::spawn(listen)) })
+    }
+
+    /// The label and the address of every server.
+    pub fn upstreams(&self) -> Vec<(String, String)> {
+        let servers = self.state.servers.iter();
+        servers.map(|server| (server.label.clone(), self.url(&server.label))).collect()
+    }
+
+    fn url(&self, label: &str) -> String {
+        format!("http://{}/{label}/mcp", self.address)
+    }
+
+    /// Says what the next call is answered with, and forgets the calls before.
+    pub(crate) fn expect(&self, result: &Value) {
+        *lock(&self.state.answer) = whole(result);
+        lock(&self.state.calls).clear();
+    }
+
+    /// Whether a call of this tool came through since.
+    pub(crate) fn was_called(&self, label: &str, tool: &str) -> bool {
+        lock(&self.state.calls).contains(&format!("{label}/{tool}"))
+    }
+
+    /// What a server answers to a call that reaches it without a gateway.
+    pub(crate) fn answer(servers: &[Server], label: &str, tool: &str, result: &Value) -> Value {
+        let server = servers.iter().find(|server| server.label == label);
+        match server.is_some_and(|server| server.tools.iter().any(|known| known.name == tool)) {
+            true => whole(result),
+            false => unknown(tool),
+        }
+    }
+}
+
+impl Drop for Mocks {
+    fn drop(&mut self) {
+        self.state.over.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A recorded result as an MCP result.
+fn whole(result: &Value) -> Value {
+    let parsed = result.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let object = parsed.as_ref().unwrap_or(result);
+    if let Some(content) = object.get("content").filter(|content| content.is_array()) {
+        // Recorders wrote `null` for what was not there.
+        let parts = content.as_array().into_iter().flatten().map(without_nulls);
+        let is_error = object["isError"] == true;
+        return json!({"content": parts.collect::<Vec<_>>(), "isError": is_error});
+    }
+    let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+    json!({"content": [{"type": "text", "text": text}], "isError": false})
+}
+
+fn without_nulls(part: &Value) -> Value {
+    let members = part.as_object().into_iter().flatten();
+    let members = members.filter(|(_, value)| !value.is_null());
+    Value::Object(members.map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+fn unknown(tool: &str) -> Value {
+    json!({"content": [{"type": "text", "text": format!("Unknown tool: {tool}")}], "isError": true})
+}
+
+/// Leads messages between our pipes and a mock at an address, until our input ends.
+pub fn bridge(url: &str) -> io::Result<()> {
+    let wrong = || io::Error::other(format!("`{url}` is no address of a mock"));
+    let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
+    let (host, path) = rest.split_once('/').ok_or_else(wrong)?;
+    let stream = TcpStream::connect(host)?;
+    let mut reader = BufReader::new(&stream);
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let head = format!(
+            "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\n\r\n",
+            line.len()
+        );
+        (&mut &stream).write_all([head.as_bytes(), line.as_bytes()].concat().as_slice())?;
+        let (.., body) = request(&mut reader).ok_or_else(wrong)?;
+        if !body.is_empty() {
+            let mut out = io::stdout().lock();
+            out.write_all(&body)?;
+            out.write_all(b"\n")?;
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers one connection for as long as it is kept open.
+fn serve(stream: &TcpStream, state: &State) {
+    let mut reader = BufReader::new(stream);
+    while let Some((method, path, body)) = request(&mut reader) {
+        let label = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        let (status, body) = match method.as_str() {
+            "POST" if path.ends_with("/mcp") => answer(label, &body, state),
+            _ if !path.ends_with("/mcp") => (404, String::new()),
+            "DELETE" => (200, String::new()),
+            _ => (405, String::new()),
+        };
+        let head = format!(
+            "HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        if (&mut &*stream)
+            .write_all([head.as_bytes(), body.as_bytes()].concat().as_slice())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Vec<u8>)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let mut words = head.split_whitespace();
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let lower = head.to_ascii_lowercase();
+    let body = match lower.contains("transfer-encoding: chunked") {
+        true => chunks(reader)?,
+        false => {
+            let length = lower.lines().find_map(|line| line.strip_prefix("content-length:"));
+            let mut body = vec![0; length.and_then(|n| n.trim().parse().ok()).unwrap_or(0)];
+            reader.read_exact(&mut body).ok()?;
+            body
+        }
+    };
+    Some((method, path, body))
+}
+
+fn chunks(reader: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let length = usize::from_str_radix(line.trim(), 16).ok()?;
+        let start = body.len();
+        body.resize(start + length, 0);
+        reader.read_exact(&mut body[start..]).ok()?;
+        reader.read_line(&mut line).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+    }
+}
+
+fn answer(label: &str, body: &[u8], state: &State) -> (u16, String) {
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    if message.get("id").is_none() {
+        return (202, String::new());
+    }
+    let Some(server) = state.servers.iter().find(|server| server.label == label) else {
+        return (404, String::new());
+    };
+    let result = match message["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": server.label, "version": "1"},
+        }),
+        "ping" => json!({}),
+        "tools/list" => {
+            json!({"tools": server.tools.iter().map(|tool| &tool.definition).collect::<Vec<_>>()})
+        }
+        "tools/call" => {
+            let tool = message["params"]["name"].as_str().unwrap_or_default();
+            if server.tools.iter().any(|known| known.name == tool) {
+                lock(&state.calls).push(format!("{label}/{tool}"));
+                lock(&state.answer).clone()
+            } else {
+                unknown(tool)
+            }
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            return (
+                200,
+                json!({"jsonrpc": "2.0", "id": message["id"], "error": error}).to_string(),
+            );
+        }
+    };
+    (200, json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
+}

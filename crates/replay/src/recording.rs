@@ -1,0 +1,224 @@
+//! What was recorded: tools with their definitions, and tasks that agents did.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Tools and tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    pub servers: Vec<Server>,
+    pub tasks: Vec<Task>,
+}
+
+/// A server with its tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// What agents called it.
+    pub name: String,
+    /// What it is called in a configuration: a-z, 0-9 and `_`.
+    pub label: String,
+    pub tools: Vec<Tool>,
+}
+
+/// A tool as its server defines it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    pub name: String,
+    /// The definition, as `tools/list` has it.
+    pub definition: Value,
+}
+
+/// Something that a user asked an agent for, and what the agent did.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Task {
+    pub task: String,
+    pub question: String,
+    pub steps: Vec<Step>,
+}
+
+/// One thing that an agent did.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Step {
+    /// It looked for a tool in words.
+    Search { query: String },
+    /// It called a tool. The result is text, or a whole MCP result as JSON.
+    Call { server: String, tool: String, arguments: Value, result: Value },
+}
+
+#[derive(Deserialize)]
+struct ToolLine {
+    server: String,
+    name: String,
+    #[serde(default)]
+    description: String,
+    input_schema: Value,
+}
+
+impl Recording {
+    /// Reads `tools.jsonl` and `tasks.jsonl` of a directory (also under the names that
+    /// LiveMCPBench's data has: `corpus.jsonl` and `trajectories.jsonl`).
+    pub fn read(directory: &Path) -> io::Result<Recording> {
+        let text = |names: [&str; 2]| {
+            let paths = names.map(|name| directory.join(name));
+            let found = paths.iter().find(|path| path.is_file()).unwrap_or(&paths[0]);
+            std::fs::read_to_string(found).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", found.display()))
+            })
+        };
+        Recording::parse(
+            &text(["tools.jsonl", "corpus.jsonl"])?,
+            &text(["tasks.jsonl", "trajectories.jsonl"])?,
+        )
+    }
+
+    /// Our own recording: ten small tasks in an office that does not exist.
+    pub fn own() -> Recording {
+        Recording::parse(include_str!("../data/tools.jsonl"), include_str!("../data/tasks.jsonl"))
+            .expect("a test reads our own recording")
+    }
+
+    /// Reads both texts, a JSON object per line.
+    pub fn parse(tools: &str, tasks: &str) -> io::Result<Recording> {
+        let mut servers: Vec<Server> = Vec::new();
+        for line in lines::<ToolLine>(tools)? {
+            let definition = json!({
+                "name": line.name, "description": line.description, "inputSchema": line.input_schema,
+            });
+            let tool = Tool { name: line.name, definition };
+            match servers.iter_mut().find(|server| server.name == line.server) {
+                Some(server) => server.tools.push(tool),
+                None => {
+                    let label = label(&line.server, &servers);
+                    servers.push(Server { name: line.server, label, tools: vec![tool] });
+                }
+            }
+        }
+        Ok(Recording { servers, tasks: lines(tasks)? })
+    }
+
+    pub fn n_tools(&self) -> usize {
+        self.servers.iter().map(|server| server.tools.len()).sum()
+    }
+
+    /// The server and the tool that an agent meant; the tool may be none.
+    pub fn find(&self, server: &str, tool: &str) -> Option<(&Server, Option<&Tool>)> {
+        let server = self.servers.iter().find(|known| known.name == server)?;
+        Some((server, server.tools.iter().find(|known| known.name == tool)))
+    }
+
+    /// The same tasks with `n_tools` tools: those that the tasks use, and others in the
+    /// order of the recording. More than there are become copies under other labels.
+    pub fn with_tools(&self, tasks: &[Task], n_tools: usize) -> Recording {
+        let mut kept: BTreeMap<(usize, usize), ()> = BTreeMap::new();
+        let places = self.servers.iter().enumerate();
+        let places: Vec<(usize, usize)> = places
+            .flat_map(|(at, server)| (0..server.tools.len()).map(move |tool| (at, tool)))
+            .collect();
+        let is_used = |&(at, tool): &(usize, usize)| {
+            let (server, tool) = (&self.servers[at], &self.servers[at].tools[tool]);
+            tasks.iter().flat_map(|task| &task.steps).any(|step| match step {
+                Step::Search { .. } => false,
+                Step::Call { server: name, tool: wanted, .. } => {
+                    *name == server.name && *wanted == tool.name
+                }
+            })
+        };
+        let used = places.iter().copied().filter(is_used);
+        for place in used.chain(places.iter().copied()) {
+            if kept.len() < n_tools {
+                kept.insert(place, ());
+            }
+        }
+        let only = |copy: usize, most: usize| {
+            let mut left = most;
+            let mut servers = Vec::new();
+            for (at, server) in self.servers.iter().enumerate() {
+                let tools = server.tools.iter().enumerate();
+                let tools = tools.filter(|(tool, _)| kept.contains_key(&(at, *tool)));
+                let tools: Vec<Tool> = tools.map(|(_, tool)| tool.clone()).take(left).collect();
+                left -= tools.len();
+                let suffix = if copy == 0 { String::new() } else { format!("_{copy}") };
+                if !tools.is_empty() {
+                    servers.push(Server {
+                        name: format!("{}{suffix}", server.name),
+                        label: format!("{}{suffix}", server.label),
+                        tools,
+                    });
+                }
+            }
+            servers
+        };
+        let mut servers = only(0, n_tools);
+        let (mut n_servers, mut copy) = (kept.len(), 0);
+        while n_servers < n_tools && !kept.is_empty() {
+            copy += 1;
+            let more = only(copy, n_tools - n_servers);
+            n_servers += more.iter().map(|server| server.tools.len()).sum::<usize>();
+            servers.extend(more);
+        }
+        Recording { servers, tasks: tasks.to_vec() }
+    }
+}
+
+fn lines<T: for<'a> Deserialize<'a>>(text: &str) -> io::Result<Vec<T>> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let read = lines.map(|(at, line)| {
+        serde_json::from_str(line)
+            .map_err(|error| io::Error::other(format!("line {}: {error}", at + 1)))
+    });
+    read.collect()
+}
+
+/// A label that no other server has.
+fn label(name: &str, servers: &[Server]) -> String {
+    let legal = name.to_lowercase();
+    let legal = legal.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut legal = legal.collect::<Vec<_>>().join("_");
+    legal.truncate(24);
+    let legal = legal.trim_end_matches('_');
+    let base = match legal.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() => legal.to_owned(),
+        Some(_) | None => format!("server_{legal}").trim_end_matches('_').to_owned(),
+    };
+    let is_free = |label: &String| servers.iter().all(|server| server.label != *label);
+    let names = std::iter::once(base.clone()).chain((2..).map(|n| format!("{base}_{n}")));
+    let mut free = names.filter(is_free);
+    free.next().unwrap_or(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOLS: &str = r#"{"server": "A b", "name": "one", "input_schema": {"type": "object"}}
+{"server": "a-b", "name": "two", "input_schema": {"type": "object"}}
+{"server": "A b", "name": "three", "input_schema": {"type": "object"}}"#;
+    const TASKS: &str = r#"{"task": "1", "question": "?", "steps": [
+        {"kind": "search", "query": "x"},
+        {"kind": "call", "server": "a-b", "tool": "two", "arguments": {}, "result": "r"}]}"#;
+
+    #[test]
+    fn tools_are_grouped_by_server_and_labels_are_legal() {
+        let recording = Recording::parse(TOOLS, &TASKS.replace('\n', "")).unwrap();
+        let labels: Vec<&str> =
+            recording.servers.iter().map(|server| server.label.as_str()).collect();
+        assert_eq!((labels, recording.n_tools()), (vec!["a_b", "a_b_2"], 3));
+        assert!(recording.find("a-b", "two").unwrap().1.is_some());
+        assert!(recording.find("a-b", "gone").unwrap().1.is_none());
+    }
+
+    #[test]
+    fn a_catalogue_of_another_size_keeps_what_the_tasks_use() {
+        let recording = Recording::parse(TOOLS, &TASKS.replace('\n', "")).unwrap();
+        let small = recording.with_tools(&recording.tasks, 1);
+        assert!(small.n_tools() == 1 && small.find("a-b", "two").is_some());
+        let large = recording.with_tools(&recording.tasks, 7);
+        assert_eq!(large.n_tools(), 7);
+        assert!(large.servers.iter().any(|server| server.label == "a_b_2_1"));
+    }
+}

@@ -1,0 +1,126 @@
+//! A session with a gateway over its pipes, as a host has it.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// A gateway that was started. It ends when this is dropped.
+pub struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    n_asked: u64,
+}
+
+/// What a model reads of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+}
+
+impl Session {
+    /// Starts a gateway and opens a session.
+    pub fn start(mut command: Command) -> io::Result<Session> {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().map_err(|error| {
+            io::Error::new(error.kind(), format!("{:?}: {error}", piped.get_program()))
+        })?;
+        let gone = || io::Error::other("no pipe");
+        let (input, output) = (child.stdin.take().ok_or_else(gone)?, child.stdout.take());
+        let output = BufReader::new(output.ok_or_else(gone)?);
+        let mut session = Session { child, input: Some(input), output, n_asked: 0 };
+        let client = json!({"name": "replay", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        session.ask("initialize", &params)?;
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        Ok(session)
+    }
+
+    /// The definitions, as a model reads them: without what is for its host.
+    pub fn definitions(&mut self) -> io::Result<Vec<Value>> {
+        let (mut tools, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let params = match cursor.as_str() {
+                None => json!({}),
+                Some(cursor) => json!({"cursor": cursor}),
+            };
+            let page = self.ask("tools/list", &params)?;
+            tools.extend(page["tools"].as_array().cloned().unwrap_or_default());
+            cursor = page["nextCursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        for tool in tools.iter_mut().filter_map(Value::as_object_mut) {
+            tool.retain(|key, _| ["name", "description", "inputSchema"].contains(&key.as_str()));
+        }
+        Ok(tools)
+    }
+
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Said> {
+        let params = json!({"name": tool, "arguments": arguments});
+        Ok(match self.ask("tools/call", &params) {
+            Ok(result) => read(&result),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Said { text: error.to_string(), is_error: true }
+            }
+            Err(error) => return Err(error),
+        })
+    }
+
+    /// Asks, and waits for the answer. An error that the gateway answers is of the kind
+    /// `InvalidInput`.
+    fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
+        self.n_asked += 1;
+        let id = self.n_asked;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line)? == 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("it ended at {method}"),
+                ));
+            }
+            let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+            if message["id"] != id || message.get("method").is_some() {
+                continue;
+            }
+            return match message.get("error") {
+                Some(error) => {
+                    let text = error["message"].as_str().unwrap_or_default().to_owned();
+                    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+                }
+                None => Ok(message["result"].clone()),
+            };
+        }
+    }
+
+    fn send(&mut self, message: &Value) -> io::Result<()> {
+        let input = self.input.as_mut().ok_or_else(|| io::Error::other("the pipe is closed"))?;
+        input.write_all(format!("{message}\n").as_bytes())?;
+        input.flush()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The text of a result; what is no text counts as its JSON.
+pub(crate) fn read(result: &Value) -> Said {
+    let parts = result["content"].as_array().into_iter().flatten();
+    let parts = parts.map(|part| match part["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => part.to_string(),
+    });
+    let text = parts.collect::<Vec<_>>().join("\n");
+    Said { text, is_error: result["isError"] == true }
+}
