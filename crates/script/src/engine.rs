@@ -125,6 +125,13 @@ fn ended<'js>(ctx: &Ctx<'js>, main: &Promise<'js>, limits: &Limits) -> Option<Ou
 /// An error of the engine, told with the line of the script.
 fn script_error(error: &CaughtError<'_>) -> ScriptError {
     let CaughtError::Exception(exception) = error else {
+        // The engine throws `null` where memory does not even suffice for an error. A
+        // script that throws it by itself hears the same, which is rare.
+        if let CaughtError::Value(value) = error
+            && value.is_null()
+        {
+            return ScriptError::Limit(Limit::Memory);
+        }
         let message = match error {
             CaughtError::Value(value) => value::described(value),
             CaughtError::Error(error) => error.to_string(),
