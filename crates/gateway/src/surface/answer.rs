@@ -52,9 +52,7 @@ pub(crate) fn finished(reply: Reply, same_data: SameData, effect: Effect) -> Rep
     let unfinished = result.result_type.as_deref().is_some_and(|kind| kind != "complete");
     // Of an answer that has its content twice nobody knows which one counts.
     let n_contents = object.keys().filter(|key| *key == "content").count();
-    // Without content it is another kind of answer, unless there is nothing in it at all.
-    let is_bare = object.keys().all(|key| matches!(key, "_meta" | "isError"));
-    if unfinished || 1 < n_contents || n_contents == 0 && !is_bare {
+    if unfinished || n_contents != 1 {
         return reply;
     }
     if let Some(remark) = remark(&result, effect) {
