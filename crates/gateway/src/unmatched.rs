@@ -8,7 +8,7 @@
 use crate::dispatch::Shapes;
 use catalog::source::Role;
 use catalog::{Catalog, Source, State, name, nearest};
-use policy::pattern::{Named, Pattern};
+use policy::pattern::{Breadth, Named, Pattern};
 use policy::visibility::{self, Thing, What};
 use policy::{cache, quota, retry, rules, trust};
 use roster::Snapshot;
@@ -64,7 +64,9 @@ impl Place<'_> {
     }
 
     fn names(&self, named: Named<'_>) -> bool {
-        let is_in = |pattern: &Pattern| pattern.names_namespace(named.upstream, named.name);
+        let breadth = if self.allows { Breadth::Exact } else { Breadth::Wide };
+        let is_in =
+            |pattern: &Pattern| pattern.names_namespace(named.upstream, named.name, breadth);
         let is_tool = |pattern: &Pattern| match self.allows {
             true => pattern.means(named),
             false => pattern.may_mean(named),
@@ -186,11 +188,9 @@ impl<'a> Here<'a> {
     fn has_thing(&self, what: &What) -> bool {
         let catalog = self.catalog();
         let mut namespaces = catalog.namespaces().iter().filter(|one| !one.path.is_empty());
-        let function =
-            |slot| Thing::Function { path: catalog.path(slot), name: &catalog.function(slot).name };
         let mut skills = self.skills.skills().iter();
         namespaces.any(|one| what.speaks_of(&Thing::Namespace(&one.path)))
-            || catalog.slots().any(|slot| what.speaks_of(&function(slot)))
+            || catalog.slots().any(|slot| what.speaks_of(&Thing::function(catalog, slot)))
             || skills.any(|skill| {
                 what.speaks_of(&Thing::Skill { namespace: &skill.namespace, name: &skill.name })
             })

@@ -5,9 +5,15 @@
 //! tool could be called. What allows is exact: [`Pattern::means`] takes the one
 //! tool that `call` would find, and nothing that only looks like it.
 
+mod form;
+
 use catalog::name;
 
 use crate::uri;
+use form::{Form, LEVEL, Label, Levels, SEPARATORS};
+
+pub use form::Breadth;
+pub(crate) use form::glob;
 
 /// A pattern over tools, resources and prompts.
 ///
@@ -18,11 +24,17 @@ use crate::uri;
 /// `?` for one character. Names are compared as `help` and `call` compare them:
 /// in the upstream's spelling or in the one that `help` shows, whatever the
 /// case, `_` and `-`. Addresses of resources are compared by where they lead.
+///
+/// What allows a function and has a separator in it has to name the upstream, too: nobody
+/// but the operator decides what `files.read` is, and any server may call a tool so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    text: String,
-    /// The text with its names as they are compared.
-    folded: String,
+    text: Form,
+    /// The text as the label of an upstream.
+    label: Label,
+    /// What stands before and behind each separator: a label may have dots in it, and so
+    /// may a name, so only who knows the label can tell where it ends.
+    parted: Vec<(Label, Form)>,
     /// The text as an address of a resource.
     address: String,
 }
@@ -55,119 +67,215 @@ pub enum Shown<'a> {
     AsNamed,
 }
 
+/// A path of legal names, as `help` shows it, ready to be compared level by level.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    label: Label,
+    whole: Levels,
+    below: Levels,
+}
+
+impl Path {
+    pub(crate) fn new(path: &str) -> Path {
+        let (label, below) = path.split_once(LEVEL).unwrap_or((path, ""));
+        Path { label: Label::new(label), whole: Levels::new(path), below: Levels::new(below) }
+    }
+}
+
 impl Pattern {
     pub fn new(text: &str) -> Pattern {
-        let address = uri::normalized(text);
-        Pattern { text: text.to_owned(), folded: folded(text), address }
+        let ends = text.match_indices(SEPARATORS).take(LABEL_SEPARATORS);
+        let parted = ends.map(|(at, separator)| {
+            (Label::new(&text[..at]), Form::new(&text[at + separator.len()..]))
+        });
+        Pattern {
+            text: Form::new(text),
+            label: Label::new(text),
+            parted: parted.collect(),
+            address: uri::normalized(text),
+        }
     }
 
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.text.raw
     }
 
     /// Whether the pattern means this and nothing that only looks like it: for
     /// what allows something.
     pub fn means(&self, named: Named<'_>) -> bool {
         let Named { id, upstream, name, shown } = named;
-        if shown == Shown::Address {
-            // Its server may read it in another way than it is written.
-            let mut readings = uri::readings(name).into_iter();
-            let has_id = glob(&self.text, id) || glob(&self.text, bare(id));
-            let below = self.below(upstream).any(|text| glob(text, name));
-            let has_name = glob(&self.text, name) || below;
-            return has_id
-                || (has_name && readings.all(|reading| self.leads_to(upstream, &reading)));
-        }
-        let Shown::Path { path, has_double } = shown else { return self.may_mean(named) };
-        if glob(&self.text, id) || glob(&self.text, bare(id)) {
+        if self.matches(id) || self.matches(bare(id)) {
             return true;
         }
-        let below_label = path.split_once(LEVEL).map_or(path, |(_, below)| below);
-        let last = last_level(path);
-        if has_double {
-            let texts = [self.text.as_str()].into_iter().chain(self.below(upstream));
-            return glob(&self.text, path)
-                || glob(&self.text, last)
-                || texts.into_iter().any(|text| glob(text, name) || glob(text, below_label));
+        let upstream = Label::new(upstream);
+        match shown {
+            Shown::Address => {
+                // Its server may read it in another way than it is written.
+                let mut readings = uri::readings(name).into_iter();
+                let mut below = self.below(&upstream, Breadth::Exact);
+                let has_name = self.matches(name) || below.any(|text| glob(&text.raw, name));
+                has_name
+                    && readings.all(|reading| self.leads_to(&upstream, &reading, Breadth::Exact))
+            }
+            Shown::Path { path, has_double: true } => {
+                let shown = [name, below_label(path)];
+                let mut below = self.below(&upstream, Breadth::Exact);
+                self.matches(path)
+                    || (self.is_one_name()
+                        && (self.matches(name) || self.matches(last_level(path))))
+                    || below.any(|text| shown.iter().any(|name| glob(&text.raw, name)))
+            }
+            Shown::Path { path, has_double: false } => {
+                let names = [Form::new(name), Form::new(below_label(path))];
+                self.names_with_label(&upstream, path, &names, Breadth::Exact)
+                    || self.names_alone(&[Form::new(name), Form::new(last_level(path))])
+            }
+            Shown::AsNamed => {
+                let names = [Form::new(name)];
+                let path = format!("{}{LEVEL}{name}", named.upstream);
+                self.names_with_label(&upstream, &path, &names, Breadth::Exact)
+                    || self.text.fits(&names[0], Breadth::Exact)
+            }
         }
-        let label = name::folded_name(upstream);
-        glob(&self.folded, &folded_level(last))
-            || [folded(name), folded(below_label)].iter().any(|name| {
-                glob(&self.folded, name) || glob(&self.folded, &format!("{label}{LEVEL}{name}"))
-            })
-    }
-
-    /// What stands in the pattern behind the label of an upstream, wherever that
-    /// may end: a label may have dots in it.
-    fn below(&self, upstream: &str) -> impl Iterator<Item = &str> {
-        let label = name::folded_name(upstream);
-        let ends = self.text.match_indices([':', '/', LEVEL]);
-        ends.filter_map(move |(at, separator)| {
-            let names = glob(&folded_level(&self.text[..at]), &label);
-            names.then(|| &self.text[at + separator.len()..])
-        })
-    }
-
-    /// Whether an address, in the one way to write it, is one that the pattern
-    /// has, alone or behind the label of its upstream.
-    fn leads_to(&self, upstream: &str, address: &str) -> bool {
-        glob(&self.address, address)
-            || self.below(upstream).any(|text| glob(&uri::normalized(text), address))
     }
 
     /// Whether the pattern means this, or something that may be taken for it: for
     /// what forbids something.
     pub fn may_mean(&self, named: Named<'_>) -> bool {
-        let Named { id, upstream, name, shown } = named;
-        if glob(&self.text, id) || glob(&self.text, bare(id)) || glob(&self.text, name) {
+        let Named { id, name, shown, .. } = named;
+        if self.matches(id) || self.matches(bare(id)) || self.matches(name) {
             return true;
         }
-        if let Shown::Path { path, .. } = shown
-            && (glob(&self.folded, &folded(path))
-                || glob(&self.folded, &folded_level(last_level(path))))
-        {
-            return true;
+        if shown == Shown::Address {
+            let upstream = Label::new(named.upstream);
+            let mut readings = uri::readings(name).into_iter();
+            return readings.any(|reading| self.leads_to(&upstream, &reading, Breadth::Wide));
         }
-        if shown == Shown::Address
-            && uri::readings(name).iter().any(|reading| self.leads_to(upstream, reading))
-        {
-            return true;
+        let names = every_name(named);
+        let mut alone = names.iter().cloned().chain(match shown {
+            Shown::Path { path, .. } => Some(Form::new(last_level(path))),
+            Shown::Address | Shown::AsNamed => None,
+        });
+        alone.any(|name| self.text.fits(&name, Breadth::Wide))
+            || self.may_mean_with_label(named, &names)
+    }
+
+    /// Whether the pattern means a tool of which it also names the upstream.
+    pub fn means_with_label(&self, named: Named<'_>, breadth: Breadth) -> bool {
+        let exact = || match named.shown {
+            // Nothing but the text itself is exact there.
+            Shown::Path { has_double: true, .. } => self.is_parted_or_open() && self.means(named),
+            Shown::Path { path, has_double: false } => {
+                let names = [Form::new(named.name), Form::new(below_label(path))];
+                self.names_with_label(&Label::new(named.upstream), path, &names, Breadth::Exact)
+            }
+            Shown::Address | Shown::AsNamed => self.means(named),
+        };
+        match breadth {
+            Breadth::Wide => self.may_mean_with_label(named, &every_name(named)),
+            Breadth::Exact => exact(),
         }
-        let own = folded(name);
-        let (levels, last) = name::place(upstream, name);
-        let shown = folded(&levels.into_iter().chain([last]).collect::<Vec<_>>().join("."));
-        // Of tools that differ in spelling alone, all but one are shown so.
-        let tagged = format!("{shown}{}", name::tag(name, TAG));
-        let label = name::folded_name(upstream);
-        [own, shown, tagged].iter().any(|name| {
-            glob(&self.folded, name) || glob(&self.folded, &format!("{label}{LEVEL}{name}"))
-        })
     }
 
     /// Whether the pattern means this upstream, or a namespace of it in which
     /// the tool `name` stands.
-    pub fn names_namespace(&self, upstream: &str, name: &str) -> bool {
-        if glob(&self.text, upstream) {
-            return true;
-        }
-        let mut path = name::folded_name(upstream);
-        // A label with a dot in it is one level for whoever reads it.
-        let label = name::folded_name(&self.text);
-        let is_plain = !self.text.contains(['*', '?']);
-        if glob(&self.folded, &path) || (is_plain && label == path) {
-            return true;
-        }
-        name::place(upstream, name).0.iter().any(|level| {
-            path.push(LEVEL);
-            path.push_str(&name::folded_name(level));
-            glob(&self.folded, &path)
-        })
+    pub fn names_namespace(&self, upstream: &str, name: &str, breadth: Breadth) -> bool {
+        let levels = name::place(upstream, name).0;
+        let levels = std::iter::once(name::alias(upstream)).chain(levels).collect::<Vec<_>>();
+        self.leads_through(&Path::new(&levels.join(".")), breadth)
+    }
+
+    /// Whether the pattern means what is at a path, or a level above it.
+    pub(crate) fn leads_through(&self, path: &Path, breadth: Breadth) -> bool {
+        let mut below = self.below(&path.label, breadth);
+        self.label.fits(&path.label, breadth)
+            || self.text.leads_through(&path.whole, breadth)
+            || below.any(|text| text.leads_through(&path.below, breadth))
     }
 
     /// Whether the pattern matches this text as a whole.
     pub fn matches(&self, text: &str) -> bool {
-        glob(&self.text, text)
+        glob(&self.text.raw, text)
     }
+
+    fn may_mean_with_label(&self, named: Named<'_>, names: &[Form]) -> bool {
+        let label = Label::new(named.upstream);
+        let path = match named.shown {
+            Shown::Path { path, .. } => path.to_owned(),
+            Shown::Address | Shown::AsNamed => format!("{}{LEVEL}{}", named.upstream, named.name),
+        };
+        let with_label = |name: &Form| {
+            self.text
+                .fits(&Form::new(&format!("{}{LEVEL}{}", named.upstream, name.raw)), Breadth::Wide)
+        };
+        self.names_with_label(&label, &path, names, Breadth::Wide) || names.iter().any(with_label)
+    }
+
+    /// Whether the pattern has the label and one of the names below it, or fits the
+    /// whole path.
+    fn names_with_label(
+        &self,
+        upstream: &Label,
+        path: &str,
+        names: &[Form],
+        breadth: Breadth,
+    ) -> bool {
+        let mut below = self.below(upstream, breadth);
+        self.text.fits(&Form::new(path), breadth)
+            || below.any(|text| names.iter().any(|name| text.fits(name, breadth)))
+    }
+
+    /// Whether the pattern is exactly one of the names, without a label.
+    fn names_alone(&self, names: &[Form]) -> bool {
+        self.is_one_name() && names.iter().any(|name| self.text.fits(name, Breadth::Exact))
+    }
+
+    /// Whether it is one name, or a pattern of such, with nothing that could part it.
+    fn is_one_name(&self) -> bool {
+        self.parted.is_empty()
+    }
+
+    fn is_parted_or_open(&self) -> bool {
+        !self.parted.is_empty() || form::is_open(&self.text.raw)
+    }
+
+    /// What stands in the pattern behind the label of an upstream, wherever that
+    /// may end.
+    fn below(&self, upstream: &Label, breadth: Breadth) -> impl Iterator<Item = &Form> {
+        let named = move |(label, _): &&(Label, Form)| label.fits(upstream, breadth);
+        self.parted.iter().filter(named).map(|(_, name)| name)
+    }
+
+    /// Whether an address, in the one way to write it, is one that the pattern
+    /// has, alone or behind the label of its upstream.
+    fn leads_to(&self, upstream: &Label, address: &str, breadth: Breadth) -> bool {
+        let mut below = self.below(upstream, breadth);
+        glob(&self.address, address) || below.any(|text| glob(&uri::normalized(&text.raw), address))
+    }
+}
+
+/// Everything below its label that a tool may be called: as its upstream calls it, and
+/// as `help` shows it.
+fn every_name(named: Named<'_>) -> Vec<Form> {
+    let Named { upstream, name, shown, .. } = named;
+    let (levels, last) = name::place(upstream, name);
+    let placed = levels.into_iter().chain([last]).collect::<Vec<_>>().join(".");
+    // Of tools that differ in spelling alone, all but one are shown so.
+    let tagged = format!("{placed}{}", name::tag(name, TAG));
+    let shown = match shown {
+        Shown::Path { path, .. } => Some(below_label(path).to_owned()),
+        Shown::Address | Shown::AsNamed => None,
+    };
+    let mut names = vec![name.to_owned(), placed, tagged];
+    names.extend(shown);
+    names.sort_unstable();
+    names.dedup();
+    names.iter().map(|name| Form::new(name)).collect()
+}
+
+/// What stands below the first level of a path.
+fn below_label(path: &str) -> &str {
+    path.split_once(LEVEL).map_or(path, |(_, below)| below)
 }
 
 /// The name that stands in the list of its namespace.
@@ -183,219 +291,9 @@ fn bare(id: &str) -> &str {
 /// How many digits tell tools apart that differ in spelling alone.
 const TAG: usize = 4;
 
-/// What stands between the levels of a name.
-const LEVEL: char = '.';
-
-/// One level of a name or of a pattern, as it is compared.
-///
-/// One with `*` or `?` in it may be a part of any name, so it is not known which
-/// name would stand in for it: its letters and digits stay.
-pub(crate) fn folded_level(level: &str) -> String {
-    match level.contains(['*', '?']) {
-        false if level.is_empty() => String::new(),
-        false => name::folded_name(level),
-        true => {
-            let kept = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '*' | '?');
-            level.chars().filter(kept).map(|c| c.to_ascii_lowercase()).collect()
-        }
-    }
-}
-
-/// A name or a pattern with every level as it is compared.
-fn folded(text: &str) -> String {
-    // A label may have dots in it; before a colon or a slash nothing else can.
-    let (label, name) = match text.split_once([':', '/']) {
-        Some((label, name)) if !label.contains(['*', '?']) => (Some(folded_level(label)), name),
-        Some(_) | None => (None, text),
-    };
-    let levels = name.split([':', '/', LEVEL]).map(folded_level);
-    label.into_iter().chain(levels).collect::<Vec<_>>().join(&LEVEL.to_string())
-}
-
-/// Whether `text` is of the form `pattern`. Linear in the text for each `*`.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t, mut star) = (0, 0, None);
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(c) if *c == '?' || *c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            Some(_) | None => {
-                // Let the last star swallow one character more.
-                let Some((at, from)) = star else { return false };
-                star = Some((at, from + 1));
-                p = at + 1;
-                t = from + 1;
-            }
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
+/// How many separators a label has at most; names with more are long enough to be
+/// named by a part and `*`.
+const LABEL_SEPARATORS: usize = 16;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(pattern: &str, expected: bool) {
-        let named = Named {
-            id: "github:issues.list#12345678",
-            upstream: "github",
-            name: "issues.list",
-            shown: Shown::Path { path: "github.issues.list", has_double: false },
-        };
-        assert_eq!(Pattern::new(pattern).may_mean(named), expected, "{pattern}");
-        assert_eq!(Pattern::new(pattern).means(named), expected, "{pattern}");
-    }
-
-    #[test]
-    fn tools_are_named_by_id_by_full_name_or_by_their_own() {
-        check("github:issues.list#12345678", true);
-        check("github:issues.list#87654321", false);
-        check("github:issues.list", true);
-        check("github.issues.list", true);
-        check("issues.*", true);
-        check("*list", true);
-        check("git*:*", true);
-        check("issues.lis?", true);
-        check("*", true);
-        check("gitlab:*", false);
-        check("issues", false);
-        check("Issues.*", true);
-        check("", false);
-    }
-
-    #[track_caller]
-    fn is_named(pattern: &str, upstream: &str, name: &str) {
-        let id = format!("{}:{name}#12345678", name::alias(upstream));
-        // The catalog knows an upstream by the legal name in place of its label.
-        let label = name::alias(upstream);
-        let (levels, last) = name::place(&label, name);
-        let levels = std::iter::once(label.clone()).chain(levels).chain([last]);
-        let path = levels.collect::<Vec<_>>().join(".");
-        let shown = Shown::Path { path: &path, has_double: false };
-        let named = Named { id: &id, upstream: &label, name, shown };
-        let pattern = Pattern::new(pattern);
-        assert!(pattern.may_mean(named), "{pattern:?} for {upstream} {name}");
-        assert!(pattern.means(named), "{pattern:?} for {upstream} {name}");
-    }
-
-    #[test]
-    fn what_help_shows_and_what_the_operator_wrote_both_name_a_tool() {
-        for pattern in
-            ["my-files/read_text_file", "my_files:read-text-file", "MyFiles.readTextFile"]
-        {
-            is_named(pattern, "my-files", "read_text_file");
-        }
-        is_named("get_sum", "everything", "get-sum");
-        is_named("files:*", "Files", "read");
-        is_named("brave search:*", "brave search", "web");
-        is_named("a.b:tool", "a.b", "tool");
-        is_named("a_b.tool", "a.b", "tool");
-        is_named("up.get sum", "up", "get sum");
-        let shown = Shown::AsNamed;
-        let other = Named { id: "filesystem:read#1", upstream: "filesystem", name: "read", shown };
-        assert!(!Pattern::new("files:*").may_mean(other));
-        assert!(!Pattern::new("files*.write").may_mean(other));
-    }
-
-    #[test]
-    fn what_allows_one_of_two_that_are_spelled_alike_does_not_allow_the_other() {
-        // As a catalog shows them: the first keeps its name, the others are tagged.
-        let tools = [("get_sum", "up.get_sum"), ("get-sum", "up.get_sum_1a2b")];
-        let named = |(name, path): (&'static str, &'static str)| Named {
-            id: "up:x#12345678",
-            upstream: "up",
-            name,
-            shown: Shown::Path { path, has_double: true },
-        };
-        for (pattern, meant) in [
-            ("get_sum", [true, false]),
-            ("get-sum", [false, true]),
-            ("up.get_sum", [true, false]),
-            ("UP/get-sum", [false, true]),
-            ("get_sum_1a2b", [false, true]),
-            ("up:get_sum_1a2b", [false, true]),
-            ("getSum", [false, false]),
-            ("up.*", [true, true]),
-            ("*", [true, true]),
-            ("up.get_*", [true, true]),
-            ("other.get_sum", [false, false]),
-        ] {
-            let found = tools.map(|tool| Pattern::new(pattern).means(named(tool)));
-            assert_eq!(found, meant, "{pattern}");
-        }
-        for pattern in ["get_sum", "get-sum", "getSum", "up.GETSUM", "up/get-sum"] {
-            let found = tools.map(|tool| Pattern::new(pattern).may_mean(named(tool)));
-            assert_eq!(found, [true, true], "{pattern}");
-        }
-    }
-
-    #[test]
-    fn an_address_is_denied_wherever_it_leads_and_allowed_only_where_it_surely_leads() {
-        let named = |name| Named { id: "res:x#1", upstream: "up", name, shown: Shown::Address };
-        for (pattern, uri, means, may_mean) in [
-            ("file:///srv/*", "file:///srv/x", true, true),
-            ("up:file:///srv/*", "file:///srv/x", true, true),
-            ("file:///srv/*", "file:///pub/../srv/x", false, true),
-            ("file:///srv/*", "file:///%73rv/x", false, true),
-            ("file:///srv/*", "file:////srv/x", false, true),
-            ("up/file:///srv/*", "file:///pub/../srv/x", false, true),
-            ("file:///pub/*", "file:///pub/x", true, true),
-            ("file:///pub/*", "file:///pub/../srv/x", false, true),
-            ("file:///pub/*", "file:///srv/x", false, false),
-            ("*", "file:///pub/../srv/x", true, true),
-        ] {
-            let pattern = Pattern::new(pattern);
-            let found = (pattern.means(named(uri)), pattern.may_mean(named(uri)));
-            assert_eq!(found, (means, may_mean), "{pattern:?} {uri}");
-        }
-    }
-
-    #[test]
-    fn a_namespace_is_named_by_its_label_or_its_path() {
-        for pattern in ["my-shop", "my_shop", "MyShop", "my-shop.retail", "my*", "*"] {
-            let pattern = Pattern::new(pattern);
-            assert!(pattern.names_namespace("my_shop", "retail.create"), "{pattern:?}");
-        }
-        for pattern in ["shop", "my", "my-shop.wholesale", "retail"] {
-            let pattern = Pattern::new(pattern);
-            assert!(!pattern.names_namespace("my_shop", "retail.create"), "{pattern:?}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn every_spelling_of_a_tool_names_it(
-            label in "[a-zA-Z0-9 ._é-]{1,10}", tool in "[a-zA-Z0-9 ._/é-]{1,12}", upper: bool,
-        ) {
-            let alias = name::alias(&label);
-            let (levels, shown) = name::place(&alias, &tool);
-            let shown = levels.into_iter().chain([shown]).collect::<Vec<_>>().join(".");
-            let case = |text: String| if upper { text.to_ascii_uppercase() } else { text };
-            let mut spellings = vec![
-                shown.clone(),
-                format!("{alias}.{shown}"),
-                format!("{alias}:{shown}"),
-                format!("{alias}/{}", shown.replace('_', "-")),
-                format!("{alias}.*"),
-                tool.clone(),
-            ];
-            // The operator's own spelling has to be told apart from the tool's.
-            if !label.contains(['/', ':']) {
-                spellings.push(format!("{label}/{shown}"));
-                spellings.push(format!("{label}:*"));
-            }
-            for spelling in spellings {
-                is_named(&case(spelling), &label, &tool);
-            }
-        }
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use tool::Context;
 
 use crate::admission::{Admission, Check};
 use crate::call::{Completed, SubscriptionChange, What};
-use crate::pattern::{Named, Pattern, Shown};
+use crate::pattern::{Breadth, Named, Pattern, Shown};
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
 use artifacts::Artifact;
@@ -119,10 +119,13 @@ impl Rule {
     fn fits(&self, subject: &Subject<'_>) -> bool {
         let words = [Some(subject.meta_tool), subject.ruled_as];
         self.meta_tool.as_ref().is_none_or(|name| words.contains(&Some(name)))
-            && self
-                .namespace
-                .as_ref()
-                .is_none_or(|pattern| pattern.names_namespace(subject.namespace, subject.name))
+            && self.namespace.as_ref().is_none_or(|pattern| {
+                let breadth = match self.action {
+                    Action::Allow => Breadth::Exact,
+                    Action::Deny | Action::Ask => Breadth::Wide,
+                };
+                pattern.names_namespace(subject.namespace, subject.name, breadth)
+            })
             && self.tool.as_ref().is_none_or(|pattern| {
                 let Subject { id, namespace: upstream, name, shown, .. } = *subject;
                 let named = Named { id, upstream, name, shown };

@@ -127,7 +127,7 @@ async fn every_place_that_names_nothing_is_told() {
 async fn what_names_something_in_any_spelling_is_not_told() {
     let opened = open(vec![files()], |_| {}).await;
     let spellings = ["read_file", "my-files/write-file", "MyFiles.writeFile", "my_files.*", "*"];
-    let spellings = spellings.into_iter().chain(["my_files:dir.list", "dir.list", "*_file"]);
+    let spellings = spellings.into_iter().chain(["my_files:dir.list", "*_file"]);
     let configured = Configured {
         rules: rules::Config {
             default: Action::Allow,
@@ -135,6 +135,7 @@ async fn what_names_something_in_any_spelling_is_not_told() {
                 .flat_map(|tool| {
                     [Action::Deny, Action::Allow].map(|action| rule(action, None, Some(tool)))
                 })
+                .chain([rule(Action::Deny, None, Some("dir.list"))])
                 .chain([rule(Action::Deny, Some("my-files"), None)])
                 .chain([rule(Action::Deny, Some("my-files.dir"), None)])
                 .collect(),
@@ -151,6 +152,17 @@ async fn what_names_something_in_any_spelling_is_not_told() {
         ..Configured::default()
     };
     assert_eq!(configured.found(&opened), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_allows_a_dotted_name_without_its_upstream_does_nothing_and_is_told() {
+    let opened = open(vec![files()], |_| {}).await;
+    let rules = rules::Config {
+        default: Action::Deny,
+        rules: vec![rule(Action::Allow, None, Some("dir.list"))],
+    };
+    let configured = Configured { rules, ..Configured::default() };
+    assert_eq!(configured.found(&opened), ["controls.rule[0]"]);
 }
 
 #[tokio::test(start_paused = true)]

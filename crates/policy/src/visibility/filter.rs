@@ -99,9 +99,7 @@ impl VisibilityFilter {
     }
 
     fn shows_function(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
-        let function =
-            || Thing::Function { path: catalog.path(slot), name: &catalog.function(slot).name };
-        self.is_open || self.rules.shows(caller, &function())
+        self.is_open || self.rules.shows(caller, &Thing::function(catalog, slot))
     }
 
     /// Whether the caller still sees what is called.

@@ -6,9 +6,10 @@
 
 use std::str::FromStr;
 
+use catalog::{Catalog, Slot};
 use tool::Identity;
 
-use crate::pattern::{self, Pattern};
+use crate::pattern::{Breadth, Named, Path, Pattern, Shown};
 use crate::uri;
 
 /// The operator's rules. Everybody sees everything by default.
@@ -66,7 +67,12 @@ pub enum Thing<'a> {
     Namespace(&'a str),
     Function {
         path: &'a str,
+        /// As `help` shows it.
         name: &'a str,
+        /// As its upstream calls it.
+        own: &'a str,
+        /// Whether another function differs from it in nothing but spelling.
+        has_double: bool,
     },
     Skill {
         namespace: &'a str,
@@ -98,13 +104,6 @@ pub enum Invalid {
     What(String),
 }
 
-/// How many of the readings of a URI a rule has to fit.
-#[derive(Clone, Copy, Debug)]
-enum Readings {
-    Any,
-    All,
-}
-
 impl FromStr for Who {
     type Err = Invalid;
 
@@ -134,7 +133,7 @@ impl FromStr for What {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<What, Invalid> {
-        let named = |text: &str| Pattern::new(&canonical(text));
+        let named = |text: &str| Pattern::new(text);
         match text.split_once(':') {
             None if !text.is_empty() => Ok(What::Namespace(named(text))),
             Some(("function", rest)) if !rest.is_empty() => Ok(What::Function(named(rest))),
@@ -156,12 +155,12 @@ impl Config {
 
     /// Whether something exists as far as a caller is concerned.
     pub fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
-        let name = thing.name();
+        let thing = Sighted::new(thing);
         let decides = |rule: &Rule| {
-            // Where a URI can be read in several ways, whoever hides one of
+            // Where a name or a URI can be read in several ways, whoever hides one of
             // them means it, and whoever shows it means all of them.
-            let shows = rule.show.iter().any(|what| what.fits(thing, &name, Readings::All));
-            let hides = rule.hide.iter().any(|what| what.fits(thing, &name, Readings::Any));
+            let shows = rule.show.iter().any(|what| what.fits(&thing, Breadth::Exact));
+            let hides = rule.hide.iter().any(|what| what.fits(&thing, Breadth::Wide));
             match (shows, hides) {
                 (true, _) => Some(Sight::Shown),
                 (false, true) => Some(Sight::Hidden),
@@ -195,6 +194,18 @@ impl Config {
     }
 }
 
+impl<'a> Thing<'a> {
+    /// A function of a catalog.
+    pub fn function(catalog: &'a Catalog, slot: Slot) -> Thing<'a> {
+        Thing::Function {
+            path: catalog.path(slot),
+            name: &catalog.function(slot).name,
+            own: &catalog.tool(slot).name,
+            has_double: catalog.has_double(slot),
+        }
+    }
+}
+
 impl Rule {
     fn concerns(&self, caller: &Identity) -> bool {
         self.callers.is_empty() || self.callers.iter().any(|who| who.fits(caller))
@@ -217,10 +228,10 @@ impl Who {
 impl What {
     /// Whether it may be about this.
     pub fn speaks_of(&self, thing: &Thing<'_>) -> bool {
-        self.fits(thing, &thing.name(), Readings::Any)
+        self.fits(&Sighted::new(thing), Breadth::Wide)
     }
 
-    /// As names are compared.
+    /// As it was written.
     pub fn text(&self) -> &str {
         match self {
             What::Namespace(pattern)
@@ -231,31 +242,39 @@ impl What {
         }
     }
 
-    /// `name` is [`Thing::name`].
-    fn fits(&self, thing: &Thing<'_>, name: &str, wanted: Readings) -> bool {
-        match (self, thing) {
-            (What::Namespace(pattern), Thing::Namespace(_) | Thing::Function { .. }) => {
-                within(pattern, name)
+    fn fits(&self, thing: &Sighted<'_>, breadth: Breadth) -> bool {
+        match (self, thing.thing) {
+            (What::Namespace(pattern), Thing::Function { path, name, own, has_double }) => {
+                // Of those that are spelled alike only the spelling tells which is shown.
+                let by_path = match breadth == Breadth::Exact && *has_double {
+                    true => pattern.leads_through(&Path::new(path), breadth),
+                    false => thing.leads(pattern, breadth),
+                };
+                // The upstream's own name says more where another stands in for it.
+                let is_odd = own != name || *has_double;
+                let by_name = |named: Named<'_>| pattern.means_with_label(named, breadth);
+                by_path || (is_odd && thing.with_named(by_name))
             }
-            // The last level is the name; what is above is the namespace.
             (
                 What::Namespace(pattern),
-                Thing::Skill { .. } | Thing::Prompt { .. } | Thing::Resource { .. },
-            ) => match name.rsplit_once('.') {
-                Some((above, _)) => within(pattern, above),
-                None => pattern.as_str() == "*",
-            },
+                Thing::Namespace(_)
+                | Thing::Skill { .. }
+                | Thing::Prompt { .. }
+                | Thing::Resource { .. },
+            ) => thing.leads(pattern, breadth),
             (What::Function(pattern), Thing::Function { .. })
             | (What::Skill(pattern), Thing::Skill { .. })
             | (What::Prompt(pattern), Thing::Prompt { .. }) => {
-                let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
-                pattern.matches(name) || pattern.matches(last)
+                thing.with_named(|named| match breadth {
+                    Breadth::Wide => pattern.may_mean(named),
+                    Breadth::Exact => pattern.means(named),
+                })
             }
             (What::Resource(pattern), Thing::Resource { uri, .. }) => {
                 let mut readings = uri::readings(uri).into_iter();
-                match wanted {
-                    Readings::Any => readings.any(|reading| pattern.matches(&reading)),
-                    Readings::All => readings.all(|reading| pattern.matches(&reading)),
+                match breadth {
+                    Breadth::Wide => readings.any(|reading| pattern.matches(&reading)),
+                    Breadth::Exact => readings.all(|reading| pattern.matches(&reading)),
                 }
             }
             (What::Function(_) | What::Skill(_) | What::Prompt(_) | What::Resource(_), _) => false,
@@ -263,37 +282,52 @@ impl What {
     }
 }
 
-impl Thing<'_> {
-    /// The dotted name, as names are compared. A resource has no name but its
-    /// URI, so an empty one stands in its place.
-    fn name(&self) -> String {
-        let joined = |above: &str, name: &str| {
-            let dot = if above.is_empty() { "" } else { "." };
-            // A dot in a name is no level.
-            format!("{}{dot}{}", canonical(above), pattern::folded_level(name))
+/// A thing, and the path where it stands, ready to be compared.
+struct Sighted<'a> {
+    thing: &'a Thing<'a>,
+    /// None for what belongs to no namespace.
+    path: Option<Path>,
+}
+
+impl<'a> Sighted<'a> {
+    fn new(thing: &'a Thing<'a>) -> Sighted<'a> {
+        let path = match thing {
+            Thing::Function { path, name, .. } => Some(Path::new(&joined(path, name))),
+            Thing::Namespace(namespace)
+            | Thing::Skill { namespace, .. }
+            | Thing::Prompt { upstream: namespace, .. }
+            | Thing::Resource { upstream: namespace, .. } => {
+                (!namespace.is_empty()).then(|| Path::new(namespace))
+            }
         };
-        match self {
-            Thing::Namespace(path) => canonical(path),
-            Thing::Function { path, name } => joined(path, name),
-            Thing::Skill { namespace, name } => joined(namespace, name),
-            Thing::Prompt { upstream, name } => joined(upstream, name),
-            Thing::Resource { upstream, .. } => format!("{}.", canonical(upstream)),
+        Sighted { thing, path }
+    }
+
+    /// Whether a pattern leads to it, or to a level above it.
+    fn leads(&self, pattern: &Pattern, breadth: Breadth) -> bool {
+        match &self.path {
+            Some(path) => pattern.leads_through(path, breadth),
+            None => pattern.as_str() == "*",
+        }
+    }
+
+    fn with_named(&self, compare: impl FnOnce(Named<'_>) -> bool) -> bool {
+        let shown = Shown::AsNamed;
+        match *self.thing {
+            Thing::Function { path, name, own, has_double } => {
+                let upstream = path.split('.').next().unwrap_or_default();
+                let shown = Shown::Path { path: &joined(path, name), has_double };
+                compare(Named { id: "", upstream, name: own, shown })
+            }
+            Thing::Skill { namespace: upstream, name } | Thing::Prompt { upstream, name } => {
+                compare(Named { id: "", upstream, name, shown })
+            }
+            Thing::Namespace(_) | Thing::Resource { .. } => false,
         }
     }
 }
 
-/// A path, or a pattern of paths, with every level as names are compared.
-fn canonical(path: &str) -> String {
-    path.split('.').map(pattern::folded_level).collect::<Vec<_>>().join(".")
-}
-
-/// Whether a pattern fits a path or a level above it.
-fn within(pattern: &Pattern, path: &str) -> bool {
-    let text = pattern.as_str();
-    if !text.contains(['*', '?']) {
-        let rest = path.strip_prefix(text);
-        return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    }
-    let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
-    ends.into_iter().any(|end| pattern.matches(&path[..end]))
+fn joined(above: &str, name: &str) -> String {
+    let dot = if above.is_empty() { "" } else { "." };
+    format!("{above}{dot}{name}")
 }

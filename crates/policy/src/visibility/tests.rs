@@ -14,7 +14,7 @@ fn caller(subject: &str, roles: &[&str]) -> Identity {
 }
 
 fn function<'a>(path: &'a str, name: &'a str) -> Thing<'a> {
-    Thing::Function { path, name }
+    Thing::Function { path, name, own: name, has_double: false }
 }
 
 #[track_caller]
@@ -58,6 +58,61 @@ fn single_things_are_named_by_their_kind() {
     check("resource:file:///etc/*", &Thing::Resource { upstream: "x", uri: "file:///home" }, true);
     // A dot in the name of a prompt or a function is no level.
     check("orders.a", &Thing::Prompt { upstream: "orders", name: "a.b" }, true);
+}
+
+#[test]
+fn what_is_hidden_stays_hidden_under_the_name_that_its_upstream_gives_it() {
+    let odd = |path, name, own| Thing::Function { path, name, own, has_double: false };
+    for hide in ["up.a.b.c.d", "up.a.b.c_d", "up/a.b.c.d", "function:a.b.c.d"] {
+        check(hide, &odd("up.a.b", "c_d", "a.b.c.d"), false);
+    }
+    for hide in ["up.get item", "up/get item", "function:get item", "up.GET-ITEM"] {
+        check(hide, &odd("up", "get_item", "get item"), false);
+    }
+    for hide in ["up.a/", "up./a", "function:.a/", "up/.a/"] {
+        check(hide, &odd("up", "a", ".a/"), false);
+    }
+    for hide in ["prompt:a.b", "prompt:up.a.b", "prompt:up/a.b"] {
+        check(hide, &Thing::Prompt { upstream: "up", name: "a.b" }, false);
+    }
+    check("prompt:up.a", &Thing::Prompt { upstream: "up", name: "a.b" }, true);
+    check(
+        "skill:up.retail.refund it",
+        &Thing::Skill { namespace: "up.retail", name: "refund it" },
+        false,
+    );
+    // A server decides what its tools are called, and hides nothing of others by that.
+    check("files.read", &odd("evil.files", "read", "files.read"), true);
+}
+
+#[test]
+fn of_two_that_are_spelled_alike_both_are_hidden_and_one_is_shown() {
+    let both = [("get_sum", "get_sum"), ("get_sum_1a2b", "get-sum")];
+    let both = both.map(|(name, own)| Thing::Function { path: "up", name, own, has_double: true });
+    for hide in ["up.get-sum", "up.get_sum", "up.getSum", "function:get-sum", "up"] {
+        both.iter().for_each(|thing| check(hide, thing, false));
+    }
+    for (show, shown) in [
+        ("up.get_sum", [true, false]),
+        ("up.get-sum", [false, true]),
+        ("up.get_sum_1a2b", [false, true]),
+        ("up.getSum", [false, false]),
+        ("function:get-sum", [false, true]),
+        ("up", [true, true]),
+        ("up.*", [true, true]),
+    ] {
+        let config = Config { default: Sight::Hidden, rules: vec![rule(&[], &[show], &[])] };
+        let seen = both.map(|thing| config.shows(&caller("ann", &[]), &thing));
+        assert_eq!(seen, shown, "{show}");
+    }
+}
+
+#[test]
+fn what_shows_with_a_star_behind_a_letter_of_no_alphabet_here_does_not_show_all() {
+    for show in ["é*", "up.é*", "function:é*", "é*.list", "_*.list", "?é.list"] {
+        let config = Config { default: Sight::Hidden, rules: vec![rule(&[], &[show], &[])] };
+        assert!(!config.shows(&caller("ann", &[]), &function("up", "list")), "{show}");
+    }
 }
 
 #[test]
