@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Oauth")]
 pub struct RawOauth {
+    /// `"authorization_code"`: somebody logs in; `"client_credentials"`: gatelet is let in as the client
+    /// that `client_id` and `client_secret` name, at the `issuer`, and nobody logs in.
+    #[serde(default, skip_serializing_if = "GrantType::is_default")]
+    pub grant: GrantType,
     /// The only issuer whose tokens are used; whichever the server named at the login when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
@@ -29,6 +33,21 @@ pub struct RawOauth {
     /// The port on this machine that a login leads back to; any when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_port: Option<u16>,
+}
+
+/// How a token is come by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantType {
+    #[default]
+    AuthorizationCode,
+    ClientCredentials,
+}
+
+impl GrantType {
+    fn is_default(&self) -> bool {
+        *self == GrantType::default()
+    }
 }
 
 /// What one caller is known by at the upstream.
@@ -58,6 +77,7 @@ pub struct Access {
 
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Oauth {
+    pub grant: GrantType,
     pub issuer: Option<String>,
     pub client_id: Option<String>,
     pub client_secret: Option<String>,

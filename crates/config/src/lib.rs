@@ -64,6 +64,7 @@ pub use self::console::Console;
 pub use self::sandbox::{Raw as RawSandbox, Sandbox};
 pub use self::scripts::Scripts;
 pub use self::skills::Skills;
+pub use access::{GrantType, Oauth};
 pub use auth::{Auth, KeySource};
 pub use controls::Controls;
 pub use gate::{Gate, SameData};

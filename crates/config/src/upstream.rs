@@ -9,7 +9,7 @@ use document::tree::Path;
 use mcp::connect::{Certificates, Inherit};
 use mcp::revision::Revision;
 
-use super::access::{Access, CallerCredential, Oauth, RawCaller};
+use super::access::{Access, CallerCredential, GrantType, Oauth, RawCaller, RawOauth};
 use super::problem::Problems;
 use super::raw_upstream::{Entry, Kind, Raw, Start, Wire};
 use super::sandbox::{self, Confined, Sandbox};
@@ -191,6 +191,24 @@ impl Parser<'_> {
         }
     }
 
+    /// What a client needs that is let in by itself. Its secret goes to the issuer
+    /// that is named here, whatever the server says.
+    fn client_credentials(&mut self, oauth: &RawOauth, per_caller: bool) {
+        let given = [
+            ("issuer", oauth.issuer.is_some()),
+            ("client_id", oauth.client_id.is_some()),
+            ("client_secret", oauth.client_secret.is_some()),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, is_given)| !is_given) {
+            let message = format!("`client_credentials` needs `{key}`");
+            self.problems.error(&self.path.key("oauth").key("grant"), message, None);
+        }
+        if per_caller {
+            let message = "goes with a login for each caller, not with `client_credentials`";
+            self.error("per_caller", message, None);
+        }
+    }
+
     fn access(&mut self, raw: &Raw, environment: &dyn Environment) -> Access {
         self.misplaced(raw.oauth.is_some() && raw.url.is_none(), "oauth", "url");
         let oauth = raw.oauth.clone().unwrap_or_default();
@@ -198,7 +216,11 @@ impl Parser<'_> {
         let path = self.path.key("oauth").key("client_secret");
         let secret = oauth.client_secret.as_deref();
         let secret = secret.map(|text| self.fill(&path, text, environment, &mut holes));
+        if oauth.grant == GrantType::ClientCredentials {
+            self.client_credentials(&oauth, raw.per_caller);
+        }
         let oauth = Oauth {
+            grant: oauth.grant,
             client_id: oauth.client_id,
             client_secret: secret.filter(|_| holes.is_empty()),
             client_metadata_url: oauth.client_metadata_url,

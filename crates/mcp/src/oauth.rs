@@ -1,5 +1,6 @@
 //! Tokens for servers that want OAuth: got once with a human's help
-//! ([`login`]), then kept fresh without ([`OAuthCredential`]).
+//! ([`login`]), or by the client alone, then kept fresh without
+//! ([`OAuthCredential`]).
 //!
 //! The two meet in a [`Grant`], which holds all that renewing a token needs, so
 //! nothing is discovered anew when a process starts. Where grants are kept is
@@ -11,11 +12,12 @@ pub mod login;
 pub mod reach;
 pub mod revoke;
 
+mod machine;
 mod state;
 mod web;
 
 pub use credential::OAuthCredential;
-pub use grant::{Grant, GrantStore, Method, server_of};
+pub use grant::{Grant, GrantKind, GrantStore, InMemory, Method, server_of};
 
 use grant::covers;
 pub use login::{Login, LoginError, LoginRequest};

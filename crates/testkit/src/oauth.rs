@@ -9,12 +9,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+
+/// The client that is let in without a human, as a form writes its name and its
+/// secret, `its secret`.
+pub const MACHINE: &str = "machine:its+secret";
 
 /// How the token endpoint answers a renewal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +101,8 @@ struct Request {
     path: String,
     query: BTreeMap<String, String>,
     bearer: Option<String>,
+    /// Who comes with a name and a secret.
+    basic: Option<String>,
     body: String,
 }
 
@@ -215,6 +221,16 @@ impl Server {
             if book.codes.remove(&get("code")) != Some(digest) {
                 return no("invalid_grant");
             }
+        } else if get("grant_type") == "client_credentials" {
+            match book.mood {
+                Mood::Kind if request.basic.as_deref() == Some(MACHINE) => {}
+                Mood::Down => return ("503 Service Unavailable", String::new(), String::new()),
+                Mood::Kind | Mood::Rejecting => {
+                    let told = json!({"error": "invalid_client"}).to_string();
+                    return ("401 Unauthorized", kind, told);
+                }
+            }
+            book.wanted = BTreeMap::from([("scope".to_owned(), get("scope"))]);
         } else {
             match book.mood {
                 Mood::Kind if book.refresh.contains(&get("refresh_token")) => {}
@@ -321,7 +337,7 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
     reader.read_line(&mut line).await.ok()?;
     let verb = line.split(' ').next()?.to_owned();
     let target = line.split(' ').nth(1)?.to_owned();
-    let (mut length, mut bearer) = (0_u64, None);
+    let (mut length, mut bearer, mut basic) = (0_u64, None, None);
     loop {
         line.clear();
         if reader.read_line(&mut line).await.ok()? == 0 || line.trim().is_empty() {
@@ -330,7 +346,12 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
         let Some((name, value)) = line.split_once(':') else { continue };
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().ok()?,
-            "authorization" => bearer = value.trim().strip_prefix("Bearer ").map(str::to_owned),
+            "authorization" => {
+                bearer = value.trim().strip_prefix("Bearer ").map(str::to_owned);
+                let pair = value.trim().strip_prefix("Basic ");
+                let pair = pair.and_then(|pair| STANDARD.decode(pair).ok());
+                basic = pair.and_then(|pair| String::from_utf8(pair).ok());
+            }
             _ => {}
         }
     }
@@ -338,5 +359,5 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
     reader.take(length).read_to_string(&mut body).await.ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    Some(Request { verb, path: path.to_owned(), query, bearer, body })
+    Some(Request { verb, path: path.to_owned(), query, bearer, basic, body })
 }

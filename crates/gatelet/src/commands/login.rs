@@ -17,7 +17,7 @@ use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::time::unix_seconds;
 use crate::wire;
-use config::{Reach, Upstream};
+use config::{GrantType, Reach, Upstream};
 
 /// How long a human has in front of the browser.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -135,6 +135,11 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
         )));
     }
     let access = &upstream.access;
+    if access.oauth.grant == GrantType::ClientCredentials {
+        return Err(CliError::Usage(format!(
+            "`{label}` is entered with `client_credentials`: nobody has to log in"
+        )));
+    }
     if args.caller.is_some() && !access.per_caller && access.callers.is_empty() {
         return Err(CliError::Usage(format!(
             "`{label}` is the same for all callers: set `per_caller = true` to log in for one"

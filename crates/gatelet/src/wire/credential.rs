@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use mcp::connect::Credential;
 use mcp::connect::credential::{FixedHeaders, Now};
-use mcp::oauth::{Grant, GrantStore, OAuthCredential};
+use mcp::connect::{Certificates, Credential};
+use mcp::oauth::{Grant, GrantStore, InMemory, LoginRequest, OAuthCredential, Reach as LoginReach};
 use store::clock::System;
 use store::vault::Vault;
 use tool::clock::Clock;
 
 pub(crate) use crate::secret::vault;
-use config::{Reach, Upstream};
+use config::{GrantType, Oauth, Reach, Upstream};
 
 /// What the token of an upstream, or of one caller there, is called.
 pub(crate) fn entry(label: &str, subject: Option<&str>) -> String {
@@ -33,11 +33,37 @@ pub(super) fn for_upstream(
         let todo = format!("its `Authorization`{whose} in the configuration is refused: change it");
         return Some(Arc::new(FixedHeaders::new(&todo, now)));
     }
+    let oauth = &upstream.access.oauth;
+    if oauth.grant == GrantType::ClientCredentials {
+        return Some(Arc::new(as_client(url, oauth, certificates, now)));
+    }
     let todo = login(label, subject);
     let keep = VaultEntry { vault: vault.clone(), name: entry(label, subject) };
     let keeper = OAuthCredential::new(&todo, url, Arc::new(keep), now, rand::random);
     let keeper = keeper.of_issuer(upstream.access.oauth.issuer.clone());
     Some(Arc::new(keeper.with_certificates(certificates.clone())))
+}
+
+/// A token that is had as a registered client, without a human.
+fn as_client(url: &str, oauth: &Oauth, certificates: &Certificates, now: Now) -> OAuthCredential {
+    let todo = "its `client_id` and `client_secret` in the configuration are refused: change them";
+    // What the operator names may be anywhere.
+    let issuer = oauth.issuer.iter().filter_map(|issuer| issuer.parse().ok());
+    let wanted = LoginRequest {
+        url: url.to_owned(),
+        issuer: oauth.issuer.clone(),
+        client_id: oauth.client_id.clone(),
+        client_secret: oauth.client_secret.clone(),
+        scopes: oauth.scopes.clone(),
+        certificates: certificates.clone(),
+        reach: LoginReach::Guarded(issuer.collect()),
+        ..LoginRequest::default()
+    };
+    let keep = Arc::new(InMemory::default());
+    OAuthCredential::new(todo, url, keep, now, rand::random)
+        .of_issuer(oauth.issuer.clone())
+        .as_machine(Some(wanted))
+        .with_certificates(certificates.clone())
 }
 
 /// What a human does to log in, in one line. Labels come from mounted manifests

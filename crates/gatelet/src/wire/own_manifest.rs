@@ -114,12 +114,12 @@ impl Contents<'_> {
         let is_in = |path: &str| name::same(path.split('.').next().unwrap_or_default(), label);
         let known = self.catalog.into_iter().flat_map(|catalog| {
             let slots = catalog.slots().filter(move |slot| is_in(catalog.path(*slot)));
-            slots.map(move |slot| (catalog.path(slot), catalog.function(slot).name.as_str()))
+            slots.map(move |slot| Thing::function(catalog, slot))
         });
         let mut known = known.peekable();
         match known.peek() {
             None => knows(&Thing::Namespace(label)),
-            Some(_) => known.into_iter().any(|(path, name)| knows(&Thing::Function { path, name })),
+            Some(_) => known.into_iter().any(|function| knows(&function)),
         }
     }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tool::{CredentialHealth, Failure};
 
 use super::state::{RenewalFailure, State, Step};
-use super::{Grant, GrantStore, web};
+use super::{Grant, GrantKind, GrantStore, LoginError, LoginRequest, machine, web};
 use crate::connect::Certificates;
 use crate::connect::credential::{Credential, Now, Refusal, RefusalBackoff, unauthorized};
 
@@ -33,6 +33,10 @@ pub struct OAuthCredential {
     chance: fn() -> f64,
     /// For the token endpoint, as for the server.
     certificates: Certificates,
+    /// As whom a token is had without a human, where the operator wants that.
+    machine: Option<LoginRequest>,
+    /// What the server said when it last refused us.
+    challenge: Mutex<Option<String>>,
     state: Mutex<State>,
     /// How often the server has said that it wants a token. With none at hand
     /// it is asked without one, and ever less often when it refuses that.
@@ -84,6 +88,8 @@ impl OAuthCredential {
             now,
             chance,
             certificates: Certificates::default(),
+            machine: None,
+            challenge: Mutex::default(),
             state: Mutex::default(),
             wanted: Mutex::default(),
             renewing: tokio::sync::Mutex::new(()),
@@ -93,6 +99,11 @@ impl OAuthCredential {
     /// With certificates of the operator's own.
     pub fn with_certificates(self, certificates: Certificates) -> OAuthCredential {
         OAuthCredential { certificates, ..self }
+    }
+
+    /// One that needs no human: `wanted` says who we are and whose tokens are used.
+    pub fn as_machine(self, wanted: Option<LoginRequest>) -> OAuthCredential {
+        OAuthCredential { machine: wanted, ..self }
     }
 
     /// For grants of one issuer only.
@@ -111,8 +122,12 @@ impl OAuthCredential {
         if let Some(told) = self.without_asking() {
             return told;
         }
-        let Some(grant) = self.state().grant.clone() else { return Err(self.human()) };
-        let renewed = renew(&grant, &self.certificates, (self.now)() / 1000).await;
+        let grant = self.state().grant.clone();
+        let renewed = match (grant, &self.machine) {
+            (Some(grant), _) => renew(&grant, &self.certificates, (self.now)() / 1000).await,
+            (None, Some(wanted)) => self.introduce(wanted).await,
+            (None, None) => return Err(self.human()),
+        };
         let mut state = self.state();
         match renewed {
             Ok(grant) => {
@@ -125,6 +140,14 @@ impl OAuthCredential {
                 }
                 Ok(token)
             }
+            // Nobody else can help, so it is tried again, ever less often.
+            Err(Unrenewed::Rejected(reason)) if self.machine.is_some() => {
+                tracing::warn!(reason, todo = self.todo, "a client is not let in");
+                let told = format!("{reason}: {}", self.todo);
+                *state = State { trouble: state.trouble.take(), ..State::default() };
+                state.fail((self.now)(), told.clone(), None, (self.chance)());
+                Err(unauthorized(told))
+            }
             Err(Unrenewed::Rejected(reason)) => {
                 tracing::warn!(reason, todo = self.todo, "a grant is not renewed any more");
                 state.trouble = Some(RenewalFailure::Human);
@@ -135,6 +158,27 @@ impl OAuthCredential {
                 Err(unavailable(&reason))
             }
         }
+    }
+
+    /// Asks for a first token, as a client that needs no human.
+    async fn introduce(&self, wanted: &LoginRequest) -> Result<Grant, Unrenewed> {
+        let challenge = self.challenge.lock().clone();
+        let found = machine::grant_to_be(wanted, challenge.as_deref()).await;
+        let failed = |error: LoginError| match error {
+            LoginError::Undiscovered(reason) => Unrenewed::Failed { reason, after: None },
+            LoginError::BadAddress { .. }
+            | LoginError::Unsafe(_)
+            | LoginError::Unexpected { .. }
+            | LoginError::Unregistered(_)
+            | LoginError::Denied(_) => Unrenewed::Rejected(error.to_string()),
+        };
+        let grant = found.map_err(failed)?;
+        renew(&grant, &self.certificates, (self.now)() / 1000).await
+    }
+
+    /// Whether there is no token yet, and none is needed from a human.
+    fn introduces(&self) -> bool {
+        self.machine.is_some() && self.state().grant.is_none()
     }
 
     /// What can be said without asking the token endpoint; `None` when the
@@ -151,6 +195,7 @@ impl OAuthCredential {
         match step {
             Step::Use(token) => Some(Ok(token)),
             Step::Wait(reason) => Some(Err(unavailable(&reason))),
+            Step::Human if self.introduces() => None,
             Step::Human => Some(Err(self.human())),
             Step::Renew => None,
         }
@@ -171,7 +216,10 @@ impl OAuthCredential {
                 Ok(())
             }
             Ok(None) => {
-                *self.state() = State::default();
+                let mut state = self.state();
+                let trouble = state.trouble.take().filter(|_| self.machine.is_some());
+                *state = State { trouble, ..State::default() };
+                drop(state);
                 *self.unused.lock() = None;
                 Ok(())
             }
@@ -265,6 +313,7 @@ impl Credential for OAuthCredential {
         if shown.is_none() {
             self.wanted().again((self.now)());
         }
+        self.challenge.lock().clone_from(&refusal.challenge);
         self.compare_issuer(refusal).await;
         let shown = bare(shown);
         self.state().refuse(&shown, (self.now)());
@@ -276,8 +325,14 @@ impl Credential for OAuthCredential {
     }
 
     fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
-        if let Some(scope) = refusal.wanted_scope() {
-            return unauthorized(with_scope(&self.todo, &scope));
+        match (refusal.wanted_scope(), &self.machine) {
+            (Some(scope), Some(_)) => {
+                let scope: String =
+                    scope.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
+                return unauthorized(format!("a scope is missing: {scope}"));
+            }
+            (Some(scope), None) => return unauthorized(with_scope(&self.todo, &scope)),
+            (None, _) => {}
         }
         self.state().refuse_again(&bare(shown), (self.now)());
         self.human()
@@ -304,6 +359,7 @@ impl Credential for OAuthCredential {
         match step {
             Step::Use(_) | Step::Renew => CredentialHealth::Fine,
             Step::Wait(reason) => CredentialHealth::Broken { reason },
+            Step::Human if self.introduces() => CredentialHealth::Fine,
             Step::Human => CredentialHealth::NeedsHuman { todo: self.todo() },
         }
     }
@@ -356,8 +412,18 @@ async fn renew(
 
 fn question(client: &reqwest::Client, grant: &Grant) -> reqwest::RequestBuilder {
     let mut form = url::form_urlencoded::Serializer::new(String::new());
-    form.append_pair("grant_type", "refresh_token");
-    form.append_pair("refresh_token", grant.refresh_token.as_deref().unwrap_or_default());
+    match (grant.kind, grant.refresh_token.as_deref()) {
+        (GrantKind::ClientCredentials, _) => {
+            form.append_pair("grant_type", "client_credentials");
+            if !grant.scopes.is_empty() {
+                form.append_pair("scope", &grant.scopes.join(" "));
+            }
+        }
+        (GrantKind::Login, token) => {
+            form.append_pair("grant_type", "refresh_token");
+            form.append_pair("refresh_token", token.unwrap_or_default());
+        }
+    }
     form.append_pair("resource", &grant.resource);
     let post = grant.sign(client.post(&grant.token_endpoint), &mut form);
     let post = post.header(ACCEPT, "application/json");

@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
@@ -30,6 +31,19 @@ pub struct Grant {
     pub client_id: String,
     pub client_secret: Option<String>,
     pub method: Method,
+    #[serde(default)]
+    pub kind: GrantKind,
+}
+
+/// How a token was come by, and so how the next one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantKind {
+    /// A human logged in.
+    #[default]
+    Login,
+    /// The client itself is let in.
+    ClientCredentials,
 }
 
 /// How the client says who it is at the token endpoint.
@@ -55,6 +69,11 @@ impl Grant {
         }
         let is_other = !self.resource.is_empty() && !covers(&self.resource, url);
         is_other.then(|| format!("its token is for another resource than `{server}`"))
+    }
+
+    /// Whether another token can be had when this one is worth nothing any more.
+    pub(super) fn renews(&self) -> bool {
+        self.refresh_token.is_some() || self.kind == GrantKind::ClientCredentials
     }
 
     /// Whether it comes from this issuer, for certain.
@@ -125,6 +144,21 @@ pub trait GrantStore: Send + Sync {
     fn load(&self) -> Result<Option<Grant>, String>;
 
     fn save(&self, grant: &Grant) -> Result<(), String>;
+}
+
+/// Keeps a grant in this process only: one that needs no human is had again.
+#[derive(Default)]
+pub struct InMemory(Mutex<Option<Grant>>);
+
+impl GrantStore for InMemory {
+    fn load(&self) -> Result<Option<Grant>, String> {
+        Ok(self.0.lock().clone())
+    }
+
+    fn save(&self, grant: &Grant) -> Result<(), String> {
+        *self.0.lock() = Some(grant.clone());
+        Ok(())
+    }
 }
 
 /// Tokens and secrets are never printed.

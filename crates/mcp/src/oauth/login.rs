@@ -19,7 +19,7 @@ use url::Url;
 use super::grant::is_same;
 use super::reach::Reach;
 use super::web::{self, Web};
-use super::{Grant, Method, covers, server_of};
+use super::{Grant, GrantKind, Method, covers, server_of};
 use crate::connect::{Certificates, Refusal};
 
 /// What to log in to, and as whom.
@@ -83,16 +83,7 @@ impl Login {
     /// Finds out where to log in and makes the address to open in a browser,
     /// which will lead back to `redirect`.
     pub async fn begin(wanted: &LoginRequest, redirect: &str) -> Result<Login, LoginError> {
-        crate::http_client::provide();
-        let mut manager = manager(wanted).await?;
-        let challenge = match &wanted.challenge {
-            Some(challenge) => Some(challenge.clone()),
-            None => challenge(wanted).await,
-        };
-        let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
-        let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
-        is_expected(wanted, metadata.issuer.as_deref())?;
-        manager.set_metadata(metadata.clone());
+        let (mut manager, metadata) = discovered(wanted, None).await?;
         let scopes = scopes(&manager, wanted).await;
         let (client_id, client_secret) =
             identify(&mut manager, &metadata, wanted, redirect, &scopes).await?;
@@ -155,8 +146,28 @@ impl Login {
             client_id: self.client_id.clone(),
             method: method(&self.metadata, self.client_secret.as_deref()),
             client_secret: self.client_secret.clone(),
+            kind: GrantKind::Login,
         })
     }
+}
+
+/// What the authorization server of a server says of itself; `challenge` is what
+/// the server said when it refused us, where that is known.
+pub(super) async fn discovered(
+    wanted: &LoginRequest,
+    challenge: Option<&str>,
+) -> Result<(AuthorizationManager, AuthorizationMetadata), LoginError> {
+    crate::http_client::provide();
+    let mut manager = manager(wanted).await?;
+    let challenge = match challenge.or(wanted.challenge.as_deref()) {
+        Some(challenge) => Some(challenge.to_owned()),
+        None => challenge_of(wanted).await,
+    };
+    let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
+    let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
+    is_expected(wanted, metadata.issuer.as_deref())?;
+    manager.set_metadata(metadata.clone());
+    Ok((manager, metadata))
 }
 
 /// Whether this is the issuer that the operator names, if any is named.
@@ -183,8 +194,8 @@ fn can_be_opened(address: &str) -> Result<(), LoginError> {
     if is_page { Ok(()) } else { Err(LoginError::Unsafe(shown())) }
 }
 
-/// Whether the server may lead to the page that is to be opened.
-fn may_lead_to(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
+/// Whether the server may lead to this address.
+pub(super) fn may_lead_to(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
     let (Ok(server), Ok(to)) = (Url::parse(&wanted.url), Url::parse(address)) else {
         return Err(LoginError::Undiscovered("it names no address".to_owned()));
     };
@@ -224,7 +235,7 @@ async fn manager(wanted: &LoginRequest) -> Result<AuthorizationManager, LoginErr
 
 /// Returns what the server says to somebody without a token. Many say it to
 /// messages only, so that is what it is sent.
-async fn challenge(wanted: &LoginRequest) -> Option<String> {
+async fn challenge_of(wanted: &LoginRequest) -> Option<String> {
     let client = web::client(&wanted.certificates).ok()?;
     let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
     let post = client.post(&wanted.url).header(CONTENT_TYPE, "application/json").body(ping);
@@ -235,7 +246,7 @@ async fn challenge(wanted: &LoginRequest) -> Option<String> {
 
 /// Returns what to ask for: what is wanted, or what the server says it needs,
 /// beside what was allowed before.
-async fn scopes(manager: &AuthorizationManager, wanted: &LoginRequest) -> Vec<String> {
+pub(super) async fn scopes(manager: &AuthorizationManager, wanted: &LoginRequest) -> Vec<String> {
     let mut scopes = wanted.granted.clone();
     if wanted.scopes.is_empty() {
         scopes.extend(manager.select_initial_scopes(&[]).await);
@@ -271,7 +282,7 @@ async fn identify(
 }
 
 /// The same choice that the exchange makes, for renewals.
-fn method(metadata: &AuthorizationMetadata, secret: Option<&str>) -> Method {
+pub(super) fn method(metadata: &AuthorizationMetadata, secret: Option<&str>) -> Method {
     if secret.is_none() {
         return Method::None;
     }

@@ -46,7 +46,14 @@ pub(super) enum Step {
 impl State {
     /// Returns what to do at `now`, in milliseconds.
     pub(super) fn step(&self, now: u64) -> Step {
-        let Some(grant) = &self.grant else { return Step::Human };
+        let Some(grant) = &self.grant else {
+            return match &self.trouble {
+                Some(RenewalFailure::Later { until, reason, .. }) if now < *until => {
+                    Step::Wait(told(reason, *until, now))
+                }
+                Some(RenewalFailure::Later { .. } | RenewalFailure::Human) | None => Step::Human,
+            };
+        };
         if self.trouble == Some(RenewalFailure::Human) {
             return Step::Human;
         }
@@ -59,7 +66,7 @@ impl State {
         if !is_dead && !ends(EARLY) {
             return Step::Use(grant.access_token.clone());
         }
-        if grant.refresh_token.is_none() {
+        if !grant.renews() {
             // Without a way to renew it, it is good to its last second.
             let usable = !is_dead && !ends(0);
             return if usable { Step::Use(grant.access_token.clone()) } else { Step::Human };
@@ -69,8 +76,7 @@ impl State {
                 if !is_dead && !ends(0) {
                     return Step::Use(grant.access_token.clone());
                 }
-                let seconds = (until - now).div_ceil(1000);
-                Step::Wait(format!("{reason}; tried again in {seconds} s"))
+                Step::Wait(told(reason, *until, now))
             }
             Some(RenewalFailure::Later { .. } | RenewalFailure::Human) | None => Step::Renew,
         }
@@ -110,7 +116,7 @@ impl State {
         }
         // A token that was just renewed and never worked will not work after
         // another renewal either.
-        if grant.refresh_token.is_some() && self.renewals == 0 {
+        if grant.renews() && self.renewals == 0 {
             self.dead = Some(token.to_owned());
             return;
         }
@@ -131,9 +137,14 @@ impl State {
     }
 }
 
+/// Why there is no token yet, and when there may be one.
+fn told(reason: &str, until: u64, now: u64) -> String {
+    format!("{reason}; tried again in {} s", (until - now).div_ceil(1000))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::Method;
+    use super::super::{GrantKind, Method};
     use super::*;
 
     fn grant(token: &str, expires_at: Option<u64>, renews: bool) -> Grant {
@@ -150,6 +161,7 @@ mod tests {
             client_id: String::new(),
             client_secret: None,
             method: Method::None,
+            kind: GrantKind::Login,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Servers that want OAuth: logging in, staying in, and leaving them alone.
 
+mod client_credentials;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
