@@ -7,6 +7,7 @@
 mod build;
 mod finder;
 mod guess;
+mod preamble;
 mod purpose;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +19,7 @@ pub use guess::GuessBy;
 
 use crate::index::{self, Index, Kind, Meaning, Query, Verdict};
 use crate::source::Role;
-use crate::{Contract, Source, name, signature, summary};
+use crate::{Contract, Source, name, signature};
 
 /// The place of a function in one catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +44,8 @@ pub struct Catalog {
     namespaces: Vec<Namespace>,
     /// Canonical dotted path to namespace.
     paths: HashMap<String, usize>,
+    /// By source: the sentence with which most of its descriptions begin.
+    preambles: OnceLock<Vec<Option<String>>>,
     /// Whether searches compare meanings.
     meaning: Meaning,
     /// Shared with the catalogs before it that hold the same.
@@ -68,6 +71,8 @@ pub struct Function {
     pub source: usize,
     /// Position in the tools of the source's listing.
     pub tool: usize,
+    /// Whether another function differs from it in nothing but spelling.
+    pub has_double: bool,
     contract: Arc<OnceLock<Contract>>,
 }
 
@@ -264,8 +269,7 @@ impl Catalog {
 
     /// Whether another function differs from this one in nothing but spelling.
     pub fn has_double(&self, slot: Slot) -> bool {
-        let namespace = &self.namespaces[self.function(slot).namespace];
-        namespace.alike.values().any(|alike| alike.contains(&slot))
+        self.function(slot).has_double
     }
 
     /// What the function wants as arguments; read once, when first needed.
@@ -293,13 +297,6 @@ impl Catalog {
     /// The names of the arguments without their types.
     pub fn argument_names(&self, slot: Slot, limit: usize) -> String {
         signature::argument_names(self.contract(slot), limit)
-    }
-
-    /// What the function does, in one line.
-    pub fn summary(&self, slot: Slot, limit: usize) -> String {
-        let tool = self.tool(slot);
-        let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
-        summary::sentence(text, limit)
     }
 
     /// The best functions for a query that `keep` lets through, best first;

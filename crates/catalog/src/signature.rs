@@ -27,20 +27,20 @@ pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
     }
 }
 
-/// The signature as the reply to a search has it: where not all arguments fit,
-/// the required ones and those that the query names stay and others go. `stems`
-/// are the query's words, as [`index::terms`] has them.
+/// The signature as the reply to a search has it. Where not everything fits, the
+/// required arguments keep their types, of those that the query names at least
+/// the names stay, and of the others as many names as fit. `stems` are the query's
+/// words, as [`index::terms`] has them.
 pub fn for_query(name: &str, contract: &Contract, limit: usize, stems: &[String]) -> String {
     if let Some(text) = declared(name, contract).or_else(|| with_members(name, contract, limit)) {
         return text;
     }
-    let parts = typed(contract, |parameter| parameter.kind.clone());
-    let keep = |at: usize| match &contract.parameters[at] {
+    let keep = |parameter: &Parameter| match parameter {
         parameter if parameter.required => Keep::First,
         parameter if names_any(parameter, stems) => Keep::Second,
         _ => Keep::InOrder,
     };
-    in_parentheses(name, &joined(&parts, room_beside(name, limit), keep))
+    in_parentheses(name, &narrowed(contract, room_beside(name, limit), keep))
 }
 
 /// The names of the arguments without their types, at most `limit` characters:
@@ -133,6 +133,62 @@ fn joined(parts: &[String], room: usize, keep: impl Fn(usize) -> Keep) -> String
     shown.join(", ")
 }
 
+/// The arguments in `room` characters, in their order: names before types, and
+/// `…` at the end where even names are left out.
+fn narrowed(contract: &Contract, room: usize, keep: impl Fn(&Parameter) -> Keep) -> String {
+    const COMMA: usize = 2;
+    const CUT: usize = 1;
+    let length = |part: &str| part.chars().count() + COMMA;
+    let forms = forms(contract);
+    let typed = |at: usize| forms[at].first().map_or("", String::as_str);
+    let bare = |at: usize| forms[at].last().map_or("", String::as_str);
+    let mut order: Vec<usize> = (0..forms.len()).collect();
+    order.sort_by_key(|at| keep(&contract.parameters[*at]));
+    let is_first = |at: &usize| keep(&contract.parameters[*at]) == Keep::First;
+    let least: usize =
+        order.iter().map(|at| length(if is_first(at) { typed(*at) } else { bare(*at) })).sum();
+    let mut left = room + COMMA;
+    if left < least {
+        left = left.saturating_sub(CUT + COMMA);
+    }
+    let mut written: Vec<Option<&str>> = vec![None; forms.len()];
+    for at in &order {
+        let widest = if is_first(at) { 0 } else { forms[*at].len() - 1 };
+        let Some(form) = forms[*at][widest..].iter().find(|form| length(form) <= left) else {
+            break;
+        };
+        left -= length(form);
+        written[*at] = Some(form);
+    }
+    // What is left of the room goes to types, in the same order.
+    for at in &order {
+        let Some(narrow) = written[*at] else { break };
+        let room = left + length(narrow);
+        if let Some(wide) = forms[*at].iter().find(|form| length(form) <= room) {
+            left = room - length(wide);
+            written[*at] = Some(wide);
+        }
+    }
+    let is_cut = written.contains(&None);
+    let shown = written.into_iter().flatten().chain(is_cut.then_some("…"));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// How each argument can be written, widest first: with the names of its members,
+/// with its type, by its name.
+fn forms(contract: &Contract) -> Vec<Vec<String>> {
+    let members = contract.member_names();
+    let forms = |parameter: &Parameter| {
+        let (name, mark) = (parameter.display(), optional_mark(parameter));
+        let own = members.iter().find(|(other, _)| other.name == parameter.name);
+        let list = if parameter.kind.ends_with("[]") { "[]" } else { "" };
+        let inside = own.map(|(_, inside)| format!("{name}{mark}: {inside}"));
+        let by_type = format!("{name}{mark}: {}", parameter.kind);
+        inside.into_iter().chain([by_type, format!("{name}{list}{mark}")]).collect()
+    };
+    contract.parameters.iter().map(forms).collect()
+}
+
 fn room_beside(name: &str, limit: usize) -> usize {
     limit.saturating_sub(name.chars().count().min(NAME) + 2)
 }
@@ -207,10 +263,45 @@ mod tests {
             "required": ["content"],
         });
         let contract = Contract::read(&Json::from(schema));
-        let asked = |query: &str| for_query("f", &contract, 66, &index::terms(query));
-        assert_eq!(asked("add a task"), "f(content: string, labels?: string, section?: string, …)");
-        let due = "f(content: string, priority?: string, due_string?: string, …)";
-        assert_eq!(asked("a task with priorities that is due"), due);
+        let asked = |query: &str, limit| for_query("f", &contract, limit, &index::terms(query));
+        let all = "f(content: string, labels?, section?, priority?, due_string?)";
+        assert_eq!(asked("add a task", 66), all);
+        assert_eq!(asked("add a task", 46), "f(content: string, labels?, section?, …)");
+        let due = "a task with priorities that is due";
+        assert_eq!(asked(due, 46), "f(content: string, priority?, due_string?, …)");
+        // Types stand where there is room for them, first of what was asked about.
+        let typed = "f(content: string, labels?, section?, priority?: string, due_string?)";
+        assert_eq!(asked(due, 69), typed);
+        assert_eq!(asked(due, 13), "f(content, …)");
+    }
+
+    #[test]
+    fn a_name_of_two_words_is_named_by_both() {
+        let text = json!({"type": "string"});
+        let filler: Vec<String> = (0..20).map(|n| format!("filler{n}")).collect();
+        let mut properties: serde_json::Map<String, serde_json::Value> =
+            filler.into_iter().map(|name| (name, text.clone())).collect();
+        properties.insert("dueDate".to_owned(), text);
+        let contract = Contract::read(&Json::from(json!({"properties": properties})));
+        let shown = for_query("f", &contract, 40, &index::terms("an issue with a due date"));
+        assert!(shown.contains("dueDate?"), "{shown}");
+    }
+
+    #[test]
+    fn the_members_of_objects_stay_one_level_deep_when_others_are_cut() {
+        let edit = json!({"properties": {"old": {"type": "string"}, "new": {"type": "string"}},
+            "required": ["old", "new"]});
+        let text = json!({"type": "string"});
+        let schema = json!({
+            "properties": {"edits": {"type": "array", "items": edit}, "path": text,
+                "alpha": text, "beta": text, "gamma": text},
+            "required": ["path", "edits"],
+        });
+        let contract = Contract::read(&Json::from(schema));
+        let shown = |limit| for_query("f", &contract, limit, &[]);
+        assert_eq!(shown(54), "f(edits: {old, new}[], path: string, alpha?, beta?, …)");
+        assert_eq!(shown(24), "f(edits: object[], …)");
+        assert_eq!(shown(16), "f(edits[], …)");
     }
 
     #[test]

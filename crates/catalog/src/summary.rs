@@ -7,10 +7,20 @@ pub use tool::text::cut;
 /// A sentence ends at `.`, `!` or `?` before white space and a capital letter,
 /// at an empty line, or where a list or heading begins. What is cut ends with `…`.
 pub fn sentence(text: &str, limit: usize) -> String {
-    let paragraph = first_paragraph(text);
-    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = &line[..end_of_sentence(&line)];
-    cut(line, limit)
+    let line = first_line(text);
+    cut(&line[..end_of_sentence(&line)], limit)
+}
+
+/// The sentence after the first, where both stand in one paragraph.
+pub fn second_sentence(text: &str, limit: usize) -> Option<String> {
+    let line = first_line(text);
+    let rest = line[end_of_sentence(&line)..].trim_start();
+    (!rest.is_empty()).then(|| cut(&rest[..end_of_sentence(rest)], limit))
+}
+
+/// The first paragraph on one line.
+fn first_line(text: &str) -> String {
+    first_paragraph(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Somebody's own words, to be repeated to them between backticks: on one line,

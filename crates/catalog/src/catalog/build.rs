@@ -1,7 +1,7 @@
 //! Builds the tree of namespaces from the listings of all upstreams.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tool::{Finding, Listing, Severity};
 
@@ -29,6 +29,7 @@ impl Catalog {
             functions: tree.functions,
             namespaces: tree.namespaces,
             paths: tree.paths,
+            preambles: OnceLock::new(),
             meaning: Meaning::Compared,
             finder: Arc::default(),
         };
@@ -85,12 +86,13 @@ impl Tree {
         let new_functions = self.new_functions(top, at, source, findings);
         let (names, groups) = names(&new_functions);
         let first = self.functions.len();
+        let doubles: HashSet<usize> = groups.iter().flatten().copied().collect();
         for group in groups {
             let key = name::canonical(&new_functions[group[0]].alias);
             let slots = group.iter().map(|at| Slot((first + at) as u32)).collect();
             self.namespaces[new_functions[group[0]].namespace].alike.insert(key, slots);
         }
-        for (function, name) in new_functions.iter().zip(names) {
+        for (number, (function, name)) in new_functions.iter().zip(names).enumerate() {
             // Who writes the upstream's own name still reaches it: no news.
             let last = function.original.rsplit('.').next().unwrap_or_default();
             if !name::same(&name, last) {
@@ -99,7 +101,7 @@ impl Tree {
                 let message = format!("is called `{name}` in namespace `{path}` here");
                 findings.push(renamed("name-alias", &subject, message));
             }
-            self.add(at, function, name);
+            self.add(at, function, name, doubles.contains(&number));
         }
     }
 
@@ -152,7 +154,7 @@ impl Tree {
         at
     }
 
-    fn add(&mut self, source: usize, function: &NewFunction<'_>, name: String) {
+    fn add(&mut self, source: usize, function: &NewFunction<'_>, name: String, has_double: bool) {
         let slot = Slot(self.functions.len() as u32);
         let namespace = &mut self.namespaces[function.namespace];
         namespace.functions.push(slot);
@@ -162,6 +164,7 @@ impl Tree {
             namespace: function.namespace,
             source,
             tool: function.tool,
+            has_double,
             contract: Arc::default(),
         });
     }

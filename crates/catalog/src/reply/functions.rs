@@ -17,9 +17,19 @@ pub struct SearchReply {
 /// How hits are to be read where names are given apart.
 pub(super) const LEGEND: &str = "namespace / function(kwargs) — what it does\n";
 
-/// How much room one hit gets, widest first; characters of the signature and of
-/// the sentence.
-const ROOMS: [(usize, usize); 6] = [(160, 120), (130, 90), (110, 60), (80, 60), (60, 40), (40, 0)];
+/// How much room a hit gets: characters of the signature and of the sentence.
+type Room = (usize, usize);
+/// The room of the first hit and of each other one, widest first. The first is
+/// most often the one that is called, so its arguments are the last to go.
+const ROOMS: [(Room, Room); 7] = [
+    ((240, 120), (160, 120)),
+    ((240, 120), (110, 80)),
+    ((240, 90), (80, 60)),
+    ((200, 80), (60, 40)),
+    ((180, 60), (60, 0)),
+    ((160, 60), (40, 0)),
+    ((40, 0), (40, 0)),
+];
 
 /// With a second score under this share of the first, the first is far ahead:
 /// fewer hits get a signature.
@@ -31,7 +41,7 @@ const TIE: f32 = 0.97;
 /// How many servers with the same offer are told apart, and how long the line
 /// about each is.
 const TOLD_APART: usize = 3;
-const PURPOSE: usize = 60;
+const PURPOSE: usize = 40;
 
 /// The answer to a search, as text.
 pub fn search(
@@ -140,9 +150,11 @@ impl Page<'_> {
             _ => self.aim() * 2 / 3,
         };
         let mut narrowest = None;
-        for room in ROOMS {
-            let text =
-                signed.iter().fold(first.to_owned(), |text, hit| text + &self.line(hit, room));
+        for (widest, room) in ROOMS {
+            let mut text = first.to_owned();
+            for (at, hit) in signed.iter().enumerate() {
+                text.push_str(&self.line(hit, if at == 0 { widest } else { room }));
+            }
             if tokens::fits(&text, share) {
                 return Some(text);
             }
@@ -157,7 +169,7 @@ impl Page<'_> {
         self.config.tokens * 3 / 4
     }
 
-    fn line(&self, hit: &SignedHit, (signature, sentence): (usize, usize)) -> String {
+    fn line(&self, hit: &SignedHit, (signature, sentence): Room) -> String {
         let SignedHit { slot, alike } = hit;
         let catalog = self.catalog;
         let signature = catalog.signature_for(*slot, signature, &self.stems);

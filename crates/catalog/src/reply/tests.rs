@@ -146,3 +146,49 @@ fn what_could_not_be_searched_is_said_in_one_line_within_the_budget() {
     assert!(tokens::fits(&text, config.tokens), "{text}");
     assert_eq!(unsearched(&catalog, &|_| false), None);
 }
+
+#[test]
+fn the_first_hit_keeps_its_arguments_longest() {
+    let names = ["title", "teamId", "assigneeId", "priority", "projectId", "cycleId", "dueDate"];
+    let properties: serde_json::Map<String, serde_json::Value> =
+        names.map(|name| (name.to_owned(), json!({"type": "string"}))).into_iter().collect();
+    let read = |name: String| {
+        let description = format!("Create an issue {}", "in one of many ways ".repeat(6));
+        let raw = json!({"name": name, "description": description, "inputSchema":
+            {"type": "object", "properties": properties, "required": ["title"]}});
+        Tool::read(raw.into()).unwrap()
+    };
+    let server = |label: &str, names: &[&str]| {
+        let tools = names.iter().map(|name| read((*name).to_owned())).collect();
+        Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
+    };
+    let sources = ["a", "b", "c", "d", "e"].map(|label| server(label, &["create_issue"]));
+    let (catalog, _) = Catalog::build(sources.to_vec());
+    let config = Config::usual(Spelling::Apart);
+    let text = search(&catalog, "create an issue", &config, &Priors::new(), &|_| true).text;
+    let hits: Vec<&str> = text.lines().filter(|line| line.contains(" / create_issue(")).collect();
+    assert_eq!(hits.len(), 5, "{text}");
+    assert!(hits[0].contains("dueDate?") && !hits[0].contains(", …"), "{text}");
+    assert!(hits[4].len() < hits[0].len() && tokens::fits(&text, 300), "{text}");
+}
+
+#[test]
+fn a_sentence_that_all_functions_of_a_server_begin_with_is_left_out() {
+    let words = |own: &str| format!("This is the public API. {own} See the guide.");
+    let shared = [
+        ("send", words("Send a message.")),
+        ("list", words("List messages.")),
+        ("drop", words("Delete a message.")),
+        ("read", words("Read a message.")),
+        ("odd", "Only this.".to_owned()),
+        ("bare", "This is the public API.".to_owned()),
+    ];
+    let (many, _) = Catalog::build(vec![source("mail", &shared)]);
+    let told = |catalog: &Catalog, at: u32| catalog.summary(Slot(at), 80);
+    assert_eq!(told(&many, 0), "Send a message.");
+    assert_eq!(told(&many, 4), "Only this.");
+    assert_eq!(told(&many, 5), "This is the public API.");
+    // Three that begin alike may do so by chance.
+    let (few, _) = Catalog::build(vec![source("mail", &shared[..3])]);
+    assert_eq!(told(&few, 0), "This is the public API.");
+}
