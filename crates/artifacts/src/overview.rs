@@ -9,7 +9,7 @@ use catalog::tokens;
 use tool::Json;
 use tool::reply::ToolResult;
 
-use crate::reading::ResultText;
+use crate::reading::{self, ResultText};
 use crate::shape::Shape;
 use outline::{Outline, ROW, ROWS};
 
@@ -52,19 +52,23 @@ impl Overview {
     pub(crate) fn of(
         json: &Json,
         result: Option<&ToolResult>,
-        reading: Option<&ResultText<'_>>,
+        read: Option<&ResultText<'_>>,
         chars: usize,
     ) -> Overview {
-        let main = reading.and_then(ResultText::main);
+        let main = read.and_then(ResultText::main);
         let text = main.unwrap_or_default();
+        let text = reading::embedded(text).unwrap_or(text);
         let outline = Outline::read(text);
-        let shape = result.zip(reading).map(|(result, reading)| Shape::of_result(result, reading));
-        let said = reading.filter(|reading| reading.is_structured());
-        let said = said.and_then(|reading| reading.text.as_deref());
-        let is_structured = reading.is_some_and(ResultText::is_structured);
+        let shape = result.zip(read).map(|(result, read)| Shape::of_result(result, read));
+        let said = read.filter(|read| read.is_structured());
+        let said = said.and_then(|read| read.text.as_deref());
+        let is_structured = read.is_some_and(ResultText::is_structured);
         let is_data = |text: &str| text.trim_start().starts_with(['{', '[']);
-        let shows_data = reading.and_then(|reading| reading.text.as_deref()).is_some_and(is_data);
-        let has_structured = result.is_some_and(|result| result.structured.is_some());
+        let shows_data = read.and_then(|read| read.text.as_deref()).is_some_and(is_data);
+        let structured = result.and_then(|result| result.structured.as_ref());
+        // What only has the text in it once more is no data to look for.
+        let own_text = read.and_then(|read| read.text.as_deref()).unwrap_or_default();
+        let has_structured = structured.is_some_and(|data| !reading::repeats(data, own_text));
         Overview {
             tokens: tokens::estimate(main.unwrap_or(json.as_str())),
             summary: summary(shape.as_ref(), text, &outline, chars),

@@ -1,8 +1,9 @@
 //! Which part of a result comes back, as a program that came with the call.
 //!
 //! A [`Pick`] is a jq program over the data of a result: its structured content
-//! if it has one, else its text as JSON, else its text as a string. It runs
-//! within the same bounds as a view. Lists of fields and counts, which models
+//! if it has one, else its text as JSON, else its text as a string. A program that
+//! fails on the structured content is tried on the text beside it, which is what
+//! the reader saw. It runs within the same bounds as a view. Lists of fields and counts, which models
 //! write without being told, are turned into such programs.
 //!
 //! This module does not know where a result comes from nor what becomes of the
@@ -16,6 +17,7 @@ use offload::Stop;
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
+use crate::reading;
 use crate::shape::Shape;
 use crate::view::{self, Budget, Outputs, ViewError};
 
@@ -28,8 +30,9 @@ pub struct Pick(String);
 pub struct Picked {
     /// The outputs as JSON, one per line; a single text as it is.
     pub text: String,
-    /// Whether there is no output but `null`, and what the data looks like then.
-    pub nothing_but_null: Option<Box<Shape>>,
+    /// Where there is no output but `null` and empty lists: what the data is that
+    /// the program was run over.
+    pub nothing: Option<String>,
 }
 
 /// Why nothing could be picked. The result is still there.
@@ -67,17 +70,28 @@ impl Pick {
     /// Blocking: do not call on an async worker thread.
     pub fn run(&self, result: &Json, limit: usize, stop: &Stop) -> Result<Picked, PickError> {
         let result = Reply::Result(result.clone()).tool_result().ok_or(PickError::NoData)?;
-        let data = data(&result).ok_or(PickError::NoData)?;
+        let first = data(&result).ok_or(PickError::NoData)?;
+        let beside = result.structured.as_ref().and_then(|_| text_as_data(&result));
+        match (self.run_on(&first, limit, stop), beside) {
+            (Err(failed @ PickError::Program { .. }), Some(text)) => {
+                self.run_on(&text, limit, stop).map_err(|_| failed)
+            }
+            (picked, _) => picked,
+        }
+    }
+
+    fn run_on(&self, data: &str, limit: usize, stop: &Stop) -> Result<Picked, PickError> {
         let budget = Budget { chars: limit, ..Budget::default() };
         let outputs = view::jq(data.as_bytes(), "application/json", &self.0, &budget, stop);
-        let shape = || Box::new(Shape::of_text(&data));
+        let shape = || Box::new(Shape::of_text(data));
         let Outputs { text, at_least, .. } =
             outputs.map_err(|why| PickError::Program { why, shape: shape() })?;
         if let Some(at_least) = at_least {
             return Err(PickError::TooLong { at_least, limit });
         }
-        let is_null = text.lines().all(|line| line == "null");
-        Ok(Picked { nothing_but_null: is_null.then(shape), text: plain(text) })
+        let is_nothing = text.lines().all(|line| matches!(line, "null" | "[]" | "{}" | "\"\""));
+        let over = || format!("{}; it begins `{}`", shape().describe(), beginning(data));
+        Ok(Picked { nothing: is_nothing.then(over), text: plain(text) })
     }
 }
 
@@ -93,23 +107,30 @@ impl PickError {
 
 /// The data of a result, as JSON: what programs work on.
 pub fn data(result: &ToolResult) -> Option<Cow<'_, str>> {
-    if let Some(structured) = &result.structured {
-        return Some(Cow::Borrowed(structured.as_str()));
+    match &result.structured {
+        Some(structured) => Some(Cow::Borrowed(structured.as_str())),
+        None => text_as_data(result).map(Cow::Owned),
     }
+}
+
+/// The text of a result as JSON: as it is, or as a string.
+fn text_as_data(result: &ToolResult) -> Option<String> {
     let block = |block: &Json| {
         let own = block.member_as::<String>("text");
         own.or_else(|| block.member("resource")?.member_as("text"))
     };
     let texts: Vec<String> = result.content.iter().filter_map(block).collect();
     let is_data = |text: &String| is_json(text);
-    Some(Cow::Owned(match texts.as_slice() {
+    Some(match texts.as_slice() {
         [] => return None,
-        [one] if is_json(one) => one.clone(),
-        [_] => Json::encode(&texts[0]).to_string(),
+        [one] => match reading::embedded(one) {
+            Some(json) => json.to_owned(),
+            None => Json::encode(one).to_string(),
+        },
         // Servers send a list as one block for each item.
         several if several.iter().all(is_data) => format!("[{}]", several.join(",")),
         several => Json::encode(&several.join("\n")).to_string(),
-    }))
+    })
 }
 
 /// Whether a text is an object or an array in JSON.
@@ -117,6 +138,21 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
         && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
+
+/// How data begins, on one short line; a string without its quotes.
+fn beginning(data: &str) -> String {
+    let head = &data[..data.floor_char_boundary(BEGINNING)];
+    match head.strip_prefix('"') {
+        Some(text) => {
+            let text = if head.len() == data.len() { text.trim_end_matches('"') } else { text };
+            catalog::summary::echo(&text.replace("\\n", " ").replace("\\\"", "\""))
+        }
+        None => catalog::summary::echo(head),
+    }
+}
+
+/// How much of data is looked at to show how it begins.
+const BEGINNING: usize = 400;
 
 /// A single text as it is; everything else as JSON.
 fn plain(text: String) -> String {

@@ -5,7 +5,7 @@ mod structure;
 use tool::Json;
 use tool::reply::ToolResult;
 
-use crate::reading::ResultText;
+use crate::reading::{self, ResultText};
 use structure::Structure;
 
 pub use structure::Rows;
@@ -26,14 +26,14 @@ pub struct Shape {
 impl Shape {
     /// Looks at what a result mainly is: its one text, or its structured
     /// content, or its blocks.
-    pub fn of_result(result: &ToolResult, reading: &ResultText<'_>) -> Shape {
+    pub fn of_result(result: &ToolResult, read: &ResultText<'_>) -> Shape {
         let one_text = match result.content.as_slice() {
-            [block] if block.member("text").is_some() => reading.text.as_deref(),
+            [block] if block.member("text").is_some() => read.text.as_deref(),
             _ => None,
         };
         match (one_text, &result.structured) {
-            (_, Some(structured)) if reading.is_structured() => Shape::of_text(structured.as_str()),
-            (Some(text), _) => Shape::of_text(text),
+            (_, Some(structured)) if read.is_structured() => Shape::of_text(structured.as_str()),
+            (Some(text), _) => Shape::of_text(reading::embedded(text).unwrap_or(text)),
             (None, Some(structured)) => Shape::of_text(structured.as_str()),
             (None, None) => {
                 let (blocks, kinds) = (result.content.len(), kinds(&result.content));
@@ -76,8 +76,8 @@ impl Shape {
         }
         if let Some(rows) = &self.rows {
             text.push_str(&format!("; {} items at `{}`", thousands(rows.count), rows.path));
-            if !rows.keys.is_empty() {
-                text.push_str(&format!(", each with {}", rows.keys.join(", ")));
+            if !rows.members.is_empty() {
+                text.push_str(&format!(", each with {}", rows.members.join(", ")));
             }
         } else if 1 < self.lines {
             text.push_str(&format!(", {} lines", thousands(self.lines)));

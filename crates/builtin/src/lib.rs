@@ -51,7 +51,7 @@ pub const LABELS: &[(&str, &str)] = &[
     ("json", "Query, format and convert JSON, YAML and TOML."),
     ("memory", "A scratch memory for notes between calls."),
     ("text", "Count, search, replace and encode text."),
-    ("time", "The time anywhere, and sums with dates."),
+    ("time", "What time it is anywhere, and sums with dates."),
     ("units", "Convert between units of measurement."),
 ];
 

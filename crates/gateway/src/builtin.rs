@@ -135,8 +135,11 @@ pub(crate) fn line(catalog: &Catalog, slot: Slot) -> String {
     format!("- {} / {}{dash}{summary}{away}", catalog.path(slot), catalog.signature(slot, 160))
 }
 
+/// More upstreams that merely start are counted, not listed.
+const STARTING: usize = 5;
+
 /// How many upstreams there are and what is wrong with which; those that are
-/// fine are not listed.
+/// fine are not listed, and neither are many that only start.
 fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
     let mut problems: Vec<(Availability, String)> = Vec::new();
     let (mut n_all, mut n_away, mut n_starting) = (0, 0, 0);
@@ -154,6 +157,9 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
         if !wrong.is_empty() {
             problems.push((availability, format!("- {}: {}", source.label, wrong.join("; "))));
         }
+    }
+    if STARTING < n_starting {
+        problems.retain(|(availability, _)| *availability != Availability::Starting);
     }
     problems.sort_by_key(|(availability, _)| *availability);
     let first = tally(n_all, n_away, n_starting);

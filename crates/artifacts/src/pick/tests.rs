@@ -98,7 +98,21 @@ fn a_program_that_fails_says_why_and_what_the_data_is() {
 fn names_that_are_not_there_are_told_by_the_shape() {
     let pick = Pick::read(&json!(".Items").into()).unwrap();
     let picked = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap();
-    assert!(picked.nothing_but_null.unwrap().describe().contains("items"));
+    assert!(picked.nothing.unwrap().contains("keys total, items; 3 items at `.items`"));
+}
+
+#[test]
+fn a_program_that_finds_nothing_is_told_what_it_was_run_over() {
+    let told = |result: &Json, program: &str| {
+        let pick = Pick::read(&json!(program).into()).unwrap();
+        pick.run(result, 100, &Stop::never()).unwrap().nothing
+    };
+    let words = "Two monitors\n\"a\": `fine`";
+    let found = told(&text(words), "[.. | objects]");
+    assert_eq!(found.as_deref(), Some("text; it begins `Two monitors \"a\":  fine `"));
+    assert_eq!(told(&structured(&orders()), "[.items[] | select(.id == 2)]"), None);
+    let long = "é".repeat(5_000);
+    assert!(told(&text(&long), "[]").unwrap().len() < 250);
 }
 
 #[test]
@@ -119,4 +133,23 @@ fn an_image_has_nothing_to_pick_from() {
     let image = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
     let pick = Pick::read(&json!(".").into()).unwrap();
     assert_eq!(pick.run(&image.into(), 100, &Stop::never()), Err(PickError::NoData));
+}
+
+#[test]
+fn a_program_that_fails_on_structured_content_is_tried_on_the_text_beside_it() {
+    let file: Json = json!({"content": [{"type": "text", "text": "one\ntwo"}],
+        "structuredContent": {"content": "one\ntwo"}})
+    .into();
+    check(&file, json!("split(\"\\n\") | length"), "2");
+    check(&file, json!(".content | length"), "7");
+    // Where both fail, the data that counts is told.
+    let pick = Pick::read(&json!(".content.x").into()).unwrap();
+    let error = pick.run(&file, 10_000, &Stop::never()).unwrap_err();
+    assert_eq!(error.shape().unwrap().keys, ["content"]);
+}
+
+#[test]
+fn data_behind_a_few_words_is_data() {
+    check(&text("Monitors: [{\"id\": 1}, {\"id\": 2}]"), json!("map(.id)"), "[1,2]");
+    check(&text("see [1] and [2]"), json!("length"), "15");
 }

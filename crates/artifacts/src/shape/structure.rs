@@ -20,6 +20,8 @@ pub struct Rows {
     pub count: usize,
     /// The keys of the first item, when it is an object.
     pub keys: Vec<String>,
+    /// The same with what is inside, one level deep: `labels[{id, name}]`.
+    pub members: Vec<String>,
 }
 
 /// What one pass found.
@@ -40,10 +42,38 @@ pub(super) fn read(text: &str) -> Option<Structure> {
     let mut rows = None;
     let mut reader = serde_json::Deserializer::from_str(text);
     let walk = Walk { path: String::new(), depth: DEPTH, rows: &mut rows };
-    let keys = walk.deserialize(&mut reader).ok()?;
+    let inside = walk.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
+    let keys = if is_array { Vec::new() } else { inside.keys };
     Some(Structure { is_array, keys, rows })
 }
+
+/// What one value consists of.
+#[derive(Debug, Default)]
+struct Inside {
+    /// The keys of an object, or of the first item of an array.
+    keys: Vec<String>,
+    /// The same with what is inside of each.
+    members: Vec<String>,
+    is_array: bool,
+}
+
+impl Inside {
+    /// A member of this kind, as it is named to a reader.
+    fn named(&self, key: &str) -> String {
+        let keys: Vec<&str> = self.keys.iter().map(String::as_str).take(NESTED).collect();
+        let more = if NESTED < self.keys.len() { ", …" } else { "" };
+        match (keys.is_empty(), self.is_array) {
+            (true, false) => key.to_owned(),
+            (true, true) => format!("{key}[]"),
+            (false, false) => format!("{key}{{{}{more}}}", keys.join(", ")),
+            (false, true) => format!("{key}[{{{}{more}}}]", keys.join(", ")),
+        }
+    }
+}
+
+/// How many keys inside of a member are named.
+const NESTED: usize = 4;
 
 /// Visits one value; gives its keys when it is an object.
 struct Walk<'a> {
@@ -53,82 +83,94 @@ struct Walk<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Vec<String>;
+    type Value = Inside;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Vec<String>, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Inside, D::Error> {
         if self.depth == 0 {
             reader.deserialize_ignored_any(IgnoredAny)?;
-            return Ok(Vec::new());
+            return Ok(Inside::default());
         }
         reader.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Vec<String>;
+    type Value = Inside;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<String>, A::Error> {
-        let mut keys: Vec<String> = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Inside, A::Error> {
+        let (mut keys, mut members): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         let mut first = true;
         while let Some(key) = map.next_key::<String>()? {
             // A number of any size is read as a map with this one key.
             if first && key == "$serde_json::private::Number" {
                 map.next_value::<IgnoredAny>()?;
-                return Ok(Vec::new());
+                return Ok(Inside::default());
             }
             first = false;
             let path = format!("{}{}", self.path, step(&key));
-            map.next_value_seed(Walk { path, depth: self.depth - 1, rows: &mut *self.rows })?;
+            let below = Walk { path, depth: self.depth - 1, rows: &mut *self.rows };
+            let inside = map.next_value_seed(below)?;
             match keys.len() {
-                KEYS => keys.push("…".to_owned()),
-                room if room < KEYS => keys.push(catalog::summary::cut(&key, 40)),
+                KEYS => {
+                    keys.push("…".to_owned());
+                    members.push("…".to_owned());
+                }
+                room if room < KEYS => {
+                    let key = catalog::summary::cut(&key, 40);
+                    members.push(inside.named(&key));
+                    keys.push(key);
+                }
                 _ => {}
             }
         }
-        Ok(keys)
+        Ok(Inside { keys, members, is_array: false })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<String>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Inside, A::Error> {
         let mut unused = None;
         let first = Walk { path: String::new(), depth: self.depth - 1, rows: &mut unused };
-        let Some(keys) = items.next_element_seed(first)? else { return Ok(Vec::new()) };
+        let empty = Inside { is_array: true, ..Inside::default() };
+        let Some(Inside { keys, members, .. }) = items.next_element_seed(first)? else {
+            return Ok(empty);
+        };
+        let inside = Inside { keys: keys.clone(), ..empty };
         let mut count = 1;
         while items.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
         if self.rows.as_ref().is_none_or(|rows| rows.count < count) {
             let path = if self.path.is_empty() { ".".to_owned() } else { self.path };
-            *self.rows = Some(Rows { path, count, keys });
+            *self.rows = Some(Rows { path, count, keys, members });
         }
-        Ok(Vec::new())
+        Ok(inside)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Vec<String>, E> {
-        Ok(Vec::new())
+    fn visit_bool<E>(self, _: bool) -> Result<Inside, E> {
+        Ok(Inside::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Vec<String>, E> {
-        Ok(Vec::new())
+    fn visit_i64<E>(self, _: i64) -> Result<Inside, E> {
+        Ok(Inside::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Vec<String>, E> {
-        Ok(Vec::new())
+    fn visit_u64<E>(self, _: u64) -> Result<Inside, E> {
+        Ok(Inside::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Vec<String>, E> {
-        Ok(Vec::new())
+    fn visit_f64<E>(self, _: f64) -> Result<Inside, E> {
+        Ok(Inside::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Vec<String>, E> {
-        Ok(Vec::new())
+    fn visit_str<E>(self, _: &str) -> Result<Inside, E> {
+        Ok(Inside::default())
     }
 
-    fn visit_unit<E>(self) -> Result<Vec<String>, E> {
-        Ok(Vec::new())
+    fn visit_unit<E>(self) -> Result<Inside, E> {
+        Ok(Inside::default())
     }
 }
 

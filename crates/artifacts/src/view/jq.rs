@@ -20,6 +20,7 @@ use jaq_core::load::{Arena, File, Lexer, Loader, Parser};
 use jaq_core::{Compiler, Ctx, Vars};
 use offload::Stop;
 
+use crate::reading;
 use crate::view::error::ViewError;
 use crate::view::piece::{Budget, View, clip};
 use fuel::{Fuel, FuelTank, Fueled};
@@ -94,7 +95,14 @@ fn run(
 ) -> Result<Outputs, ViewError> {
     input::check(bytes).map_err(|excess| ViewError::InputTooComplex(excess.to_string()))?;
     let not_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
-    let input = jaq_json::read::parse_single(bytes).map_err(not_json)?;
+    let input = match jaq_json::read::parse_single(bytes) {
+        Ok(input) => input,
+        Err(error) => {
+            let text = std::str::from_utf8(bytes).ok();
+            let json = text.and_then(reading::embedded).ok_or(error).map_err(not_json)?;
+            jaq_json::read::parse_single(json.as_bytes()).map_err(not_json)?
+        }
+    };
     let program = compile(text)?;
     let tank = FuelTank::new(budget.jq_steps, stop);
     let fuel = Fuel { lut: &program.lut, tank: &tank };

@@ -133,7 +133,8 @@ pub(super) async fn run(pick: Pick, whole: &Json, limit: usize) -> Result<Picked
 fn is_finished(result: &Json) -> bool {
     let says = |key: &str| result.mentions(key);
     let is_error = says("\"isError\"") && result.member_as("isError").unwrap_or(false);
-    let is_unfinished = (says("\"resultType\"") && result.member("resultType").is_some())
+    let kind = || result.member_as::<String>("resultType").unwrap_or_default();
+    let is_unfinished = (says("\"resultType\"") && kind() != "complete")
         || (says("\"taskId\"") && result.member("taskId").is_some());
     !is_error && !is_unfinished
 }
@@ -141,10 +142,9 @@ fn is_finished(result: &Json) -> bool {
 /// What was picked, as a result in place of the whole one.
 pub(super) fn to_reply(whole: &Json, picked: &Picked, note: Option<&str>) -> Reply {
     let mut content = vec![json!({"type": "text", "text": picked.text})];
-    if let Some(shape) = &picked.nothing_but_null {
-        let shape = cut(&shape.describe(), 300);
-        content
-            .push(json!({"type": "text", "text": format!("[nothing there: the data is {shape}]")}));
+    if let Some(data) = &picked.nothing {
+        let line = format!("[nothing there: the data is {}]", cut(data, 400));
+        content.push(json!({"type": "text", "text": line}));
     }
     content.extend(note.map(|note| json!({"type": "text", "text": note})));
     let mut result = Object::new();

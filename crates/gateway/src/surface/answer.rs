@@ -30,8 +30,10 @@ impl Effect {
     pub(crate) fn of_tool(tool: &tool::Tool) -> Effect {
         const VERBS: [&str; 8] =
             ["create", "add", "post", "send", "insert", "publish", "upload", "schedule"];
-        let mut words = tool.name.split(|c: char| !c.is_alphanumeric());
-        let makes = words.any(|word| VERBS.contains(&word.to_lowercase().as_str()));
+        let words: Vec<&str> = tool.name.split(|c: char| !c.is_alphanumeric()).collect();
+        // Without a thing behind it, as in `git_add`, the verb makes nothing.
+        let verbs = words.split_last().map_or(&[][..], |(_, before)| before);
+        let makes = verbs.iter().any(|word| VERBS.contains(&word.to_lowercase().as_str()));
         match makes && tool.annotations.read_only != Some(true) {
             true => Effect::Makes,
             false => Effect::Other,
@@ -92,12 +94,16 @@ fn once(object: &mut Object, same_data: SameData) -> bool {
     let structured = object.get("structuredContent").and_then(|it| it.value().ok());
     let ([block], Some(structured)) = (content.as_slice(), structured) else { return false };
     let text = block.member_as::<String>("text").filter(|text| text.starts_with(['{', '[', '"']));
-    let value = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    if value.is_none_or(|value| value != structured) {
+    let Some(text) = text else { return false };
+    if serde_json::from_str::<Value>(&text).ok() != Some(structured) {
         return false;
     }
     match same_data {
         SameData::Text => {
+            let Ok(mut block) = Object::parse(block) else { return false };
+            // Data for programs is laid out for people; a model pays for every space.
+            block.set("text", Json::encode(&compacted(&text)));
+            object.set("content", Json::array([&block.to_json()]));
             object.remove("structuredContent");
             true
         }
@@ -107,6 +113,23 @@ fn once(object: &mut Object, same_data: SameData) -> bool {
         }
         SameData::Both => false,
     }
+}
+
+/// JSON text without the white space between its parts; every name, text and
+/// number stays as it is written.
+fn compacted(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for c in json.chars() {
+        if quoted || !c.is_ascii_whitespace() {
+            text.push(c);
+        }
+        if c == '"' && !escaped {
+            quoted = !quoted;
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    text
 }
 
 #[cfg(test)]
@@ -128,11 +151,25 @@ mod tests {
     fn equal_data_is_sent_once() {
         let both = json!({"content": [text("{\"b\": [1.0, 2], \"a\": 1}")],
             "structuredContent": {"a": 1, "b": [1.0, 2]}});
-        let only_text = json!({"content": [text("{\"b\": [1.0, 2], \"a\": 1}")]});
+        let only_text = json!({"content": [text("{\"b\":[1.0,2],\"a\":1}")]});
         let only_data = json!({"content": [], "structuredContent": {"a": 1, "b": [1.0, 2]}});
         check(both.clone(), SameData::Text, Effect::Other, &only_text);
         check(both.clone(), SameData::Structured, Effect::Other, &only_data);
         check(both.clone(), SameData::Both, Effect::Other, &both);
+    }
+
+    #[test]
+    fn data_that_is_sent_once_has_no_layout_and_every_value_as_written() {
+        let laid_out = "{\n  \"a b\": \" \\\" x \\\\\",\n  \"n\": [1.50, 1e2],\n  \"e\": {}\n}";
+        let value: Value = serde_json::from_str(laid_out).unwrap();
+        let block = json!({"type": "text", "text": laid_out, "annotations": {"priority": 1}});
+        let given = json!({"content": [block], "structuredContent": value});
+        let compact = "{\"a b\":\" \\\" x \\\\\",\"n\":[1.50,1e2],\"e\":{}}";
+        let block = json!({"type": "text", "text": compact, "annotations": {"priority": 1}});
+        check(given, SameData::Text, Effect::Other, &json!({"content": [block]}));
+        // A text alone may be a file whose layout counts.
+        let alone = json!({"content": [text(laid_out)]});
+        check(alone.clone(), SameData::Text, Effect::Other, &alone);
     }
 
     #[test]
@@ -183,5 +220,6 @@ mod tests {
         assert_eq!(of("slack_post_message", json!({})), Effect::Makes);
         assert_eq!(of("API-post-search", json!({"readOnlyHint": true})), Effect::Other);
         assert_eq!(of("list_issues", json!({})), Effect::Other);
+        assert_eq!(of("git_add", json!({})), Effect::Other);
     }
 }

@@ -131,12 +131,15 @@ pub(crate) fn reading(artifact: &Artifact) -> String {
              read its bytes with `{{\"type\": \"bytes\", \"start\": 0, \"length\": 3000}}`"
         );
     }
-    let ways = match (overview.is_beside, overview.has_data) {
-        (true, _) => "`grep` or `jq` (which reads its `structuredContent`)",
-        (false, true) => "`grep` or `jq`",
-        (false, false) => "or `grep`",
+    let jq = match (overview.is_beside, overview.has_data) {
+        (true, _) => ", `jq` (which reads its `structuredContent`)",
+        (false, true) => ", `jq`",
+        (false, false) => "",
     };
-    format!("- Read a part: `{view}\"{handle}\", …}})` with `head`, `tail`, `lines`, {ways}")
+    format!(
+        "- Read a part: `{view}\"{handle}\", …}})` with `head`, `tail` (characters), `lines`{jq} or \
+         `grep` (and `context` lines, or `count`)"
+    )
 }
 
 /// How many parts of a result are named.

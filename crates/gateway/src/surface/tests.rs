@@ -41,7 +41,7 @@ impl VisibilityRules for Counting {
 
     fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
         match thing {
-            Thing::Function { path, name } => {
+            Thing::Function { path, name, .. } => {
                 Counting::shows(self, caller, &format!("{path}.{name}"))
             }
             other @ (Thing::Namespace(_)

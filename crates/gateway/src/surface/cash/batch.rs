@@ -1,8 +1,9 @@
 //! Several calls in one: `calls=[{namespace, function, kwargs, pick}, …]`.
 //!
 //! Each is a call of its own, with its own approval, limits, record and error.
-//! They run side by side, unless one refers to the result of an earlier one; then
-//! they run in order. All answers together keep to the size limit: each has a fair
+//! They run in order, because whoever writes them one after another means it so
+//! and servers that change something seldom bear two calls at once. Only neighbours
+//! that merely read, and refer to no other, run side by side. All answers together keep to the size limit: each has a fair
 //! share, and what others leave of theirs goes to those that need more.
 
 mod answer;
@@ -11,7 +12,7 @@ mod reference;
 use futures::StreamExt;
 use tool::{Call, Context, Json, Object, Reply};
 
-use super::arguments;
+use super::arguments::{self, CallArguments};
 use super::request::{Cash, Scope};
 use answer::{Answered, Over, OverKind};
 
@@ -90,25 +91,51 @@ impl Cash {
         let Batch { calls, wanted } = batch;
         let limit = self.pipeline.gate.load().limit(wanted);
         let share = (limit / calls.len()).max(LEAST);
-        let answered = match calls.iter().any(reference::has_any) {
-            false => {
-                let run = |call| self.answered(call, share, rest, scope, context);
-                futures::stream::iter(calls.into_iter().map(run)).buffered(PARALLEL).collect().await
+        let mut answered: Vec<Answered> = Vec::with_capacity(calls.len());
+        let mut left = calls.into_iter().peekable();
+        while let Some(call) = left.next() {
+            let mut neighbours = vec![call];
+            while self.merely_reads(&neighbours[0], context)
+                && let Some(next) = left.next_if(|next| self.merely_reads(next, context))
+            {
+                neighbours.push(next);
             }
-            true => {
-                let mut answered: Vec<Answered> = Vec::with_capacity(calls.len());
-                for call in calls {
-                    let next = match reference::resolved(&call, &answered, self, context).await {
-                        Ok(call) => self.answered(call, share, rest, scope, context).await,
-                        Err(why) => Answered::not_run(&call, &why),
-                    };
-                    answered.push(next);
-                }
-                answered
-            }
-        };
+            let run = |call| self.resolved(call, &answered, share, rest, scope, context);
+            let next = futures::stream::iter(neighbours.into_iter().map(run)).buffered(PARALLEL);
+            let next: Vec<Answered> = next.collect().await;
+            answered.extend(next);
+        }
         let answered = self.with_room(answered, limit, rest, scope, context).await;
         answer::together(&answered)
+    }
+
+    /// Whether a call refers to no other and is of a function that says that it only
+    /// reads. Believing that costs nothing but order.
+    fn merely_reads(&self, call: &Json, context: &Context) -> bool {
+        let snapshot = self.pool.snapshot();
+        let request = self.request(&snapshot, context);
+        let hint = || {
+            let arguments = CallArguments::read(Some(call)).ok()?;
+            let slot = request.resolve(&arguments.namespace, &arguments.function).ok()?;
+            snapshot.catalog.tool(slot).annotations.read_only
+        };
+        !reference::has_any(call) && hint() == Some(true)
+    }
+
+    /// One of the calls, with the values that it takes from `earlier` ones.
+    async fn resolved(
+        &self,
+        call: Json,
+        earlier: &[Answered],
+        share: usize,
+        rest: &Object,
+        scope: Scope,
+        context: &Context,
+    ) -> Answered {
+        match reference::resolved(&call, earlier, self, context).await {
+            Ok(call) => self.answered(call, share, rest, scope, context).await,
+            Err(why) => Answered::not_run(&call, &why),
+        }
     }
 
     /// One of the calls, and what it came to.

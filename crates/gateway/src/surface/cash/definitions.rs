@@ -19,8 +19,8 @@ pub(crate) const MAP: usize = 60;
 
 /// `call`, `help` and `skill`; `map` names the namespaces that there are.
 pub fn tools(map: &str) -> Vec<Tool> {
-    let mut help = "help() lists namespaces; add namespace, then function, for detail. \
-        kwargs={\"query\": \"what to do\"} searches all functions."
+    let mut help = "kwargs={\"query\": \"what to do\"} finds functions and their arguments: start \
+        there. namespace lists its functions, with function for detail; help() lists namespaces."
         .to_owned();
     if !map.is_empty() {
         help.push_str(&format!(" Namespaces: {map}."));
@@ -39,7 +39,7 @@ pub fn tools(map: &str) -> Vec<Tool> {
                     "function": text,
                     "kwargs": {"type": "object", "description": "The function's arguments"},
                     "sizelimit": {"type": "integer", "description": "Allow that many characters of result"},
-                    "pick": {"type": "string", "description": "jq over the result; only its output returns"},
+                    "pick": {"type": "string", "description": "jq over the result (text is a string): filter or count; only its output returns"},
                     "calls": {"type": "array", "description": "Several calls like this one; function is then \"calls\""},
                 },
                 "required": ["function"],

@@ -12,6 +12,8 @@ use artifacts::gate::{self, thousands};
 
 /// How many optional arguments are shown without being asked for all.
 const OPTIONAL: usize = 8;
+/// How many of the others are named.
+const NAMED: usize = 24;
 /// How long descriptions are without being asked for all.
 const WORDS: usize = 1_200;
 const CELL: usize = 200;
@@ -116,8 +118,7 @@ impl FunctionPage<'_> {
         if self.examples {
             text.push_str(&self.example());
         }
-        let more = self.contract().parameters.len() - self.shown().len();
-        let hidden = if 0 < more { format!(" ({more} more)") } else { String::new() };
+        let hidden = self.hidden();
         if !self.full {
             text.push_str(&format!(
                 "\nkwargs: `params=\"full\"` for every detail{hidden}, `examples=true`.\n"
@@ -142,10 +143,36 @@ impl FunctionPage<'_> {
 
     /// All arguments, or the required ones and a few more.
     fn shown(&self) -> Vec<&Parameter> {
-        let all = &self.contract().parameters;
+        self.ordered().0
+    }
+
+    /// The names of arguments that are not shown, as far as they fit a line.
+    fn hidden(&self) -> String {
+        let (_, hidden) = self.ordered();
+        let names = hidden.iter().take(NAMED).map(|parameter| cell(&parameter.display(), 64));
+        let more = if NAMED < hidden.len() { ", …" } else { "" };
+        match hidden.len() {
+            0 => String::new(),
+            n => format!(" ({n} more: {}{more})", names.collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    /// The arguments that are shown, and those that are not. What nobody should give
+    /// any more comes last.
+    fn ordered(&self) -> (Vec<&Parameter>, Vec<&Parameter>) {
+        let mut all: Vec<&Parameter> = self.contract().parameters.iter().collect();
+        if self.full {
+            return (all, Vec::new());
+        }
+        let is_obsolete = |parameter: &&Parameter| {
+            let words = parameter.description.as_deref().unwrap_or_default().to_lowercase();
+            !parameter.required
+                && ["obsolete", "deprecated", "reserved"].iter().any(|word| words.contains(word))
+        };
+        all.sort_by_key(is_obsolete);
         let required = all.iter().filter(|parameter| parameter.required).count();
-        let room = if self.full { all.len() } else { required + OPTIONAL };
-        all.iter().take(room).collect()
+        let hidden = all.split_off(all.len().min(required + OPTIONAL));
+        (all, hidden)
     }
 
     fn parameters(&self) -> String {

@@ -12,13 +12,13 @@ use artifacts::gate::{self, Over, thousands};
 use artifacts::{Artifact, Overview, TooLarge};
 
 /// How many arguments are named as ways to narrow a query.
-const FILTERS: usize = 6;
+const FILTERS: usize = 4;
 /// With a lower limit than this, the reply does not show how the result begins.
 const ROOM: usize = 2_000;
 
 impl CashRequest<'_> {
     /// Says that the function ran, what came back, and how to get at it: first
-    /// by asking for less, then by reading parts, then by allowing it all.
+    /// by picking a part, then by reading parts, then by allowing it all.
     /// `given` are the arguments of the call.
     pub(super) fn gated(
         &self,
@@ -48,21 +48,17 @@ impl CashRequest<'_> {
             lines.extend(beginning(overview));
         }
         lines.extend(parts(artifact));
-        lines.push("\nTo go on, prefer the first that does:".to_owned());
-        lines.extend(self.narrowing(slot, given));
+        lines.push("\nTo go on, none of it runs the function again:".to_owned());
         lines.extend(picking(overview));
         lines.push(reading(artifact));
-        lines.extend(counting(overview));
         lines.push(match config.ceiling {
             Some(ceiling) if ceiling < over.chars => format!(
                 "- `sizelimit={suggested}` would fit it, but the operator allows at most {ceiling}: \
                  read it in parts"
             ),
-            Some(_) | None => format!(
-                "- Repeat the call with `sizelimit={suggested}`: returns the kept result without \
-                 running the function again"
-            ),
+            Some(_) | None => format!("- All of it: the same call with `sizelimit={suggested}`"),
         });
+        lines.extend(self.narrowing(slot, given));
         let meta = json!({"cash/gated": {
             "chars": over.chars,
             "limit": over.limit,
@@ -94,7 +90,7 @@ impl CashRequest<'_> {
                 thousands(over.limit),
             ),
             "\nCalling it again runs it again. To get less:".to_owned(),
-            self.narrowing(slot, given).unwrap_or_else(|| "- Narrow the query".to_owned()),
+            self.narrowing(slot, given).unwrap_or_else(|| "- Ask for less".to_owned()),
             format!("\nIt begins:\n\n{beginning}"),
         ];
         let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
@@ -109,8 +105,7 @@ impl CashRequest<'_> {
         };
         let open = contract.parameters.iter().filter(is_open).take(FILTERS);
         let names: Vec<String> = open.map(|parameter| format!("`{}`", parameter.name)).collect();
-        let named = || format!("- Narrow the query with filters (arguments: {})", names.join(", "));
-        (!names.is_empty()).then(named)
+        (!names.is_empty()).then(|| format!("Or ask for less with {}.", names.join(", ")))
     }
 }
 
@@ -125,28 +120,25 @@ fn beginning(overview: &Overview) -> Vec<String> {
     lines
 }
 
-/// How to get at a part of data, or count in it, by the same call.
+/// How to get at a part, or count in it, by the same call: in data by a member, in
+/// a text by a word. An image has neither.
 fn picking(overview: &Overview) -> Option<String> {
     let rows = overview.shape.as_ref().and_then(|shape| shape.rows.as_ref());
     let is_light = |key: &&String| {
         let heavy = overview.heaviest.as_ref();
         catalog::name::is_legal(key) && heavy.is_none_or(|(path, _)| !path.ends_with(key.as_str()))
     };
-    let count = rows.and_then(|rows| {
+    let counted = rows.and_then(|rows| {
         let key = rows.keys.iter().find(is_light)?;
         Some(format!("[{}[] | select(.{key} == …)] | length", rows.path))
     });
-    let example = count.unwrap_or_else(|| "length".to_owned());
-    overview.has_data.then(|| {
-        format!(
-            "- Repeat the call with `pick` (jq, such as `pick=\"{example}\"`): a part of the kept \
-             result, without running the function again"
-        )
-    })
-}
-
-/// How to count the lines of a text without reading them; an image has none.
-fn counting(overview: &Overview) -> Option<String> {
-    let has_lines = !overview.has_data && !overview.samples.is_empty();
-    has_lines.then(|| "- Count lines: view with `\"grep\": \"…\", \"count\": true`".to_owned())
+    let example = match (overview.has_data, overview.samples.is_empty()) {
+        (true, _) => counted.unwrap_or_else(|| "length".to_owned()),
+        (false, false) => "[scan(\\\"…\\\")] | length".to_owned(),
+        (false, true) => return None,
+    };
+    let over = if overview.has_data { "" } else { " over the text" };
+    Some(format!(
+        "- A part, or a count: the same call with `pick` (jq{over}), such as `pick=\"{example}\"`"
+    ))
 }

@@ -44,6 +44,7 @@ struct Entry {
     kwargs: Option<String>,
     /// Why it cannot be called, if so.
     away: Option<String>,
+    /// Whether it is listed as it was last seen; only programs are told.
     remembered: bool,
 }
 
@@ -279,10 +280,26 @@ fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
     rest(text, entries.len(), page);
 }
 
+/// A line for each entry; those that are away for one reason share a line.
 fn lines(text: &mut String, entries: &[Entry]) {
+    let mut away: Vec<(&str, Vec<&str>)> = Vec::new();
     for entry in entries {
-        text.push_str(&entry.line());
-        text.push('\n');
+        match &entry.away {
+            Some(reason) if entry.description.is_empty() => {
+                match away.iter_mut().find(|(other, _)| other == reason) {
+                    Some((_, names)) => names.push(&entry.name),
+                    None => away.push((reason, vec![&entry.name])),
+                }
+            }
+            Some(_) | None => {
+                text.push_str(&entry.line());
+                text.push('\n');
+            }
+        }
+    }
+    for (reason, names) in away {
+        let names = names.join("**, **");
+        text.push_str(&format!("- **{names}** (available: false — unavailable: {reason})\n"));
     }
 }
 
@@ -300,7 +317,7 @@ fn rest(text: &mut String, n_all: usize, page: usize) {
 
 impl Entry {
     fn line(&self) -> String {
-        let Entry { name, description, kwargs, away, remembered } = self;
+        let Entry { name, description, kwargs, away, .. } = self;
         let mut line = format!("- **{name}**");
         if !description.is_empty() {
             line.push_str(&format!(" — {description}"));
@@ -308,10 +325,8 @@ impl Entry {
         if let Some(kwargs) = kwargs {
             line.push_str(&format!(" [{kwargs}]"));
         }
-        match away {
-            Some(reason) => line.push_str(&format!(" (available: false — unavailable: {reason})")),
-            None if *remembered => line.push_str(" (from memory)"),
-            None => {}
+        if let Some(reason) = away {
+            line.push_str(&format!(" (available: false — unavailable: {reason})"));
         }
         line
     }

@@ -535,7 +535,9 @@ async fn a_function_that_memory_does_not_know_is_looked_for_at_its_upstream() {
     drop(open(vec![upstream(&["old"])], |parts| parts.roster.listing_store = keep).await);
     let opened =
         open(vec![upstream(&["old", "new"])], |parts| parts.roster.listing_store = shelf).await;
-    holds(&opened.say("help", json!({})).await, &["**up**", "(from memory)"]);
+    holds(&opened.say("help", json!({})).await, &["- **up** — It\n"]);
+    let as_json = json!({"kwargs": {"format": "json"}});
+    holds(&opened.say("help", as_json).await, &["\"remembered\":true"]);
     let call = |name: &str| json!({"namespace": "up", "function": name});
     assert_eq!(opened.say("call", call("new")).await, "done");
     holds(

@@ -1,5 +1,7 @@
 //! Several calls in one.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 #[expect(clippy::needless_pass_by_value, reason = "so that tables of calls read well")]
@@ -104,5 +106,69 @@ async fn the_calls_may_stand_where_a_model_puts_them() {
     ] {
         let told = opened.say("call", call.clone()).await;
         assert_eq!(told, "[0] orders.get:\nget {\"order_id\":\"1\"}", "{call}");
+    }
+}
+
+/// Answers after a while, and knows how many calls it had at once.
+struct Slow {
+    inner: Arc<Scripted>,
+    running: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl tool::Provider for Slow {
+    fn listing(&self) -> Arc<tool::Listing> {
+        self.inner.listing()
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, tool::Event> {
+        self.inner.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        let running = 1 + self.running.fetch_add(1, Ordering::SeqCst);
+        self.most.fetch_max(running, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        self.inner.ask(ask, context).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_may_write_waits_for_those_before_it_and_those_after_wait_for_it() {
+    let raw = |name: &str, hints: Value| {
+        let raw = json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints});
+        tool::Tool::read(raw.into()).unwrap()
+    };
+    let tools = vec![
+        raw("look", json!({"readOnlyHint": true})),
+        raw("write", json!({"readOnlyHint": false})),
+        raw("mute", json!({})),
+    ];
+    let inner = Scripted::new(listing(tools), |_| Ok(Reply::text("done")));
+    let slow = Arc::new(Slow { inner, running: AtomicUsize::new(0), most: AtomicUsize::new(0) });
+    let provider = Arc::clone(&slow);
+    let scripts = Scripts::new(move |_, _| Ok(Arc::clone(&provider) as _));
+    let opened = open(vec![Upstream::new("up", scripts)], |_| {}).await;
+    for (functions, most) in [
+        (["look", "look", "look", "look"], 4),
+        (["write", "look", "look", "write"], 2),
+        (["look", "write", "look", "write"], 1),
+        (["look", "mute", "look", "mute"], 1),
+        (["look", "nothing", "look", "write"], 1),
+    ] {
+        slow.most.store(0, Ordering::SeqCst);
+        let n_before = slow.inner.asked().len();
+        let calls = functions.map(|function| json!({"namespace": "up", "function": function}));
+        let told = opened.say("call", several(&calls)).await;
+        assert!(told.contains("[3] up."), "{told}");
+        assert_eq!(slow.most.load(Ordering::SeqCst), most, "{functions:?}");
+        let asked = slow.inner.asked().into_iter().skip(n_before).map(|ask| {
+            let Ask::Call(call) = ask else { panic!("{ask:?}") };
+            call.name
+        });
+        let known = functions.into_iter().filter(|name| *name != "nothing");
+        assert_eq!(asked.collect::<Vec<_>>(), known.collect::<Vec<_>>());
     }
 }

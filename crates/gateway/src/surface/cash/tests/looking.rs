@@ -26,10 +26,55 @@ fn text(text: &str) -> Value {
 async fn jq_is_offered_only_where_there_is_json() {
     let plain = answering(text(&"a line\n".repeat(3_000))).await;
     let (told, _) = kept(&plain).await;
-    holds(&told, &["with `head`, `tail`, `lines`, or `grep`"]);
-    assert!(!told.contains("jq"), "{told}");
+    holds(&told, &["with `head`, `tail` (characters), `lines` or `grep`"]);
+    assert!(!told.contains("`jq`"), "{told}");
     let data = answering(text(&rows().to_string())).await;
-    holds(&kept(&data).await.0, &["`grep` or `jq`"]);
+    holds(&kept(&data).await.0, &["`lines`, `jq` or `grep`"]);
+}
+
+/// What the same call picks with the program that the gated answer shows, with
+/// `word` in the place that is left open.
+async fn picked_as_told(opened: &Opened, told: &str, word: &str) -> String {
+    let program = told.split("pick=\"").nth(1).unwrap().split("\"`").next().unwrap();
+    let program = program.replace("\\\"", "\"").replace('…', word);
+    let mut call: Value = serde_json::from_str(CALL).unwrap();
+    call["pick"] = json!(program);
+    opened.say("call", call).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_program_that_is_shown_counts_in_texts_and_in_data() {
+    let lines: String = (0..3_000).map(|n| format!("line {n}\n")).collect();
+    let data: Vec<Value> = (0..900).map(|n| json!({"kind": n % 3, "pad": "xxxxx"})).collect();
+    let listed = json!(data).to_string();
+    // A text, the same text once more as data, data, and data behind a few words.
+    for (result, word, count) in [
+        (text(&lines), "line 77", "11"),
+        (
+            json!({"content": [{"type": "text", "text": lines}],
+                "structuredContent": {"content": lines}}),
+            "line 77",
+            "11",
+        ),
+        (text(&listed), "1", "300"),
+        (text(&format!("Found: {listed}")), "1", "300"),
+    ] {
+        let opened = answering(result).await;
+        let (told, _) = kept(&opened).await;
+        let picked = picked_as_told(&opened, &told, word).await;
+        assert_eq!(picked.lines().next(), Some(count), "{told}\n{picked}");
+        assert!(catalog::tokens::count(&picked) < 40, "{picked}");
+        assert_eq!(opened.records.records().len(), 2, "{picked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_records_hold_is_named_one_level_deep() {
+    let row = json!({"number": 1, "labels": [{"id": 7, "name": "bug"}], "user": {"login": "a"},
+        "tags": ["x"], "body": "word ".repeat(20)});
+    let opened = answering(text(&json!(vec![row; 200]).to_string())).await;
+    let (told, _) = kept(&opened).await;
+    holds(&told, &["each with number, labels[{id, name}], user{login}, tags[], body."]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -78,12 +78,30 @@ impl Odd {
         if !self.name.contains(['*', '?']) {
             patterns.push(self.name.clone());
             patterns.push(format!("{alias}/{}", self.name));
-        }
-        if !self.label.contains(['/', ':']) {
             patterns.push(format!("{}:{}", self.label, self.name));
             patterns.push(format!("{}/{}", self.label, self.name));
+            patterns.push(format!("{}.{}", self.label, self.name));
         }
         patterns
+    }
+
+    /// Whether what is written so may allow it: any server can give a tool a name with
+    /// a label of another in it.
+    fn may_be_allowed_by(&self, pattern: &str) -> bool {
+        pattern != self.name || !self.name.contains(['.', ':', '/'])
+    }
+
+    /// Ways to hide it.
+    fn hides(&self, opened: &Opened) -> Vec<String> {
+        let (path, shown) = self.shown(opened);
+        let mut hides = vec![format!("{path}.{shown}"), format!("function:{shown}"), path];
+        if !self.name.contains(['*', '?']) {
+            hides.push(format!("function:{}", self.name));
+            hides.push(format!("{}.{}", self.label, self.name));
+            hides.push(format!("{}/{}", self.label, self.name));
+            hides.push(self.label.clone());
+        }
+        hides
     }
 }
 
@@ -149,21 +167,22 @@ async fn check(odd: &Odd) {
         };
         let danger = config.danger(callee.named(), &tool::Annotations::default());
         assert_eq!(danger, Danger::Destructive, "{why}");
-        if odd.others.is_empty() {
+        if odd.others.is_empty() && odd.may_be_allowed_by(&pattern) {
             let allowed = ruled(Action::Deny, Action::Allow, &pattern);
             let allowed = odd.open(|parts| parts.policies.stages = allowed).await;
             assert_eq!(call(&allowed, &ways[0]).await, ran, "allowed by {why}");
         }
     }
-    let (path, shown) = odd.shown(&plain);
-    for hide in [format!("{path}.{shown}"), format!("function:{shown}"), path.clone()] {
-        let hide =
-            visibility::Rule { hide: vec![hide.parse().unwrap()], ..visibility::Rule::default() };
+    for hide in odd.hides(&plain) {
+        // A colon is what parts a kind from a name there.
+        let Ok(what) = hide.parse() else { continue };
+        let why = hide;
+        let hide = visibility::Rule { hide: vec![what], ..visibility::Rule::default() };
         let config = visibility::Config { rules: vec![hide], ..visibility::Config::default() };
         let hidden = odd.open(|parts| parts.policies.visibility = config.into()).await;
         for way in &ways {
             let said = call(&hidden, way).await;
-            assert!(said.starts_with("!**Error:** No "), "{odd:?}: {said}");
+            assert!(said.starts_with("!**Error:** No "), "hidden by {why}: {odd:?}: {said}");
         }
     }
 }
@@ -173,13 +192,55 @@ fn block_on(future: impl Future<Output = ()>) {
     runtime.enable_all().start_paused(true).build().unwrap().block_on(future);
 }
 
+/// Names that once were not ruled, or look as if they might not be.
+#[test]
+fn odd_names_are_ruled() {
+    for (label, name) in [
+        ("a", ".a/"),
+        ("pbé--", "pb.x/"),
+        ("a", "a.a"),
+        ("a/b:c", "a/b:c"),
+        ("up", "./."),
+        ("日本", "東京"),
+        ("up", "a.b.c.d.e"),
+        ("up", "a*b?"),
+    ] {
+        let odd = Odd { label: label.to_owned(), name: name.to_owned(), others: Vec::new() };
+        block_on(check(&odd));
+    }
+}
+
+/// Letters, signs that part names, and characters that change when their case does.
+const ODD: &str = "[a-zA-Z0-9 ._/:#@|*?é\u{301}ßİıſKς日-]{1,12}";
+
+/// A name: of odd characters, or words with separators at every place, empty levels
+/// among them.
+fn odd_name() -> impl Strategy<Value = String> {
+    let parts = prop::collection::vec(
+        prop::sample::select(vec!["a", "b", "A", "é", "", "_", "up", ".", "/", ":", "#", "-", " "]),
+        1..8,
+    );
+    prop_oneof![ODD, parts.prop_map(|parts| parts.concat()), "[./:#-]{1,4}"]
+        .prop_filter("a tool has a name", |name| !name.trim().is_empty())
+}
+
+/// A label, and a name that often repeats it.
+fn label_and_name() -> impl Strategy<Value = (String, String)> {
+    let label =
+        odd_name().prop_filter("a label is no pattern", |label| !label.contains(['*', '?']));
+    (label, odd_name(), 0..4_usize).prop_map(|(label, name, repeats)| match repeats {
+        0 => (label.clone(), label),
+        1 => (label.clone(), format!("{label}.{name}")),
+        _ => (label, name),
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn what_help_shows_can_be_ruled_under_every_spelling_that_can_call_it(
-        label in "[a-zA-Z0-9 ._é-]{0,6}[a-z][a-zA-Z0-9 ._é-]{0,4}",
-        name in "[a-zA-Z0-9 ._/:#@|é-]{0,8}[a-z][a-zA-Z0-9 ._/:#@|é-]{0,5}",
+        (label, name) in label_and_name(),
     ) {
         prop_assume!(!name::same(&label, "gatelet"));
         block_on(check(&Odd { label, name, others: Vec::new() }));

@@ -103,6 +103,15 @@ async fn errors_and_questions_pass_whole() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn answers_of_servers_that_say_that_they_are_complete_are_picked_from() {
+    let complete = json!({"resultType": "complete",
+        "content": [{"type": "text", "text": "{\"n\": 7, \"rest\": \"long\"}"}]});
+    let opened = answering(complete).await;
+    let call = json!({"namespace": "up", "function": "f", "pick": ".n"});
+    assert_eq!(opened.say("call", call).await, "7");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_operators_shape_holds_until_the_caller_asks_for_another() {
     let (upstreams, orders) = shop();
     let opened = open(upstreams, |parts| {
