@@ -44,6 +44,8 @@ pub struct SupervisedUpstream {
     unanswered: AtomicU32,
     /// How often a session was opened.
     starts: AtomicU64,
+    /// How long the last start took, in microseconds; 0 before the first one.
+    start_micros: AtomicU64,
 }
 
 /// What is known of an upstream before it has started.
@@ -131,6 +133,9 @@ pub struct Status {
     pub unanswered: u32,
     /// How often a session was opened after the first one.
     pub restarts: u64,
+    /// How long the last session took to open, listing included, without the wait for
+    /// a turn; `None` before the first one.
+    pub start_up: Option<Duration>,
 }
 
 impl SupervisedUpstream {
@@ -164,6 +169,7 @@ impl SupervisedUpstream {
             micros: AtomicU64::new(0),
             unanswered: AtomicU32::new(0),
             starts: AtomicU64::new(0),
+            start_micros: AtomicU64::new(0),
         }
     }
 
@@ -189,6 +195,9 @@ impl SupervisedUpstream {
             mean: Duration::from_micros(micros / calls.max(1)),
             unanswered: self.unanswered.load(Ordering::Relaxed),
             restarts: self.starts.load(Ordering::Relaxed).saturating_sub(1),
+            start_up: Some(self.start_micros.load(Ordering::Relaxed))
+                .filter(|micros| *micros != 0)
+                .map(Duration::from_micros),
         }
     }
 
@@ -296,9 +305,12 @@ impl SupervisedUpstream {
         }
     }
 
-    /// Counts a new session, which has not left anything unanswered.
-    pub(super) fn note_start(&self) {
+    /// Counts a new session, which has not left anything unanswered, and how long it
+    /// took to open.
+    pub(super) fn note_start(&self, took: Duration) {
         self.starts.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.start_micros.store(micros.max(1), Ordering::Relaxed);
         self.unanswered.store(0, Ordering::Relaxed);
     }
 

@@ -56,18 +56,21 @@ enum End {
 }
 
 /// Opens a session, or shares that of the default pool if it serves every profile.
+/// Returns how long it took to open, too.
 async fn connect(
     upstream: &SupervisedUpstream,
     client: &Client,
     start_permits: &Semaphore,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<(Arc<dyn Provider>, Duration), Failure> {
     if let Some(shared) = &upstream.in_default_pool
         && MODERN <= shared.listing().server.protocol.as_str()
     {
-        return shared.provider().await;
+        let began = Instant::now();
+        return Ok((shared.provider().await?, began.elapsed()));
     }
     // The start timeout begins after this wait. The semaphore is never closed.
     let permit = start_permits.acquire().await;
+    let began = Instant::now();
     let limit = upstream.settings.start_timeout;
     let connecting = tokio::time::timeout(limit, upstream.settings.connector.connect(client));
     let mut connecting = std::pin::pin!(connecting);
@@ -78,10 +81,11 @@ async fn connect(
             connecting.await
         }
     };
-    connected.unwrap_or_else(|_| {
+    let connected = connected.unwrap_or_else(|_| {
         let reason = format!("did not start within {}", seconds(limit));
         Err(Failure::Unavailable { reason })
-    })
+    });
+    Ok((connected?, began.elapsed()))
 }
 
 /// Waits before the next start. A call ends the wait, because the upstream may
@@ -184,9 +188,9 @@ impl Supervisor {
         upstream: &Arc<SupervisedUpstream>,
         client: &Client,
     ) -> Result<Session, Failure> {
-        let provider = connect(upstream, client, &self.start_permits).await?;
+        let (provider, took) = connect(upstream, client, &self.start_permits).await?;
         upstream.touch();
-        upstream.note_start();
+        upstream.note_start(took);
         // Subscribe before listing, so that no change in between is missed.
         let events = provider.events();
         upstream.subscriptions.replay(upstream.label(), &provider).await;

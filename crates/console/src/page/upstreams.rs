@@ -22,7 +22,7 @@ pub(crate) fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
             div.panel.scroll id="upstreams" data-live { table {
                 thead { tr {
                     th { "Upstream" } th { "State" } th { "Server" } th.right { "Tools" }
-                    th.right { "Calls" } th.right { "Mean" } th { span.skip { "Actions" } }
+                    th.right { "Start" } th.right { "Calls" } th.right { "Mean" } th { span.skip { "Actions" } }
                 } }
                 tbody { @for status in &statuses { (row(status, asked)) } }
             } }
@@ -54,6 +54,7 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                         dt { "Credentials" } dd { (health.word()) }
                     }
                     dt { "Protocol" } dd { (listing.server.protocol) }
+                    dt { "Last start" } dd { (start_up(status)) @if status.restarts != 0 { ", " (when::number(status.restarts)) " restarts" } }
                     dt { "Offers" } dd {
                         (listing.tools.len()) " tools, " (listing.resources.len() + listing.templates.len()) " resources, "
                         (listing.prompts.len()) " prompts"
@@ -161,6 +162,7 @@ fn row(status: &Status, asked: &Asked<'_>) -> Markup {
             }
             td.soft { (listing.server.name) " " (listing.server.version) }
             td.right { (when::number(listing.tools.len() as u64)) }
+            td.right { (start_up(status)) }
             td.right { (when::number(status.calls)) }
             td.right { (mean(status)) }
             td.right { (restart_button(&status.label, asked)) }
@@ -175,6 +177,11 @@ fn restart_button(label: &str, asked: &Asked<'_>) -> Markup {
             button.quiet aria-label={ "Restart " (label) } { "Restart" }
         }
     }
+}
+
+/// How long it took to start.
+fn start_up(status: &Status) -> String {
+    status.start_up.map_or("–".to_owned(), |took| when::millis(took.as_secs_f64() * 1000.0))
 }
 
 fn mean(status: &Status) -> String {
