@@ -27,5 +27,5 @@ pub use direct::{capped, deferred, listed};
 pub use mocks::{Mocks, bridge};
 pub use recording::{Recording, Server, Step, Task, Tool};
 pub use replay::{Refusal, Replay, Replayed, TaskReplay, replay};
-pub use session::Session;
+pub use session::{Said, Session};
 pub use way::{BRIDGE, Peer, Surface, Way};

@@ -56,6 +56,11 @@ impl Mocks {
         servers.map(|server| (server.label.clone(), self.url(&server.label))).collect()
     }
 
+    /// The servers themselves.
+    pub fn servers(&self) -> &[Server] {
+        &self.state.servers
+    }
+
     fn url(&self, label: &str) -> String {
         format!("http://{}/{label}/mcp", self.address)
     }

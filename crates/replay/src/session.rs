@@ -15,9 +15,9 @@ pub struct Session {
 
 /// What a model reads of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) text: String,
-    pub(crate) is_error: bool,
+pub struct Said {
+    pub text: String,
+    pub is_error: bool,
 }
 
 impl Session {
@@ -60,7 +60,8 @@ impl Session {
         Ok(tools)
     }
 
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Said> {
+    /// Calls a tool; an error that the gateway answers is an answer.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Said> {
         let params = json!({"name": tool, "arguments": arguments});
         Ok(match self.ask("tools/call", &params) {
             Ok(result) => read(&result),

@@ -1,0 +1,145 @@
+//! What a task costs with a catalogue of tools, direct and through a gateway, before
+//! anybody has done it.
+
+use crate::{Conversation, HostModel, Loading, Turn};
+
+/// What a catalogue costs, in tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    /// Each tool in the order in which a host lists it.
+    pub tools: Vec<ToolCost>,
+}
+
+/// One tool: its whole definition, and its name alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolCost {
+    pub definition: u64,
+    pub name: u64,
+}
+
+/// A gateway in front of the catalogue, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gateway {
+    pub definitions: u64,
+    /// What a model reads of one search.
+    pub search: u64,
+    /// What a model writes for a call beyond what it would write directly.
+    pub call_overhead: u64,
+}
+
+/// A task: how often a model searches and calls, and what it reads and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    pub question: u64,
+    pub searches: usize,
+    pub calls: usize,
+    /// What a model writes for a call or a search.
+    pub written: u64,
+    /// What a model reads of one result, as the server sent it.
+    pub result: u64,
+    /// What a model reads of it through the gateway.
+    pub result_through_gateway: u64,
+}
+
+impl Catalogue {
+    /// What the definitions of all tools cost.
+    pub fn definitions(&self) -> u64 {
+        self.tools.iter().map(|tool| tool.definition).sum()
+    }
+
+    /// How many tools a host does not show.
+    pub fn n_left_out(&self, host: &HostModel) -> usize {
+        host.cap.map_or(0, |cap| self.tools.len().saturating_sub(cap))
+    }
+}
+
+impl Task {
+    /// The conversation of this task where a host talks to the servers itself.
+    pub fn direct(&self, catalogue: &Catalogue, host: &HostModel) -> Conversation {
+        let shown = host.cap.unwrap_or(usize::MAX).min(catalogue.tools.len());
+        let shown = &catalogue.tools[..shown];
+        let definitions: u64 = shown.iter().map(|tool| tool.definition).sum();
+        let (in_front, searches) = match host.loading {
+            Loading::Everything => (definitions, None),
+            Loading::OnSearch { n_results } => {
+                let mean = definitions / (shown.len().max(1) as u64);
+                let loaded = mean * n_results.min(shown.len()) as u64;
+                let search = Turn { written: self.written, read: loaded };
+                (shown.iter().map(|tool| tool.name).sum(), Some(search))
+            }
+        };
+        let call = Turn { written: self.written, read: self.result };
+        self.conversation(in_front, searches, call)
+    }
+
+    /// The conversation of this task through a gateway, whose few definitions every
+    /// host sends.
+    pub fn through(&self, gateway: &Gateway) -> Conversation {
+        let search = Turn { written: self.written, read: gateway.search };
+        let written = self.written + gateway.call_overhead;
+        let call = Turn { written, read: self.result_through_gateway };
+        self.conversation(gateway.definitions, Some(search), call)
+    }
+
+    fn conversation(&self, definitions: u64, search: Option<Turn>, call: Turn) -> Conversation {
+        let searches = search.into_iter().cycle().take(self.searches);
+        let turns = searches.chain(std::iter::repeat_n(call, self.calls)).collect();
+        Conversation { definitions, question: self.question, turns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HOST_MODELS;
+
+    const TASK: Task = Task {
+        question: 10,
+        searches: 1,
+        calls: 2,
+        written: 5,
+        result: 100,
+        result_through_gateway: 50,
+    };
+
+    fn catalogue(n: usize) -> Catalogue {
+        Catalogue { tools: vec![ToolCost { definition: 100, name: 4 }; n] }
+    }
+
+    fn host(id: &str) -> &'static HostModel {
+        HOST_MODELS.iter().find(|host| host.id == id).unwrap()
+    }
+
+    #[test]
+    fn a_host_that_sends_everything_does_not_search() {
+        let conversation = TASK.direct(&catalogue(3), host("sends-all"));
+        assert_eq!(conversation.definitions, 300);
+        assert_eq!(conversation.turns, vec![Turn { written: 5, read: 100 }; 2]);
+    }
+
+    #[test]
+    fn a_host_that_defers_lists_names_and_loads_as_many_as_there_are() {
+        let few = TASK.direct(&catalogue(3), host("defers"));
+        assert_eq!((few.definitions, few.turns[0].read), (12, 300));
+        let many = TASK.direct(&catalogue(80), host("defers"));
+        assert_eq!((many.definitions, many.turns[0].read), (320, 500));
+        let none = TASK.direct(&catalogue(0), host("defers"));
+        assert_eq!((none.definitions, none.turns[0].read), (0, 0));
+    }
+
+    #[test]
+    fn a_host_with_a_cap_sends_the_first_tools_and_leaves_out_the_others() {
+        let (all, capped) = (catalogue(50), host("caps-40"));
+        assert_eq!(TASK.direct(&all, capped).definitions, 4_000);
+        assert_eq!((all.n_left_out(capped), all.n_left_out(host("sends-all"))), (10, 0));
+    }
+
+    #[test]
+    fn through_a_gateway_a_task_has_one_turn_more_per_search() {
+        let gateway = Gateway { definitions: 300, search: 200, call_overhead: 7 };
+        let conversation = TASK.through(&gateway);
+        assert_eq!(conversation.definitions, 300);
+        let call = Turn { written: 12, read: 50 };
+        assert_eq!(conversation.turns, [Turn { written: 5, read: 200 }, call, call]);
+    }
+}

@@ -1,0 +1,208 @@
+//! What is measured of the user's servers: definitions, searches, and results by
+//! the records.
+
+use catalog::tokens;
+use cost::{Catalogue, Gateway as GatewayCost, Task, ToolCost};
+use gateway::{Gateway, Surface};
+use serde_json::{Map, Value, json};
+use tool::{Listing, Tool};
+
+use super::super::asking;
+use super::super::{stats, tokens as definitions};
+use crate::paths::Paths;
+
+/// So many searches are made, each with the words of one of the tools.
+const SEARCHES: usize = 40;
+
+/// So many words of a tool's description are a search.
+const WORDS: usize = 8;
+
+/// What a result is taken to cost where no records say it, in tokens: the mean of the
+/// 249 calls of 43 recorded tasks (docs/benchmarks.md). Half of them cost less than 80.
+const ASSUMED_RESULT: u64 = 600;
+
+/// What a model writes for a call, and what a user asks, in tokens: the means of the
+/// same recordings.
+const WRITTEN: u64 = 150;
+const QUESTION: u64 = 30;
+
+/// Everything that an estimate needs.
+pub(super) struct Measured {
+    pub(super) catalogue: Catalogue,
+    pub(super) gateway: GatewayCost,
+    pub(super) searches: Searches,
+    pub(super) results: Option<Results>,
+    /// Upstreams whose definitions nobody knows, and why.
+    pub(super) uncounted: Vec<(String, String)>,
+}
+
+/// Searches with the words of the user's own tools.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Searches {
+    pub(super) made: usize,
+    /// How many of them named the tool whose words they were.
+    pub(super) found: usize,
+    /// What a model reads of one, on average and at most.
+    pub(super) mean: u64,
+    pub(super) longest: u64,
+}
+
+/// What results cost by the records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Results {
+    pub(super) calls: usize,
+    /// Tokens of one result as the server sent it, and as a model read it.
+    pub(super) raw: u64,
+    pub(super) sent: u64,
+}
+
+/// Reads the records of calls, where there are any.
+pub(super) fn results(paths: &Paths) -> Option<Results> {
+    let costs = stats::result_costs(paths).ok()?;
+    let calls: usize = costs.iter().map(|cost| cost.calls).sum();
+    let mean = |of: fn(&stats::ResultCost) -> usize| {
+        let all: usize = costs.iter().map(of).sum();
+        all.checked_div(calls).map(|mean| mean as u64)
+    };
+    Some(Results { calls, raw: mean(|cost| cost.raw)?, sent: mean(|cost| cost.sent)? })
+}
+
+/// Counts definitions and makes searches.
+pub(super) async fn measure(
+    gateway: &Gateway,
+    results: Option<Results>,
+) -> anyhow::Result<Measured> {
+    let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
+    let listings: Vec<_> = upstreams
+        .iter()
+        .map(|upstream| (upstream.label().to_owned(), upstream.listing()))
+        .collect();
+    let tools: Vec<(&str, &Tool)> = listings
+        .iter()
+        .flat_map(|(label, listing)| listing.tools.iter().map(move |tool| (label.as_str(), tool)))
+        .collect();
+    let searches = searches(gateway, &tools).await?;
+    Ok(Measured {
+        catalogue: Catalogue {
+            tools: tools.iter().map(|(label, tool)| cost(label, tool)).collect(),
+        },
+        gateway: GatewayCost {
+            definitions: definitions::of_tools(&own_listing(gateway)) as u64,
+            search: searches.mean,
+            call_overhead: overhead(&tools),
+        },
+        searches,
+        results,
+        uncounted: definitions::uncounted(gateway),
+    })
+}
+
+fn own_listing(gateway: &Gateway) -> std::sync::Arc<Listing> {
+    let context = asking::context();
+    gateway.surface(Surface::Cash).provider_for(&context.client, &context.caller).listing()
+}
+
+/// What a host that talks to the servers itself sends of a tool.
+fn cost(label: &str, tool: &Tool) -> ToolCost {
+    ToolCost {
+        definition: definitions::read_by_models(tool) as u64,
+        name: tokens::count(&direct_name(label, tool)) as u64,
+    }
+}
+
+fn direct_name(label: &str, tool: &Tool) -> String {
+    format!("mcp__{label}__{}", tool.name)
+}
+
+/// What a model writes more for a call through the three tools, on average.
+fn overhead(tools: &[(&str, &Tool)]) -> u64 {
+    let more = tools.iter().map(|(label, tool)| {
+        let through = json!({"namespace": label, "function": tool.name, "kwargs": {}});
+        let through = tokens::count("call") + tokens::count(&through.to_string());
+        let direct = tokens::count(&direct_name(label, tool)) + tokens::count("{}");
+        through.saturating_sub(direct) as u64
+    });
+    more.sum::<u64>().checked_div(tools.len() as u64).unwrap_or(0)
+}
+
+/// Searches with the words of tools, evenly drawn from all of them.
+async fn searches(gateway: &Gateway, tools: &[(&str, &Tool)]) -> anyhow::Result<Searches> {
+    let step = tools.len().div_ceil(SEARCHES).max(1);
+    let (mut done, mut sum) = (Searches::default(), 0);
+    for (_, tool) in tools.iter().step_by(step) {
+        let query = json!({"query": words(tool)});
+        let arguments = Map::from_iter([("kwargs".to_owned(), query)]);
+        let reply = asking::ask(gateway, "help", arguments).await?;
+        let text = reply.tool_result().map(|result| result.text()).unwrap_or_default();
+        let read = tokens::count(&text) as u64;
+        done.made += 1;
+        done.found += usize::from(names(&text, &tool.name));
+        done.longest = done.longest.max(read);
+        sum += read;
+    }
+    done.mean = sum.checked_div(done.made as u64).unwrap_or(0);
+    Ok(done)
+}
+
+/// Whether a page names a tool, in its own spelling or as `help` spells it.
+fn names(page: &str, tool: &str) -> bool {
+    page.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-')))
+        .any(|word| catalog::name::same(word, tool))
+}
+
+/// The first words of a tool's description, or of its name.
+fn words(tool: &Tool) -> String {
+    let about = tool.raw.member("description").and_then(|text| text.text()).unwrap_or_default();
+    let first: Vec<&str> = about.split_whitespace().take(WORDS).collect();
+    match first.is_empty() {
+        true => tool.name.replace(['_', '-'], " "),
+        false => first.join(" "),
+    }
+}
+
+impl Measured {
+    /// A task of so many searches and calls with these servers.
+    pub(super) fn task(&self, searches: usize, calls: usize) -> Task {
+        let (result, sent) =
+            self.results.map_or((ASSUMED_RESULT, ASSUMED_RESULT), |known| (known.raw, known.sent));
+        Task {
+            question: QUESTION,
+            searches,
+            calls,
+            written: WRITTEN,
+            result,
+            result_through_gateway: sent,
+        }
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let Searches { made, found, mean, longest } = self.searches;
+        let results = self.results.map(|results| {
+            json!({"calls": results.calls, "tokens_raw": results.raw, "tokens_sent": results.sent})
+        });
+        let missing = |(label, why): &(String, String)| json!({"label": label, "reason": why});
+        json!({
+            "tools": self.catalogue.tools.len(),
+            "definitions": {
+                "direct": self.catalogue.definitions(),
+                "gatelet": self.gateway.definitions,
+            },
+            "searches": {"made": made, "found": found, "mean_tokens": mean, "longest_tokens": longest},
+            "results": results,
+            "uncounted": self.uncounted.iter().map(missing).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_a_tool_only_as_a_whole_word() {
+        assert!(names("- `files.read_file(path: string)`", "read_file"));
+        assert!(names("files.read_file(path)", "read-file"), "as help spells it");
+        assert!(!names("files.read_file_lines(path)", "read_file"));
+        assert!(!names("", "read_file"));
+    }
+}
