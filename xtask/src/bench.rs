@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::run::{self, cargo};
-use crate::tools;
+use crate::{stopwatch, tools, watched};
 
 /// Every benchmark: its name, the package and example that runs it, and how they
 /// are built. Where the program itself is measured, that is as it ships.
@@ -14,6 +14,7 @@ const BENCHES: &[(&str, &str, &str, &str)] = &[
     ("content", "gatelet-content", "bench", "release"),
     ("find", "gatelet-catalog", "find", "release"),
     ("gate", "gatelet-gateway", "bench_gate", "release"),
+    ("instructions", "gatelet", "bench_instructions", "dist"),
     ("native", "example-notes", "speed", "release"),
     ("observed", "gatelet-telemetry", "bench_observed", "release"),
     ("run", "gatelet-gateway", "bench_run", "release"),
@@ -37,11 +38,29 @@ fn context(data: Option<&String>) -> Result<()> {
     Ok(())
 }
 
+/// How long replies are, over a directory of recorded listings; with queries of one's
+/// own, or those of the repository.
+fn replies(arguments: &[String]) -> Result<()> {
+    let gold = run::root().join("crates/catalog/tests/gold/queries.jsonl");
+    let queries = match arguments {
+        [_] => gold,
+        [_, queries] => PathBuf::from(queries),
+        _ => bail!("usage: cargo xtask bench replies LISTINGS [QUERIES.jsonl]"),
+    };
+    let of = ["--release", "--package", "gatelet-gateway", "--example", "bench_replies", "--"];
+    run::run(cargo(&["run"]).args(of).arg(&arguments[0]).arg(queries))
+}
+
 pub(crate) fn run(names: &[String]) -> Result<()> {
-    if let [first, rest @ ..] = names
-        && first == "context"
-    {
-        return context(rest.first());
+    // These take arguments of their own.
+    if let [first, rest @ ..] = names {
+        match first.as_str() {
+            "context" => return context(rest.first()),
+            "replies" => return replies(rest),
+            "start" => return stopwatch::run(rest),
+            "console" => return watched::run(rest),
+            _ => {}
+        }
     }
     if let Some(unknown) = names.iter().find(|name| !BENCHES.iter().any(|b| b.0 == name.as_str())) {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.0).collect();

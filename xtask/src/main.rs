@@ -16,9 +16,11 @@ mod databases;
 mod dist;
 mod fuzz;
 mod soak;
+mod stopwatch;
 mod test;
 mod tidy;
 mod tools;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,8 @@ usage: cargo xtask <chore>
   test --quick               only the tests that need nothing beside Rust; says how long it took
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
+  bench start [arguments]    from nothing to the first answer, by every way to install
+  bench console [minutes]    the console in a browser under a hundred calls a second
   bench context [directory]  recorded agents through every surface and other gateways; tables and plots
   fuzz [seconds] [target…]   made-up inputs for every parser and evaluator (30 s each without)
   chaos [calls] [seed]       the program in front of upstreams with every fault; fails on what is lost or runs twice

@@ -16,9 +16,9 @@ use crate::chaos::{cells, random, web};
 
 /// What one look at the process showed.
 #[derive(Clone, Copy, Debug)]
-struct Point {
-    seconds: f64,
-    memory: f64,
+pub(crate) struct Point {
+    pub(crate) seconds: f64,
+    pub(crate) memory: f64,
     descriptors: f64,
     threads: f64,
 }
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
 }
 
-fn measure(process: u32, seconds: f64) -> Result<Point> {
+pub(crate) fn measure(process: u32, seconds: f64) -> Result<Point> {
     let place = format!("/proc/{process}");
     let status = fs::read_to_string(format!("{place}/status")).context("the gate is gone")?;
     let number = |name: &str| {
@@ -102,7 +102,7 @@ fn measure(process: u32, seconds: f64) -> Result<Point> {
 }
 
 /// The slope of the straight line that is nearest to all points.
-fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+pub(crate) fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     let (mut n, mut sum_x, mut sum_y) = (0.0, 0.0, 0.0);
     for (x, y) in points.clone() {
         n += 1.0;

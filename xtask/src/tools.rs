@@ -72,6 +72,8 @@ const DEBIAN: &[(&str, &[&str])] = &[
     ("python3", &["python3", "python3-venv"]),
     ("git", &["git"]),
     ("chromium", &["chromium", "fonts-noto-core"]),
+    ("gnome-keyring-daemon", &["gnome-keyring", "libsecret-tools", "dbus"]),
+    ("systemd-analyze", &["systemd"]),
 ];
 
 /// The directory of the tools.
