@@ -59,7 +59,7 @@ fn key(files: &Files) -> anyhow::Result<Vec<u8>> {
     if let Some(key) = read() {
         return Ok(key);
     }
-    std::fs::create_dir_all(files.path()).context("there is no state directory")?;
+    store::file::private(files.path()).context("there is no state directory")?;
     // Whoever else begins at the same time makes no other.
     files.alone(KEY, WITHIN, |file| {
         if let Some(key) = read() {

@@ -5,6 +5,7 @@ pub(crate) mod serve;
 mod approval;
 pub(crate) mod approvals;
 mod asking;
+pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod help;
 mod output;
@@ -33,6 +34,8 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod secret;
 pub(crate) mod servers;
+
+mod own_program;
 
 mod host_files;
 pub(crate) mod install;
@@ -78,6 +81,7 @@ pub(crate) enum Command {
     Logs(running::LogsArgs),
     Restart(running::RestartArgs),
     Tokens(tokens::Args),
+    Bench(bench::Args),
     Stats(stats::Args),
     #[command(subcommand)]
     Selection(selection::Action),
@@ -104,8 +108,7 @@ pub(crate) enum Command {
     Key(key::Action),
     Login(login::Args),
     Logout(login::LogoutArgs),
-    #[command(subcommand)]
-    Approvals(approvals::Action),
+    Approvals(approvals::Args),
     #[command(subcommand)]
     Trust(trust::Action),
     #[command(subcommand)]
@@ -144,6 +147,7 @@ impl Command {
             | Command::Approvals(_)
             | Command::Console(_)
             | Command::Tokens(_)
+            | Command::Bench(_)
             | Command::Stats(_)
             | Command::Habits(_)
             | Command::Install(_)
@@ -207,6 +211,7 @@ pub(crate) fn run(
         Command::Logs(args) => running::logs(&args, paths),
         Command::Restart(args) => running::restart(&args, paths),
         Command::Tokens(args) => tokens::run(&args, paths),
+        Command::Bench(args) => bench::run(&args, paths),
         Command::Stats(args) => stats::run(&args, paths),
         Command::Selection(action) => selection::run(&action),
         Command::Eval(args) => eval::run(&args),
@@ -229,7 +234,7 @@ pub(crate) fn run(
         Command::Key(action) => key::run(&action, paths),
         Command::Login(args) => login::run(&args, paths),
         Command::Logout(args) => login::forget(&args, paths),
-        Command::Approvals(action) => approvals::run(&action, paths),
+        Command::Approvals(args) => approvals::run(&args, paths),
         Command::Trust(action) => trust::run(&action, paths),
         Command::Spec(action) => spec::run(&action, paths),
         Command::Tools(args) => tools::run(&args, paths),

@@ -19,7 +19,13 @@ pub(crate) fn load(paths: &Paths) -> Result<Loaded, LoadError> {
 
 /// Reads the configuration of a gatelet that listens where the command line says.
 pub(crate) fn load_for(paths: &Paths, listen: Option<SocketAddr>) -> Result<Loaded, LoadError> {
-    config::load(paths.config_file(), &environment(paths), listen)
+    let found = paths.config_file();
+    if let Some(file) = &found
+        && let Some(source) = paths.unreadable(file)
+    {
+        return Err(LoadError::Unreadable { file: file.display().to_string(), source });
+    }
+    config::load(found, &environment(paths), listen)
 }
 
 /// Where the variables of the operator's own configuration come from.

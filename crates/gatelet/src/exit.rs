@@ -54,11 +54,23 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
         say(&problems.to_string());
     } else {
         say(&format!("{}: {}", paint(BAD, "error"), foreign(&error.to_string())));
-        for cause in error.chain().skip(1) {
-            say(&paint(DIM, format!("  because: {}", foreign(&cause.to_string()))));
+        for cause in new_causes(error) {
+            say(&paint(DIM, format!("  because: {}", foreign(&cause))));
         }
     }
     ExitCode::from(code(error))
+}
+
+/// The causes that say more than what was said before them: many messages have
+/// their cause in them already.
+fn new_causes(error: &anyhow::Error) -> Vec<String> {
+    let mut said = vec![error.to_string()];
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.iter().any(|said| said.contains(&cause)) {
+            said.push(cause);
+        }
+    }
+    said.split_off(1)
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -92,6 +104,16 @@ fn problems(error: &anyhow::Error) -> Option<&Problems> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let full = std::io::Error::other("no space left");
+        let error = anyhow::Error::new(full).context("cannot write `x`").context("cannot add it");
+        assert_eq!(new_causes(&error), ["cannot write `x`", "no space left"]);
+        let said =
+            LoadError::Unreadable { file: "x".to_owned(), source: std::io::Error::other("no") };
+        assert_eq!(new_causes(&said.into()), [""; 0]);
+    }
 
     #[test]
     fn every_way_to_stop_has_its_exit_code() {

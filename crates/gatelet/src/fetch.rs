@@ -77,7 +77,7 @@ async fn read(
         .header("accept", accept)
         .send()
         .await
-        .with_context(|| format!("cannot fetch {url}"))?;
+        .map_err(|error| anyhow::anyhow!("cannot fetch {url}: {}", deepest(&error)))?;
     let text = |name: &str| {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_owned()

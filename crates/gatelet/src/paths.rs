@@ -1,7 +1,7 @@
 //! Where the configuration is read and where things are remembered, as the
 //! command line says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -52,10 +52,31 @@ impl Paths {
         nearest.filter(|path| self.config.is_none() && path.is_file())
     }
 
-    /// The file of the configuration, where there is one.
+    /// The file of the configuration, where there is one. Whatever stands in the place
+    /// of the user's own is meant for it, also when it cannot be read.
     pub(crate) fn config_file(&self) -> Option<PathBuf> {
-        self.config.clone().or_else(|| candidates().into_iter().find(|path| path.is_file()))
+        let found = || self.unnamed_file().or_else(|| user_file().filter(|path| is_there(path)));
+        self.config.clone().or_else(found)
     }
+
+    /// Why the configuration that was found cannot be read; to open a pipe would be to
+    /// wait for its writer. One that somebody named is read, whatever it is.
+    pub(crate) fn unreadable(&self, found: &Path) -> Option<std::io::Error> {
+        let error = std::io::Error::other;
+        match std::fs::metadata(found) {
+            _ if self.config.is_some() => None,
+            Ok(about) if !about.is_file() => Some(error("it is not a file")),
+            Err(_) if found.is_symlink() => Some(error("it is a link to a file that is not there")),
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+/// Whether there is something of this name, or nobody can tell.
+fn is_there(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let about = path.symlink_metadata();
+    about.map_or_else(|error| !matches!(error.kind(), NotFound | NotADirectory), |_| true)
 }
 
 /// The user's home directory.
@@ -91,7 +112,7 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
 
 /// Where a program is that is named as on a command line.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = std::path::Path::new(name);
+    let path = Path::new(name);
     if 1 < path.components().count() {
         return is_executable(path).then(|| path.to_owned());
     }
@@ -107,7 +128,7 @@ pub(crate) fn search_path() -> String {
     places.to_string_lossy().into_owned()
 }
 
-fn is_executable(path: &std::path::Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let about = std::fs::metadata(path);
     about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)

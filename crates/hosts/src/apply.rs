@@ -71,7 +71,7 @@ pub fn apply(
 
 /// Held while files are changed; the system lets go of it with the process.
 fn lock(history: &History) -> std::io::Result<Option<std::fs::File>> {
-    std::fs::create_dir_all(history.directory())?;
+    history.make()?;
     let path = history.directory().join("lock");
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     match file.try_lock() {

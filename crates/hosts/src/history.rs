@@ -84,10 +84,30 @@ impl History {
         std::fs::read(self.place(record.number).join(name)).map(Some)
     }
 
-    /// Notes changes before they are made.
+    /// Makes the directory, for its owner alone, unless it is there.
+    pub(crate) fn make(&self) -> std::io::Result<()> {
+        private(&self.directory)
+    }
+
+    /// Notes changes before they are made. What cannot be noted whole leaves nothing
+    /// behind.
     pub(crate) fn begin(&self, command: &str, changes: &[FileChange]) -> std::io::Result<Record> {
-        private(&self.directory)?;
+        self.make()?;
         let (number, place) = self.free_place()?;
+        let noted = self.note(number, &place, command, changes);
+        if noted.is_err() {
+            let _ = std::fs::remove_dir_all(&place);
+        }
+        noted
+    }
+
+    fn note(
+        &self,
+        number: u32,
+        place: &Path,
+        command: &str,
+        changes: &[FileChange],
+    ) -> std::io::Result<Record> {
         let mut files = Vec::new();
         for (at, change) in changes.iter().enumerate() {
             let name = format!("{at}.before");

@@ -18,6 +18,8 @@ pub trait Machine {
     fn names_in(&self, directory: &Path) -> Vec<String>;
     /// Returns whether a program is found by its name.
     fn has_program(&self, name: &str) -> bool;
+    /// Returns why a file must not be replaced, if somebody protected it.
+    fn protection(&self, path: &Path) -> Option<&'static str>;
 }
 
 /// This machine.
@@ -83,5 +85,17 @@ impl Machine for Disk {
             endings.iter().any(|ending| directory.join(format!("{name}{ending}")).is_file())
         };
         self.search.iter().any(is_in)
+    }
+
+    fn protection(&self, path: &Path) -> Option<&'static str> {
+        // What a link leads to is replaced, in the directory that it is in.
+        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let is_readonly =
+            |path: &Path| std::fs::metadata(path).is_ok_and(|about| about.permissions().readonly());
+        if is_readonly(&place) {
+            return Some("it is write-protected");
+        }
+        let directory = place.parent().filter(|directory| is_readonly(directory));
+        directory.map(|_| "its directory is write-protected")
     }
 }

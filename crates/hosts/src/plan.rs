@@ -48,6 +48,8 @@ pub enum Refusal {
     NotText { file: String },
     #[error("cannot change `{file}`: {source}; nothing was changed, mend the file and try again")]
     Uneditable { file: String, source: EditError },
+    #[error("`{file}` is left as it is: {why}")]
+    Protected { file: String, why: &'static str },
     #[error("{0} cannot reach a server so")]
     Unreachable(&'static str),
 }
@@ -81,7 +83,16 @@ pub fn install(
     machine: &dyn Machine,
 ) -> Result<Vec<FileChange>, Refusal> {
     let files = files(host, scope, environment, machine)?;
-    files.into_iter().map(|file| install_in(host, server, &file, machine)).collect()
+    let changes = files.into_iter().map(|file| install_in(host, server, &file, machine));
+    changes.map(|change| unprotected(change?, machine)).collect()
+}
+
+/// A change of a file that may be replaced, or none at all.
+fn unprotected(change: FileChange, machine: &dyn Machine) -> Result<FileChange, Refusal> {
+    match machine.protection(&change.path).filter(|_| !change.is_empty()) {
+        Some(why) => Err(Refusal::Protected { file: change.path.display().to_string(), why }),
+        None => Ok(change),
+    }
 }
 
 /// The changes that take a server out of a host, wherever it stands.
@@ -95,7 +106,8 @@ pub fn uninstall(
     let mut changes = Vec::new();
     for path in files(host, scope, environment, machine)? {
         let Some(file) = File::read(host, &path, machine)? else { continue };
-        changes.push(without(file.change(Vec::new(), Vec::new())?, server)?);
+        let change = without(file.change(Vec::new(), Vec::new())?, server)?;
+        changes.push(unprotected(change, machine)?);
     }
     Ok(changes)
 }

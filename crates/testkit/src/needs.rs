@@ -30,6 +30,10 @@ pub enum Need {
     Dpkg,
     /// Prometheus and `promtool`.
     Prometheus,
+    /// A keyring for a desktop session: `dbus-run-session`, GNOME's daemon, `secret-tool`.
+    Keyring,
+    /// `systemd-analyze`, which judges units.
+    Systemd,
 }
 
 /// How a test run treats tests that need more.
@@ -93,6 +97,8 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::Nginx => "redis-server and nginx",
         Need::Dpkg => "dpkg",
         Need::Prometheus => "Prometheus",
+        Need::Keyring => "gnome-keyring, secret-tool and dbus-run-session",
+        Need::Systemd => "systemd-analyze",
     };
     match mode {
         // What is missing is reported by whoever looks for it.
@@ -112,6 +118,10 @@ fn is_here(need: Need) -> bool {
         Need::Nginx => is_here(Need::Valkey) && program("nginx").is_some(),
         Need::Dpkg => program("dpkg").is_some(),
         Need::Prometheus => program("prometheus").is_some(),
+        Need::Keyring => ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"]
+            .into_iter()
+            .all(|name| program(name).is_some()),
+        Need::Systemd => program("systemd-analyze").is_some(),
     }
 }
 
@@ -148,6 +158,8 @@ mod tests {
             Need::Nginx,
             Need::Dpkg,
             Need::Prometheus,
+            Need::Keyring,
+            Need::Systemd,
         ] {
             for is_here in [false, true] {
                 assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);

@@ -18,9 +18,20 @@ use config::write_remembered;
 
 /// See and decide about calls that wait for approval
 ///
-/// A call that needs approval waits here when its client cannot ask its user.
+/// A call that needs approval waits here when its client cannot ask its user. Without
+/// more words, those that wait are listed.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Action {
+enum Action {
     /// List the requests that wait
     List {
         /// Also those that were decided, as long as they are remembered
@@ -53,13 +64,14 @@ pub(crate) enum Action {
     Deny { number: u64 },
 }
 
-pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let queue = Access { paths };
-    match action {
-        Action::List { all, output } => list(&queue, *all, *output),
-        Action::Show { number, output } => show(&queue, *number, *output),
-        Action::Allow { number, yes, remember } => allow(&queue, *number, *yes, *remember),
-        Action::Deny { number } => {
+    match &args.action {
+        None => list(&queue, false, args.output),
+        Some(Action::List { all, output }) => list(&queue, *all, *output),
+        Some(Action::Show { number, output }) => show(&queue, *number, *output),
+        Some(Action::Allow { number, yes, remember }) => allow(&queue, *number, *yes, *remember),
+        Some(Action::Deny { number }) => {
             let request = queue.decide(*number, false)?;
             say(&format!("{} request {number}: {}", paint(WARNING, "denied"), path(&request)));
             Ok(Done::Fine)

@@ -145,9 +145,15 @@ fn show(report: &Report, examined: &[Examined], facts: &doctor::machine::Facts, 
     match (n_errors, n_warnings) {
         (0, 0) => out(&paint(GOOD, "nothing is wrong")),
         _ => out(&format!(
-            "{n_errors} errors, {n_warnings} warnings; `gatelet doctor explain CODE` says more"
+            "{}, {}; `gatelet doctor explain CODE` says more",
+            counted(n_errors, "error"),
+            counted(n_warnings, "warning"),
         )),
     }
+}
+
+fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn lines(finding: &Finding) -> String {

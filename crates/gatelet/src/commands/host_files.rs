@@ -12,6 +12,7 @@ use hosts::{Disk, Environment, HOSTS, Host, Reach};
 use serde_json::{Value, json};
 
 use super::output::Output;
+use super::own_program::OwnProgram;
 use super::{person, plain_secrets};
 use crate::config_loader;
 use crate::exit::{CliError, Done};
@@ -130,7 +131,11 @@ pub(super) fn chosen(choice: &Choice, here: &Here) -> anyhow::Result<Vec<&'stati
     if found.is_empty() {
         let where_to = if choice.project { "in this directory" } else { "on this machine" };
         let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
-        let why = format!("no host was found {where_to}; known are {}", known.join(", "));
+        let why = format!(
+            "no host was found {where_to}; known are {}. `gatelet serve` prints how to connect \
+             any other client",
+            known.join(", ")
+        );
         return Err(CliError::Usage(why).into());
     }
     Ok(found)
@@ -158,6 +163,16 @@ pub(super) struct Planned {
     pub(super) left_out: Vec<(&'static Host, Refusal)>,
     /// Secrets to keep before anything is written, by name.
     pub(super) secrets: Vec<(String, String)>,
+    /// The program that entries name, to be put where it stays first.
+    pub(super) program: Option<OwnProgram>,
+}
+
+impl Planned {
+    /// What is to be copied before anything is written, in words.
+    fn copy(&self) -> Option<(&OwnProgram, String)> {
+        let program = self.program.as_ref()?;
+        program.missing().map(|words| (program, words))
+    }
 }
 
 /// Plans for every host. A host that somebody named must be possible; one that
@@ -204,7 +219,7 @@ pub(super) fn carry_out(
     if !is_json {
         show(planned, here, store);
     }
-    let record = if changes.is_empty() || consent.dry_run {
+    let record = if changes.is_empty() && planned.copy().is_none() || consent.dry_run {
         None
     } else if consent.yes || !is_json && is_agreed_to(&changes) {
         write(command, planned, here, store)?
@@ -250,6 +265,9 @@ fn write(
     here: &Here,
     store: &Secrets,
 ) -> anyhow::Result<Option<Record>> {
+    if let Some(program) = &planned.program {
+        program.settle()?;
+    }
     let before = store.list()?;
     plain_secrets::keep(store, &planned.secrets)?;
     let written = apply(&planned.changes, command, &here.history, &here.disk);
@@ -287,6 +305,11 @@ fn show(planned: &Planned, here: &Here, store: &Secrets) {
             Place::File => "gatelet's encrypted store",
         };
         out(&format!("{} {} to {place}", paint(HEADING, "secrets"), foreign(&names.join(", "))));
+    }
+    if let Some((program, words)) = planned.copy() {
+        let path = shortened(&program.path, &here.environment);
+        out(&format!("{} {}: new", paint(HEADING, "gatelet"), paint(PLACE, foreign(&path))));
+        out(&format!("  {}", paint(DIM, foreign(&words))));
     }
     for (host, why) in &planned.left_out {
         let why = foreign(&why.to_string()).into_owned();
@@ -334,6 +357,7 @@ fn document(command: &str, planned: &Planned, record: Option<&Record>) -> Value 
         "written": record.is_some(),
         "record": record.map(|record| record.number),
         "files": planned.changes.iter().map(change).collect::<Vec<_>>(),
+        "program": planned.copy().map(|(program, _)| &program.path),
         "secrets": planned.secrets.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "left_out": planned.left_out.iter().map(left_out).collect::<Vec<_>>(),
     })

@@ -1,7 +1,9 @@
 //! `gatelet init`: a configuration to start from.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use store::file::{self, Safety};
 
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
@@ -30,27 +32,24 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// Writes a file that may hold secrets, so that only its owner reads it.
+/// Writes a file that may hold secrets, so that only its owner reads it; whole, or
+/// not at all.
 pub(super) fn create(file: &Path, text: &str, replace: bool) -> anyhow::Result<()> {
     let shown = file.display();
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true);
-    if replace {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut opened = options.open(file).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::AlreadyExists {
-            CliError::Usage(format!("`{shown}` is there already; --force replaces it")).into()
-        } else {
-            anyhow::Error::new(error).context(format!("cannot write `{shown}`"))
+    let is_new = match replace {
+        // What a link leads to is replaced.
+        true => {
+            let place = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+            file::replace(&place, text.as_bytes(), Safety::Synced).map(|()| true)
         }
-    })?;
-    opened.write_all(text.as_bytes())?;
-    Ok(())
+        false => file::create(file, text.as_bytes()),
+    };
+    match is_new.with_context(|| format!("cannot write `{shown}`"))? {
+        true => Ok(()),
+        false => {
+            Err(CliError::Usage(format!("`{shown}` is there already; --force replaces it")).into())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use own_file::own_file;
 
 use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
 use super::init::START;
+use super::own_program::OwnProgram;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::Secrets;
@@ -50,7 +51,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let (here, gatelet) = (Here::new(paths)?, Gatelet::new(paths)?);
-    let reach = reach(args, &here, &gatelet, paths)?;
+    let program = OwnProgram::find()?;
+    let reach = reach(args, &program, &here, &gatelet, paths)?;
     let hosts = chosen(&args.choice, &here)?;
     let scope = scope(&args.choice)?;
     let is_same = |reach: &Reach| gatelet.is_same(reach);
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         let server = server(&reach, &is_same);
         plan::install(host, &server, &scope, &here.environment, &here.disk)
     })?;
+    planned.program = Some(program);
     let store = Secrets::at(&paths.state_directory()?);
     if args.adopt {
         let plain = if args.keep_secrets { PlainSecrets::Keep } else { PlainSecrets::Move(&store) };
@@ -71,8 +74,14 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 }
 
 /// How hosts are to reach this gatelet, the preferred way first.
-fn reach(args: &Args, here: &Here, gatelet: &Gatelet, paths: &Paths) -> anyhow::Result<Vec<Reach>> {
-    let command = std::env::current_exe()?.display().to_string();
+fn reach(
+    args: &Args,
+    program: &OwnProgram,
+    here: &Here,
+    gatelet: &Gatelet,
+    paths: &Paths,
+) -> anyhow::Result<Vec<Reach>> {
+    let command = program.path.display().to_string();
     // Hosts start programs in the directory of a project: what is found there
     // must not decide what runs.
     let file = gatelet.file.display().to_string();

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use super::own_program::{self, OwnProgram};
 use super::person;
 use crate::config_loader;
 use crate::exit::{CliError, Done};
@@ -50,6 +51,7 @@ struct Service {
     manager: Manager,
     unit: Unit,
     file: PathBuf,
+    program: OwnProgram,
 }
 
 impl Service {
@@ -57,16 +59,17 @@ impl Service {
         let manager = Manager::of_this_system();
         let config = paths.config_file().map(std::path::absolute).transpose()?;
         let state = paths.state.as_ref().map(std::path::absolute).transpose()?;
+        let program = OwnProgram::find()?;
         let unit = Unit {
             // Another configuration is another service.
             name: manager::name(paths.config.is_some().then_some(config.as_deref()).flatten()),
-            program: std::env::current_exe()?,
+            program: program.path.clone(),
             config,
             state,
             path: crate::paths::search_path(),
         };
         let file = manager.file(&unit.name).context("no home directory")?;
-        Ok(Service { manager, unit, file })
+        Ok(Service { manager, unit, file, program })
     }
 
     fn text(&self) -> String {
@@ -80,6 +83,18 @@ impl Service {
     fn written(&self) -> Option<String> {
         std::fs::read_to_string(&self.file).ok()
     }
+}
+
+/// What stands in the files of all services of ours.
+pub(super) fn files() -> Vec<String> {
+    let directory = Manager::of_this_system().file("gatelet");
+    let directory = directory.as_deref().and_then(std::path::Path::parent);
+    let entries = directory.map(std::fs::read_dir).into_iter().flatten().flatten().flatten();
+    let is_named =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("gatelet");
+    let texts =
+        entries.filter(is_named).filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+    texts.filter(|text| unit::is_ours(text)).collect()
 }
 
 pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
@@ -99,6 +114,7 @@ pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
         let why = format!("`{shown}` was not written by gatelet; --force replaces it");
         return Err(CliError::Usage(why).into());
     }
+    service.program.settle()?;
     let parent = service.file.parent().context("a unit has a directory")?;
     std::fs::create_dir_all(parent)
         .with_context(|| format!("cannot create `{}`", parent.display()))?;
@@ -147,6 +163,9 @@ pub(crate) fn down(args: &DownArgs, paths: &Paths) -> anyhow::Result<Done> {
         service.manager.forget();
     }
     say(&format!("{} {}", paint(GOOD, "stopped"), service.unit.name));
+    if let Ok(environment) = crate::paths::host_environment() {
+        own_program::tidy(&environment, &hosts::Disk::new(&environment), &files());
+    }
     Ok(Done::Fine)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn of_tools(listing: &Listing) -> usize {
 
 /// Tokens of one definition as hosts pass it to models: without `_meta`, which is
 /// for the hosts themselves.
-fn read_by_models(tool: &Tool) -> usize {
+pub(super) fn read_by_models(tool: &Tool) -> usize {
     let Ok(mut raw) = Object::parse(&tool.raw) else {
         return catalog::tokens::count(tool.raw.as_str());
     };
@@ -84,7 +84,7 @@ fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
 }
 
 /// The upstreams whose definitions nobody knows, and why.
-fn uncounted(gateway: &Gateway) -> Vec<(String, String)> {
+pub(super) fn uncounted(gateway: &Gateway) -> Vec<(String, String)> {
     let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
     let known = |status: &Status| status.seen || *status.listing != Listing::default();
     let why = |status: Status| match status.phase {

@@ -5,6 +5,7 @@ use hosts::undo;
 use serde_json::json;
 
 use super::host_files::{Consent, Here, Planned, carry_out};
+use super::{own_program, service};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::Secrets;
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         for record in written.iter().chain([record]) {
             here.history.mark(record, State::Undone)?;
         }
+        own_program::tidy(&here.environment, &here.disk, &service::files());
     }
     Ok(done)
 }

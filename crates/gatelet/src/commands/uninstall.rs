@@ -6,6 +6,7 @@ use hosts::plan::{self, Refusal};
 use hosts::{Reach, undo};
 
 use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
+use super::{own_program, service};
 use crate::exit::Done;
 use crate::paths::Paths;
 use crate::secrets::Secrets;
@@ -35,7 +36,11 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         changes.into_iter().map(back).collect()
     })?;
     let store = Secrets::at(&paths.state_directory()?);
-    Ok(carry_out("uninstall", &planned, args.choice.consent, &here, &store)?.0)
+    let (done, written) = carry_out("uninstall", &planned, args.choice.consent, &here, &store)?;
+    if written.is_some() {
+        own_program::tidy(&here.environment, &here.disk, &service::files());
+    }
+    Ok(done)
 }
 
 /// The way back to what was there before gatelet, where that is known and there

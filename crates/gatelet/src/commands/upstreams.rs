@@ -129,6 +129,7 @@ async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
         // What its tool definitions would cost a model.
         "tokens": super::tokens::of_tools(listing),
         "latency_ms": ping.map(|ping| ping.as_secs_f64() * 1000.0),
+        "start_ms": status.start_up.map(|took| took.as_secs_f64() * 1000.0),
         "findings": listing.findings,
     })
 }

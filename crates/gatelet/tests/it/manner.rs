@@ -82,6 +82,7 @@ fn every_list_takes_the_same_format() {
         &["upstreams"][..],
         &["tools"],
         &["tokens"],
+        &["bench"],
         &["mounts"],
         &["trust", "list"],
         &["key", "list"],

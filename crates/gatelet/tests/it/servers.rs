@@ -165,6 +165,15 @@ fn the_shell_sees_the_same(home: &Home) {
     let tokens = tokens.json();
     assert!(tokens["gatelet"]["tokens"].as_u64().unwrap() <= 350, "{tokens}");
     assert!(10_000 < tokens["direct"]["tokens"].as_u64().unwrap(), "{tokens}");
+    let bench = shell(home, &["bench"]);
+    assert_eq!(bench.code, 0, "{}", bench.err);
+    let bench = bench.json();
+    assert_eq!(bench["definitions"]["direct"], tokens["direct"]["tokens"], "{bench}");
+    let searches = &bench["searches"];
+    assert!(searches["longest_tokens"].as_u64().unwrap() <= 400, "{searches}");
+    assert!(30 < searches["found"].as_u64().unwrap(), "of forty: {searches}");
+    let sends_all = &bench["hosts"][0];
+    assert!(0.5 < sends_all["saving"].as_f64().unwrap(), "{sends_all}");
     let call = shell(home, &["call", "everything.get-sum", "a=2", "b=3", "--text"]);
     assert_eq!(call.code, 0, "{}", call.err);
     assert!(call.out.contains('5'), "{}", call.out);

@@ -168,6 +168,25 @@ fn a_call_without_an_answer_is_told_from_one_that_failed() {
     assert_eq!(tokens.code, 3, "{tokens:?}");
     assert!(tokens.out.contains("not counted: gone ("), "{tokens:?}");
     assert!(!tokens.out.contains("so few definitions"), "{tokens:?}");
+    let bench = shell(&home, &["bench", "--text"]);
+    assert_eq!(bench.code, 3, "{bench:?}");
+    assert!(bench.out.contains("not counted: gone ("), "{bench:?}");
+    assert!(!bench.out.contains("save nothing"), "{bench:?}");
+}
+
+#[test]
+fn bench_says_when_the_answer_is_nothing_and_what_calls_returned() {
+    let fake = Fake::start();
+    let records = "[records]\nfile = \"calls.jsonl\"\n";
+    let home = Home::with(&format!("{records}{}", fake.upstream("good", "mcp")));
+    let assumed = shell(&home, &["bench", "--text"]);
+    assert_eq!(assumed.code, 0, "{assumed:?}");
+    assert!(assumed.out.contains("save nothing"), "one tool: {assumed:?}");
+    assert!(assumed.out.contains("assumed"), "{assumed:?}");
+    assert_eq!(shell(&home, &["call", "good.act"]).code, 0);
+    let measured = shell(&home, &["bench"]).json();
+    assert_eq!(measured["results"]["calls"], 1, "{measured}");
+    assert_eq!(shell(&home, &["bench", "--calls", "0"]).code, 2, "a task has calls");
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn a_configuration_in_a_directory_that_nobody_trusts_is_not_even_read() {
         &["upstreams"],
         &["status"],
         &["tokens"],
+        &["bench"],
         &["doctor"],
         &["add", "x", "--yes", "--", "true"],
         &["enable", "evil"],

@@ -195,6 +195,9 @@ fn what_was_moved_already_is_put_back_when_a_later_file_cannot_be() {
         fn has_program(&self, name: &str) -> bool {
             self.0.has_program(name)
         }
+        fn protection(&self, path: &Path) -> Option<&'static str> {
+            self.0.protection(path)
+        }
     }
     let machine = Stubborn(home.disk(), home.cursor());
     let why = apply(&planned, "install", &home.history(), &machine).unwrap_err().to_string();

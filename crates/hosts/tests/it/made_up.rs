@@ -35,6 +35,10 @@ impl Machine for MadeUp {
     fn has_program(&self, name: &str) -> bool {
         self.programs.contains(&name)
     }
+
+    fn protection(&self, _: &Path) -> Option<&'static str> {
+        None
+    }
 }
 
 pub(crate) fn environment(platform: Platform) -> Environment {

@@ -6,6 +6,7 @@ use hosts::{HOSTS, Host, Reach};
 use serde_json::Value;
 
 use crate::commands::host_files::{Gatelet, Here, NAME};
+use crate::commands::own_program::OwnProgram;
 use crate::paths::{self, Paths};
 
 /// What the files of every host say. None where there is no home.
@@ -45,7 +46,7 @@ fn outcome(host: &'static Host, here: &Here, gatelet: &Gatelet) -> Outcome {
 /// Whether a host would start the program that runs now.
 fn is_this_program(command: &str) -> bool {
     let real = |path| std::fs::canonicalize(path).ok();
-    let own = std::env::current_exe().ok().and_then(real);
+    let own = OwnProgram::find().ok().map(|own| own.path).and_then(real);
     let started = paths::program(command).and_then(real);
     started.is_some() && started == own
 }

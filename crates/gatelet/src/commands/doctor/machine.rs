@@ -61,8 +61,9 @@ fn config_facts(file: &Path, loaded: &Result<config::Loaded, LoadError>) -> Conf
     let shown = file.display().to_string();
     let plain =
         |text: &dyn std::fmt::Display| anstream::adapter::strip_str(&text.to_string()).to_string();
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let entries = edit::all(&shown, &text).unwrap_or_default();
+    // What was not read is not opened here either.
+    let text = loaded.is_ok().then(|| std::fs::read_to_string(file).unwrap_or_default());
+    let entries = edit::all(&shown, &text.unwrap_or_default()).unwrap_or_default();
     let warnings = loaded.as_ref().ok().and_then(|loaded| loaded.warnings.as_ref());
     Config {
         error: loaded.as_ref().err().map(|error| plain(error)),

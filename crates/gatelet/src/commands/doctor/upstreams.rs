@@ -67,6 +67,12 @@ fn row<'a>(rows: &'a Value, label: &str) -> Option<&'a Value> {
 fn told(upstream: &Upstream, row: &Value) -> Outcome {
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let count = |key: &str| usize::try_from(row[key].as_u64().unwrap_or(0)).unwrap_or(0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "milliseconds of a ping or a start"
+    )]
+    let millis = |key: &str| row[key].as_f64().map(|millis| millis as u64);
     if row["credentials"]["state"] == "needs a human" {
         return Outcome::Unauthorized(
             row["credentials"]["todo"].as_str().unwrap_or_default().to_owned(),
@@ -84,12 +90,8 @@ fn told(upstream: &Upstream, row: &Value) -> Outcome {
         findings: findings
             .map(|finding| finding["message"].as_str().unwrap_or_default().to_owned())
             .collect(),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "milliseconds of a ping"
-        )]
-        ping_millis: row["latency_ms"].as_f64().map(|ping| ping as u64),
+        ping_millis: millis("latency_ms"),
+        start_millis: millis("start_ms").unwrap_or(0),
         ..Up::default()
     })
 }

@@ -73,7 +73,7 @@ pub(super) async fn open(
 
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
+        store::file::private(parent)?;
     }
     // Of a gatelet that was killed.
     let _ = std::fs::remove_file(path);

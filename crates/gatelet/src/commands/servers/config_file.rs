@@ -33,6 +33,10 @@ impl ConfigFile {
         let usual = || paths::candidates().into_iter().next_back();
         let path = paths.config_file().or_else(usual);
         let path = path.context("no home directory: name a configuration with --config")?;
+        if let Some(why) = paths.unreadable(&path) {
+            let why = format!("cannot use `{}`: {why}", path.display());
+            return Err(CliError::Usage(why).into());
+        }
         // A link is followed, so that what it leads to is changed.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         let text = match std::fs::read_to_string(&path) {
