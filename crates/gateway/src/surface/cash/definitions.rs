@@ -31,7 +31,7 @@ pub fn tools(map: &str) -> Vec<Tool> {
     let definitions = [
         json!({
             "name": "call",
-            "description": "Run a function. Discover functions and their arguments with help.",
+            "description": "Run a function. Find functions and their arguments with help.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -39,7 +39,7 @@ pub fn tools(map: &str) -> Vec<Tool> {
                     "function": text,
                     "kwargs": {"type": "object", "description": "The function's arguments"},
                     "sizelimit": {"type": "integer", "description": "Allow that many characters of result"},
-                    "pick": {"type": "string", "description": "jq over the result (text is a string): filter or count; only its output returns"},
+                    "pick": {"type": "string", "description": "jq over the result (text is a string); only its output returns"},
                     "calls": {"type": "array", "description": "Several calls like this one; function is then \"calls\""},
                 },
                 "required": ["function"],
