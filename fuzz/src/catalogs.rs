@@ -66,14 +66,14 @@ fn schema(bytes: &[u8]) {
     if let Ok(object) = Object::parse(&arguments) {
         let _ = contract.normalize(&object);
     }
-    if let Ok(value) = arguments.value() {
+    if let Ok(value) = arguments.to_value() {
         let _ = contract.check(&value);
     }
 }
 
 fn tool(bytes: &[u8]) {
     let Ok(json) = Json::parse(bytes.to_vec()) else { return };
-    let Ok(tool) = Tool::read(json) else { return };
+    let Ok(tool) = Tool::parse(json) else { return };
     let _ = catalog::id::of_tool("upstream", &tool);
 }
 

@@ -62,7 +62,7 @@ pub(crate) const TARGETS: &[Target] = &[
 
 fn read_json(bytes: &[u8]) {
     let Ok(json) = Json::parse(bytes.to_vec()) else { return };
-    let _ = (json.text(), json.value(), json.member("a"));
+    let _ = (json.string_value(), json.to_value(), json.member("a"));
     if let Ok(object) = Object::parse(&json) {
         assert!(Object::parse(&object.to_json()).is_ok(), "an object is written as one");
     }
@@ -71,12 +71,12 @@ fn read_json(bytes: &[u8]) {
 fn scan(bytes: &[u8]) {
     let text = text(bytes);
     let mut members = 0;
-    let whole = tool::scan::members(&text, |_, _| members += 1);
+    let whole = tool::scan::scan_members(&text, |_, _| members += 1);
     if whole.is_some() {
         let known = serde_json::from_str::<serde::de::IgnoredAny>(&text);
         assert!(known.is_ok() || 0 < members, "what is scanned whole is JSON");
     }
-    let _ = tool::scan::whole(&text);
+    let _ = tool::scan::scan_value(&text);
 }
 
 fn message(bytes: &[u8]) {

@@ -192,7 +192,7 @@ fn mirrors(structured: &Json, result: &ToolResult) -> bool {
         let first = |text: &str| text.trim_start().chars().next();
         return one.abs_diff(other) < other / 2 && first(&text) == first(structured.as_str());
     }
-    let Ok(value) = structured.value() else { return false };
+    let Ok(value) = structured.to_value() else { return false };
     let repeated = |value: &Value| serde_json::from_str::<Value>(&text).is_ok_and(|t| t == *value);
     // Servers wrap a plain result into an object with one member.
     let wrapped = value.as_object().filter(|o| o.len() == 1).and_then(|o| o.values().next());

@@ -90,8 +90,8 @@ impl Kept {
 async fn detached(artifact: Artifact) -> Artifact {
     let copied = artifact.clone();
     let copy = move |_: &offload::Stop| Artifact {
-        result: copied.result.detached(),
-        raw: copied.raw.as_ref().map(tool::Json::detached),
+        result: copied.result.copied_out(),
+        raw: copied.raw.as_ref().map(tool::Json::copied_out),
         ..copied
     };
     offload::run(copy).await.unwrap_or(artifact)

@@ -86,7 +86,7 @@ pub(crate) fn embedded(text: &str) -> Option<&str> {
 /// Whether structured content only holds the text of a result once more:
 /// `{"content": "the text"}`.
 pub(crate) fn repeats(structured: &Json, text: &str) -> bool {
-    let Ok(Value::Object(members)) = structured.value() else { return false };
+    let Ok(Value::Object(members)) = structured.to_value() else { return false };
     let mut values = members.into_values();
     matches!((values.next(), values.next()), (Some(Value::String(only)), None) if only == text)
 }

@@ -44,7 +44,7 @@ async fn query(
     let limits = Budget { chars: OUTPUT, jq_steps: STEPS, ..Budget::default() };
     let run =
         move |stop: &Stop| view::jq(input.as_bytes(), "application/json", &filter, &limits, stop);
-    let outputs = offload::evaluate(context.caller.key(), run).await;
+    let outputs = offload::evaluate(context.caller.caller_key(), run).await;
     match outputs.unwrap_or(Err(ViewError::Stopped)) {
         Ok(outputs) if outputs.results_shown == 0 => Ok(Text(String::new())),
         Ok(outputs) if outputs.at_least.is_none() => Ok(Text(outputs.text + "\n")),

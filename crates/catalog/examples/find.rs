@@ -156,7 +156,7 @@ fn tool(dice: &mut Dice, number: usize, brand: &str, field: &str) -> Tool {
         ),
         "inputSchema": {"type": "object", "properties": Value::Object(properties)},
     });
-    Tool::read(raw.into()).expect("it has a name")
+    Tool::parse(raw.into()).expect("it has a name")
 }
 
 /// Seven of ten are a short wish, two are misspelt, one is a task in steps.

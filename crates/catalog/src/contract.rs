@@ -67,7 +67,7 @@ pub struct Parameter {
 impl Contract {
     /// Reads a schema; what is odd in it is read as absent.
     pub fn read(schema: &Json) -> Contract {
-        let parsed = schema.value().unwrap_or(Value::Null);
+        let parsed = schema.to_value().unwrap_or(Value::Null);
         let mut parameters = parameters(&parsed);
         mark_ambiguous(&mut parameters);
         parameters.sort_by_key(|parameter| !parameter.required);

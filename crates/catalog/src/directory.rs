@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tool::{Finding, QuickMap, Resource, Severity, hex};
+use tool::{FastMap, Finding, Resource, Severity, hex};
 
 use crate::Catalog;
 use crate::card::{Card, Draft, Kind, Line, Safety};
@@ -25,7 +25,7 @@ pub struct Directory {
     pub resources: Section,
     pub prompts: Section,
     pub findings: Vec<Finding>,
-    by_item: QuickMap<ItemRef, usize>,
+    by_item: FastMap<ItemRef, usize>,
 }
 
 /// Everything of one kind.
@@ -100,7 +100,7 @@ impl Directory {
         }
         let resources = Section::build(resources, &mut findings);
         let prompts = Section::build(prompts, &mut findings);
-        let mut by_item = QuickMap::default();
+        let mut by_item = FastMap::default();
         for section in [&tools, &resources, &prompts] {
             by_item.extend(section.entries().iter().enumerate().map(|(at, e)| (e.item, at)));
         }
@@ -344,7 +344,7 @@ mod tests {
     use crate::Source;
 
     fn read(value: Value) -> Tool {
-        Tool::read(Json::from(value)).unwrap()
+        Tool::parse(Json::from(value)).unwrap()
     }
 
     fn directory(label: &str, tools: Vec<Tool>) -> (Catalog, Directory) {

@@ -30,7 +30,7 @@ pub fn echo(text: &str) -> String {
     // What would turn or hide the words around it goes; the rest stays on its line.
     let head = head.replace(char::is_control, " ");
     let plain = |c: char| if c == '`' { ' ' } else { c };
-    cut(&tool::text::plain(&head).chars().map(plain).collect::<String>(), ECHO)
+    cut(&tool::text::without_invisible(&head).chars().map(plain).collect::<String>(), ECHO)
 }
 
 /// How much is repeated.

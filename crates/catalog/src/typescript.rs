@@ -23,7 +23,7 @@ const COMMENT: usize = 120;
 
 /// `create(args: {customer_id: string; notes?: string}): Promise<{id: string}>`.
 pub fn declaration(name: &str, tool: &Tool) -> String {
-    let input = tool.input_schema.value().unwrap_or(Value::Null);
+    let input = tool.input_schema.to_value().unwrap_or(Value::Null);
     let arguments = match members(&input) {
         Some((properties, _)) if properties.is_empty() => "args?: {}".to_owned(),
         Some((_, required)) => {
@@ -32,7 +32,7 @@ pub fn declaration(name: &str, tool: &Tool) -> String {
         }
         None => "args?: {[key: string]: any}".to_owned(),
     };
-    let output = tool.output_schema.as_ref().and_then(|schema| schema.value().ok());
+    let output = tool.output_schema.as_ref().and_then(|schema| schema.to_value().ok());
     let returns = output.map_or_else(|| "any".to_owned(), |out| Types { root: &out }.of(&out, 0));
     let words = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     let comment = comment(words);
@@ -42,7 +42,8 @@ pub fn declaration(name: &str, tool: &Tool) -> String {
 /// A line of comment before a declaration, or nothing.
 fn comment(words: &str) -> String {
     let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let line = summary::cut(&tool::text::plain(line.trim()), COMMENT).replace("*/", "* /");
+    let line =
+        summary::cut(&tool::text::without_invisible(line.trim()), COMMENT).replace("*/", "* /");
     if line.is_empty() { String::new() } else { format!("/** {line} */\n") }
 }
 
@@ -177,7 +178,7 @@ mod tests {
 
     #[track_caller]
     fn check(raw: Value, expected: &str) {
-        let tool = Tool::read(raw.into()).unwrap();
+        let tool = Tool::parse(raw.into()).unwrap();
         assert_eq!(declaration(&tool.name, &tool), expected);
     }
 
@@ -218,14 +219,14 @@ mod tests {
         for _ in 0..100 {
             deep = json!({"type": "array", "items": deep});
         }
-        let tool = Tool::read(
+        let tool = Tool::parse(
             json!({"name": "f", "description": "x */ evil(", "inputSchema": {"type": "object", "properties": {"a": deep}}}).into(),
         );
         let text = declaration("f", &tool.unwrap());
         assert!(text.len() < 400 && text.contains("x * / evil("), "{text}");
         let wide: Map<String, Value> =
             (0..500).map(|n| (format!("m{n}"), json!({"type": "string"}))).collect();
-        let tool = Tool::read(
+        let tool = Tool::parse(
             json!({"name": "f", "inputSchema": {"type": "object", "properties": wide}}).into(),
         );
         assert!(declaration("f", &tool.unwrap()).len() < 1_500);

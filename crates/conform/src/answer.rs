@@ -20,7 +20,7 @@ impl Answer {
     /// Reduces a reply; a failure becomes an error with its message.
     pub fn from_reply(reply: Result<Reply, Failure>) -> Answer {
         match reply {
-            Ok(Reply::Result(json)) => json.value().map_or_else(
+            Ok(Reply::Result(json)) => json.to_value().map_or_else(
                 |error| Answer::error(&error.to_string()),
                 |value| Answer::from_result(&value),
             ),

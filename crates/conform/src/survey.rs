@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tool::{Ask, Call, Context, Json, Object, Provider, Read, Reply, Tool};
+use tool::{Ask, Call, Context, Json, Object, Provider, ReadResource, Reply, Tool};
 
 use crate::answer::Answer;
 use crate::outline::{self, Outline, Parameter};
@@ -452,12 +452,13 @@ impl Client {
     }
 
     async fn identity(&self, transcript: &mut Transcript) {
-        let read = Read { uri: "cash://server".to_owned(), rest: Object::new() };
-        let Ok(Reply::Result(json)) = self.provider.ask(Ask::Read(read), &self.context).await
+        let read = ReadResource { uri: "cash://server".to_owned(), other_params: Object::new() };
+        let Ok(Reply::Result(json)) =
+            self.provider.ask(Ask::ReadResource(read), &self.context).await
         else {
             return;
         };
-        let Ok(result) = json.value() else { return };
+        let Ok(result) = json.to_value() else { return };
         let content = &result["contents"][0];
         transcript.identity_type = content["mimeType"].as_str().unwrap_or_default().to_owned();
         let text = content["text"].as_str().unwrap_or_default();

@@ -178,7 +178,7 @@ impl Provider for Shop {
         if let Spoil::Tools(spoil) = self.0 {
             spoil(&mut definitions);
         }
-        let tools = definitions.into_iter().map(|raw| Tool::read(Json::from(raw)).unwrap());
+        let tools = definitions.into_iter().map(|raw| Tool::parse(Json::from(raw)).unwrap());
         let server = Server::new("shop", "1", json!({"tools": {}, "resources": {}}).into());
         Arc::new(Listing { server, tools: tools.collect(), ..Listing::default() })
     }
@@ -190,7 +190,7 @@ impl Provider for Shop {
     async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(question) => {
-                let arguments = question.arguments.unwrap().value().unwrap();
+                let arguments = question.arguments.unwrap().to_value().unwrap();
                 let mut result = match question.name.as_str() {
                     "call" => call(&arguments),
                     "help" => help(&arguments),

@@ -151,7 +151,7 @@ impl CallLog {
                 .collect(),
             n_bytes: record.sent.as_ref().map_or(0, |sent| sent.as_bytes().len()),
             arguments: keeps(record.arguments),
-            answer: keeps(record.sent).map(|sent| sent.detached()),
+            answer: keeps(record.sent).map(|sent| sent.copied_out()),
             artifact,
         }
     }

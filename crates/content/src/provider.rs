@@ -236,7 +236,7 @@ impl Provider for Content {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.call(&call, context).await,
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 let message = format!("The method [{}] was not found.", ask.method());
                 Ok(Reply::Error(RpcError::new(NOT_FOUND, message)))
             }
@@ -269,7 +269,7 @@ fn read_arguments(call: &Call) -> Result<Value, InvalidArguments> {
         return Ok(Value::Object(Map::new()));
     };
     let unreadable = |error| InvalidArguments(format!("The arguments cannot be read: {error}."));
-    let value = arguments.value().map_err(unreadable)?;
+    let value = arguments.to_value().map_err(unreadable)?;
     match value {
         Value::Object(_) => Ok(value),
         // Where the contract comes from, an empty list is an empty object.
@@ -308,7 +308,7 @@ pub fn listing(config: &Config) -> Listing {
             .to_owned(),
     );
     let offered = TOOLS.iter().filter(|tool| offers(config, tool));
-    let tools = offered.map(|tool| Tool::read(tool.json(&config.limits).into()));
+    let tools = offered.map(|tool| Tool::parse(tool.json(&config.limits).into()));
     Listing { server, tools: tools.filter_map(Result::ok).collect(), ..Listing::default() }
 }
 

@@ -58,7 +58,7 @@ impl Text {
         result.extend_from_slice(br#""}],"isError":false,"structuredContent":"#);
         result.extend_from_slice(&object);
         result.push(b'}');
-        Json::trusted(result)
+        Json::from_trusted(result)
     }
 
     /// Punctuation, which is the same in a string.
@@ -222,7 +222,7 @@ mod tests {
         text.key(false, "none");
         text.maybe(None);
         text.raw("}");
-        let result = text.done().value().unwrap();
+        let result = text.done().to_value().unwrap();
         let mirror: Value =
             serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(mirror, result["structuredContent"]);

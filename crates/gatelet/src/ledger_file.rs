@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn some_tool() -> Tool {
-        Tool::read(Json::parse(r#"{"name":"t"}"#).unwrap()).unwrap()
+        Tool::parse(Json::parse(r#"{"name":"t"}"#).unwrap()).unwrap()
     }
 
     fn granted(ledger: &mut Ledger) {

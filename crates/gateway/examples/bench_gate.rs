@@ -115,8 +115,8 @@ fn percentile(times: &mut [Duration], share: f64) -> Duration {
 
 async fn tokens_of_everything() -> Result<bool, Failed> {
     let mut first = upstream(0, 60);
-    first.resources = Resource::read(json!({"uri": "file:///a"}).into()).into_iter().collect();
-    first.prompts = Prompt::read(json!({"name": "p"}).into()).into_iter().collect();
+    first.resources = Resource::parse(json!({"uri": "file:///a"}).into()).into_iter().collect();
+    first.prompts = Prompt::parse(json!({"name": "p"}).into()).into_iter().collect();
     let (gateway, surface, _) = open(vec![first]);
     listed(&gateway, 60).await;
     let tools = surface.listing().tools.clone();

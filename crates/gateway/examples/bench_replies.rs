@@ -135,7 +135,7 @@ fn servers(directory: &Path) -> Result<Vec<(String, Listing)>, Failed> {
         let server: Value = serde_json::from_str(&std::fs::read_to_string(file.path())?)?;
         let label = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let tools = server["tools"].as_array().cloned().unwrap_or_default();
-        let tools = tools.into_iter().filter_map(|raw| Tool::read(raw.into()).ok()).collect();
+        let tools = tools.into_iter().filter_map(|raw| Tool::parse(raw.into()).ok()).collect();
         servers.push((label, listing(tools)));
     }
     Ok(servers)

@@ -235,7 +235,7 @@ fn unread(listing: &Listing) -> Option<String> {
         tool::Kind::Templates => "resource templates",
         tool::Kind::Prompts => "prompts",
     };
-    let words: Vec<&str> = listing.unread.iter().map(word).collect();
+    let words: Vec<&str> = listing.failed_lists.iter().map(word).collect();
     (!words.is_empty())
         .then(|| format!("its {} cannot be read and are as last seen", words.join(", ")))
 }
@@ -281,7 +281,7 @@ fn listing(scripts: Scripts) -> Listing {
             "annotations": read_only,
         }),
     ];
-    let read = |raw: serde_json::Value| Tool::read(raw.into()).expect("our own tools have names");
+    let read = |raw: serde_json::Value| Tool::parse(raw.into()).expect("our own tools have names");
     let run = (scripts == Scripts::On).then(run_definition);
     Listing { tools: tools.into_iter().chain(run).map(read).collect(), ..Listing::default() }
 }

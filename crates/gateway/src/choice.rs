@@ -125,7 +125,8 @@ pub const HOSTS: &[Host] = &[
 pub fn choose(client: &Client) -> Surface {
     let wish =
         client.capabilities.member("experimental").and_then(|all| all.member(SURFACE_CAPABILITY));
-    let wish = wish.and_then(|wish| wish.member_as::<String>("name").or_else(|| wish.read().ok()));
+    let wish =
+        wish.and_then(|wish| wish.member_as::<String>("name").or_else(|| wish.parse_as().ok()));
     let wish = wish.and_then(|name| name.parse().ok()).filter(|wish| *wish != Surface::Auto);
     wish.or_else(|| find_host(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
 }

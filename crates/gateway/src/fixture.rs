@@ -72,7 +72,7 @@ pub(crate) fn orders() -> Arc<Scripted> {
                 let given = call.arguments.clone().unwrap_or_else(Json::empty_object);
                 Reply::text(&format!("{} {given}", call.name))
             }
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Reply::text(ask.method())
             }
         })
@@ -165,7 +165,7 @@ impl Opened {
 /// hosts themselves.
 pub(crate) fn read_by_models(tools: &[tool::Tool]) -> usize {
     let read = |tool: &tool::Tool| {
-        let mut raw: serde_json::Map<String, Value> = tool.raw.read().unwrap();
+        let mut raw: serde_json::Map<String, Value> = tool.raw.parse_as().unwrap();
         raw.retain(|key, _| !["title", "annotations", "_meta"].contains(&key.as_str()));
         Value::Object(raw)
     };

@@ -35,7 +35,7 @@ pub(crate) fn prompt(json: &Json) -> Json {
     for message in &messages {
         let role: String = message.member_as("role").unwrap_or_default();
         let content = message.member("content").unwrap_or_else(Json::null);
-        let text = content.member_as::<String>("text").or_else(|| content.read().ok());
+        let text = content.member_as::<String>("text").or_else(|| content.parse_as().ok());
         match text {
             Some(text) => {
                 blocks.push(json!({"type": "text", "text": format!("[{role}] {text}")}).into())

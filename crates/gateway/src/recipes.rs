@@ -37,7 +37,7 @@ impl Recipe {
             "inputSchema": self.inputs,
             "annotations": {"readOnlyHint": self.read_only},
         });
-        Tool::read(raw.into()).ok()
+        Tool::parse(raw.into()).ok()
     }
 }
 

@@ -106,7 +106,7 @@ async fn ask(peer: &Peer, method: &str, params: Value) -> Result<Value, Failed> 
     let reply =
         peer.request(peer.next_request_id(), method, Some(&params.into()), timeouts).await?;
     match reply {
-        Reply::Result(result) => Ok(result.value()?),
+        Reply::Result(result) => Ok(result.to_value()?),
         // What a server refuses is for the suite to judge.
         Reply::Error(_) => Ok(Value::Null),
     }
@@ -117,7 +117,7 @@ struct Answers;
 
 impl Incoming for Answers {
     fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply> {
-        let params = request.params.and_then(|params| params.value().ok()).unwrap_or_default();
+        let params = request.params.and_then(|params| params.to_value().ok()).unwrap_or_default();
         let result = match request.method.as_str() {
             "elicitation/create" => {
                 json!({"action": "accept", "content": filled(&params["requestedSchema"])})

@@ -17,7 +17,7 @@ impl Level {
 
     /// The level that params ask for or speak at.
     pub(crate) fn read(params: &Object, key: &str) -> Option<Level> {
-        Level::named(&params.get(key)?.text()?)
+        Level::named(&params.get(key)?.string_value()?)
     }
 
     pub(crate) fn as_str(self) -> &'static str {

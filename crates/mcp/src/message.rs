@@ -12,7 +12,7 @@ mod parse;
 use std::borrow::Cow;
 
 use memchr::memchr2;
-use tool::json::write_text;
+use tool::json::write_string;
 use tool::{Ask, Failure, Json, Reply, RpcError};
 
 use crate::revision::code;
@@ -211,7 +211,7 @@ pub fn unbreak(out: &mut [u8], start: usize) {
 }
 
 fn write_method_and_params(out: &mut String, method: &str, params: Params<'_>) {
-    write_text(out, method);
+    write_string(out, method);
     match params {
         Params::Absent => {}
         Params::Json(params) => {

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use serde_json::json;
-use tool::{Json, Note, Object};
+use tool::{Json, Notification, Object};
 
 /// The context of one call: [`tool::Context`] with the call's progress token.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Context {
         params.push("message", Json::encode(message));
         self.asked
             .client_handle
-            .notify(Note { method: "notifications/progress".to_owned(), params });
+            .notify(Notification { method: "notifications/progress".to_owned(), params });
     }
 }
 

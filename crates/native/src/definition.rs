@@ -363,7 +363,7 @@ mod tests {
     fn the_lifetime_of_an_answer_is_told_in_seconds_and_parts_of_one() {
         let told = |time| {
             let raw = Definition::new("t").cache_ttl(Duration::from_millis(time)).to_json();
-            raw.value().unwrap()["_meta"]["gatelet/tool"]["cache_ttl"].clone()
+            raw.to_value().unwrap()["_meta"]["gatelet/tool"]["cache_ttl"].clone()
         };
         assert_eq!((told(300_000), told(500)), (json!(300), json!(0.5)));
     }

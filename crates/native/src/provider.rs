@@ -64,7 +64,7 @@ impl Native {
             return Err(Error::Schema { tool: call.name, problems });
         }
         warn_deprecated(ready);
-        let context = Context::new(asked, &call.rest);
+        let context = Context::new(asked, &call.other_params);
         let answer = run(ready, Call::new(arguments, context, Arc::clone(&self.states))).await?;
         reply(ready, answer)
     }
@@ -87,8 +87,8 @@ impl Provider for Native {
                 Ok(reply) => Ok(reply),
                 Err(error) => error.into_reply(),
             },
-            Ask::Read(read) if read.uri == self.report_uri => Ok(self.report()),
-            Ask::Read(read) => {
+            Ask::ReadResource(read) if read.uri == self.report_uri => Ok(self.report()),
+            Ask::ReadResource(read) => {
                 let message = format!("no resource is at `{}`", short(&read.uri));
                 Ok(Reply::Error(RpcError::new(-32002, message)))
             }
@@ -118,7 +118,7 @@ fn arguments(given: Option<&Json>) -> Result<Value, Error> {
     let invalid = |reason: String| Error::Validation { reason };
     let value = match given {
         None => return Ok(Value::Object(Map::new())),
-        Some(json) => json.value().map_err(|error| invalid(format!("`arguments`: {error}")))?,
+        Some(json) => json.to_value().map_err(|error| invalid(format!("`arguments`: {error}")))?,
     };
     match value {
         // Some clients write null for "none".
@@ -228,7 +228,7 @@ fn report_resource(uri: &str) -> Resource {
         "description": "Which tools were found, which were refused and why, and how long it took.",
         "mimeType": "application/json",
     });
-    Resource::read(raw.into()).expect("the resource has a URI")
+    Resource::parse(raw.into()).expect("the resource has a URI")
 }
 
 impl From<Fault> for Error {

@@ -249,7 +249,7 @@ impl Ready {
             Some(schema) => Some(compile(&tool, schema, Which::Output)?),
             None => None,
         };
-        let listed = tool::Tool::read(definition.to_json()).expect("a definition has a name");
+        let listed = tool::Tool::parse(definition.to_json()).expect("a definition has a name");
         Ok(Ready { definition, input, output, listed })
     }
 }

@@ -14,7 +14,7 @@ use native::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tool::{Ask, Call, Json, Object, Provider, Read, Reply};
+use tool::{Ask, Call, Json, Object, Provider, ReadResource, Reply};
 
 #[derive(Default)]
 struct Counter(AtomicUsize);
@@ -125,8 +125,8 @@ async fn ask(provider: &dyn Provider, name: &str, arguments: Value) -> Reply {
 
 async fn call(name: &str, arguments: Value) -> Value {
     match ask(&*registry().into_provider(), name, arguments).await {
-        Reply::Result(result) => result.value().unwrap(),
-        Reply::Error(error) => error.raw.value().unwrap(),
+        Reply::Result(result) => result.to_value().unwrap(),
+        Reply::Error(error) => error.raw.to_value().unwrap(),
     }
 }
 
@@ -140,7 +140,7 @@ async fn fault(name: &str, arguments: Value) -> Value {
 #[test]
 fn a_function_becomes_a_definition_with_schemas_and_hints() {
     let listing = registry().into_provider().listing();
-    let raw = listing.tools[0].raw.value().unwrap();
+    let raw = listing.tools[0].raw.to_value().unwrap();
     assert_eq!(
         raw,
         json!({
@@ -267,11 +267,11 @@ async fn a_result_that_is_not_what_was_declared_is_not_sent() {
     assert_eq!(body["error_type"], "SerializationError");
 }
 
-struct Listener(std::sync::Mutex<Vec<tool::Note>>);
+struct Listener(std::sync::Mutex<Vec<tool::Notification>>);
 
 #[async_trait::async_trait]
 impl tool::ClientHandle for Listener {
-    fn notify(&self, note: tool::Note) {
+    fn notify(&self, note: tool::Notification) {
         self.0.lock().unwrap().push(note);
     }
 
@@ -288,7 +288,8 @@ async fn state_is_shared_and_progress_goes_to_who_asked_for_it() {
     let context = tool::Context { client_handle: listener, ..tool::Context::anonymous() };
     let mut rest = Object::new();
     rest.push("_meta", json!({"progressToken": "p1"}).into());
-    let with_token = Ask::Call(Call { name: "count".to_owned(), arguments: None, rest });
+    let with_token =
+        Ask::Call(Call { name: "count".to_owned(), arguments: None, other_params: rest });
     provider.ask(with_token, &context).await.unwrap();
     let silent = Ask::Call(Call::new("count", Json::empty_object()));
     let second = provider.ask(silent, &context).await.unwrap();
@@ -432,10 +433,10 @@ fn discovery_can_be_limited_to_a_module() {
 async fn the_report_is_a_resource() {
     let provider = Registry::new("t", "1").discover().into_provider();
     let uri = provider.listing().resources[0].uri.clone();
-    let read = Ask::Read(Read { uri, rest: Object::new() });
+    let read = Ask::ReadResource(ReadResource { uri, other_params: Object::new() });
     let reply = provider.ask(read, &tool::Context::anonymous()).await.unwrap();
     let Reply::Result(result) = reply else { panic!("{reply:?}") };
-    let text = result.value().unwrap()["contents"][0]["text"].as_str().unwrap().to_owned();
+    let text = result.to_value().unwrap()["contents"][0]["text"].as_str().unwrap().to_owned();
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["total_tools"], 1);
 }
@@ -503,7 +504,7 @@ mod hygiene {
         registry.add::<call>().unwrap();
         registry.add::<arguments>().unwrap();
         registry.add::<answer>().unwrap();
-        let schema = registry.get_tool_schema("call").unwrap().value().unwrap();
+        let schema = registry.get_tool_schema("call").unwrap().to_value().unwrap();
         assert_eq!(schema["required"], serde_json::json!(["text"]));
         let schema = registry.get_tool_schema("answer").unwrap().to_string();
         assert!(schema.contains("text"), "{schema}");

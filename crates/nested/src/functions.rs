@@ -193,7 +193,7 @@ impl Function {
             "_meta": {gateway::surface::cash::REMOTE_FUNCTION:
                 {"namespace": self.namespace, "function": self.name}},
         });
-        Tool::read(raw.into()).ok()
+        Tool::parse(raw.into()).ok()
     }
 
     /// Returns what is known of the arguments. The other side judges them, so

@@ -173,7 +173,7 @@ impl Shared {
         arguments.push("kwargs", call.arguments.unwrap_or_else(Json::empty_object));
         arguments.push("sizelimit", Json::encode(&request::NO_LIMIT));
         let arguments = Some(arguments.to_json());
-        let call = Call { name: "call".to_owned(), arguments, rest: call.rest };
+        let call = Call { name: "call".to_owned(), arguments, other_params: call.other_params };
         self.upstream.ask(Ask::Call(call), context).await
     }
 
@@ -185,7 +185,7 @@ impl Shared {
 
 /// The capabilities of the server, with the CaSH skills added.
 fn capabilities(theirs: &Json) -> Json {
-    let theirs = theirs.value().unwrap_or_else(|_| json!({}));
+    let theirs = theirs.to_value().unwrap_or_else(|_| json!({}));
     let mut all = if theirs.is_object() { theirs } else { json!({}) };
     if !all["extensions"].is_object() {
         all["extensions"] = json!({});
@@ -225,7 +225,7 @@ impl Provider for Nested {
                 gateway::surface::cash::HELP => self.0.help(&params, context).await,
                 _ => self.0.upstream.ask(Ask::Other { method, params }, context).await,
             },
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) => {
                 self.0.upstream.ask(ask, context).await
             }
         }

@@ -13,7 +13,7 @@ impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let tool = |name: &str| {
             let schema = json!({"type": "object", "properties": {"function": {"type": "string"}}});
-            Tool::read(json!({"name": name, "inputSchema": schema}).into()).unwrap()
+            Tool::parse(json!({"name": name, "inputSchema": schema}).into()).unwrap()
         };
         let tools = ["call", "help", "skill"].map(tool).to_vec();
         Arc::new(Listing { tools, ..Listing::default() })
@@ -25,7 +25,7 @@ impl Provider for Cash {
 
     async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
         let Ask::Call(call) = ask else { panic!("only the three tools are asked") };
-        let arguments = call.arguments.unwrap().value().unwrap();
+        let arguments = call.arguments.unwrap().to_value().unwrap();
         self.asked.lock().unwrap().push((call.name.clone(), arguments.clone()));
         let at = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
         Ok(match (call.name.as_str(), at("namespace").as_str(), at("function").as_str()) {
@@ -144,7 +144,7 @@ async fn its_functions_stand_in_its_namespaces() {
     let listing = nested.listing();
     let names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["orders.list", "orders.retail.create"]);
-    let schema = listing.tools[1].input_schema.value().unwrap();
+    let schema = listing.tools[1].input_schema.to_value().unwrap();
     assert_eq!(schema["required"], json!(["item"]));
     assert_eq!(schema["properties"]["n"]["type"], "integer");
 }
@@ -180,7 +180,7 @@ async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
 async fn a_skill_that_its_gate_keeps_is_asked_for_whole() {
     let (_, nested) = nested().await;
     let arguments = json!({"namespace": "long", "skillname": "s", "kwargs": {"sum": 5}});
-    let ask = Ask::read(cash::READ, &arguments.into()).unwrap();
+    let ask = Ask::parse(cash::READ, &arguments.into()).unwrap();
     let reply = nested.ask(ask, &Context::anonymous()).await.unwrap();
     assert_eq!(reply.tool_result().unwrap().text(), "# long\n\nAll of it.");
 }
@@ -192,7 +192,7 @@ async fn its_skills_are_listed_and_read_with_their_values() {
     assert!(cash::offers(&nested.listing()));
     let ask = Ask::Other { method: cash::LIST.to_owned(), params: Object::new() };
     let Reply::Result(listed) = nested.ask(ask, &context).await.unwrap() else { panic!() };
-    let listed = listed.value().unwrap();
+    let listed = listed.to_value().unwrap();
     let refund = json!({"namespace": "orders", "name": "refund", "description": "Refund."});
     assert_eq!(listed["skills"], json!([refund]));
     let arguments = json!({"namespace": "orders", "skillname": "refund", "kwargs": {"sum": 5}});
@@ -205,7 +205,7 @@ async fn its_skills_are_listed_and_read_with_their_values() {
 
 #[test]
 fn a_server_with_other_tools_passes_as_it_is() {
-    let tool = |name: &str| Tool::read(json!({"name": name}).into()).unwrap();
+    let tool = |name: &str| Tool::parse(json!({"name": name}).into()).unwrap();
     let listing = |names: &[&str]| Listing {
         tools: names.iter().map(|name| tool(name)).collect(),
         ..Listing::default()
@@ -221,7 +221,7 @@ fn three_tools_alone_make_no_cash_server_unless_the_operator_says_so() {
     let bare = Cash::default().listing();
     let identity = json!({"uri": "cash://server", "name": "cash-server-manifest"});
     let with_identity = Listing {
-        resources: vec![tool::Resource::read(identity.into()).unwrap()],
+        resources: vec![tool::Resource::parse(identity.into()).unwrap()],
         ..Listing::clone(&bare)
     };
     let mut capabilities = json!({});

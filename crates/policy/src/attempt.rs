@@ -170,7 +170,7 @@ impl Caller {
         let mut turns = self.turns.lock();
         let limits = fair::Limits { permits, reserve: 0, waiting: WAITING };
         let turns = turns.entry(upstream.to_owned()).or_insert_with(|| Semaphore::new(limits));
-        let key = turns.key(context.caller.key(), &*context.session);
+        let key = turns.key(context.caller.caller_key(), &*context.session);
         Some(Queue { turns: turns.clone(), key, patience: lane.patience.unwrap_or(PATIENCE) })
     }
 }

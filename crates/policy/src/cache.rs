@@ -259,7 +259,7 @@ fn marked(reply: Reply) -> Reply {
 /// counts for as long as anything shares its memory.
 fn detached(reply: &Reply) -> Reply {
     match reply {
-        Reply::Result(json) if LONG < json.as_bytes().len() => Reply::Result(json.detached()),
+        Reply::Result(json) if LONG < json.as_bytes().len() => Reply::Result(json.copied_out()),
         Reply::Result(_) | Reply::Error(_) => reply.clone(),
     }
 }
@@ -276,7 +276,7 @@ fn keepable(reply: &Reply) -> bool {
 
 /// What identifies a call: its tool and its arguments in any order.
 pub fn key(tool_id: &str, arguments: &Json) -> String {
-    let canonical = arguments.value().map_or_else(|_| arguments.to_string(), |v| canonical(&v));
+    let canonical = arguments.to_value().map_or_else(|_| arguments.to_string(), |v| canonical(&v));
     let digest = Sha256::digest(format!("{tool_id}\0{canonical}").as_bytes());
     hex::encode(&digest)
 }

@@ -30,13 +30,13 @@ pub fn take(rest: &mut Object) -> Option<String> {
     } else {
         rest.set("_meta", meta.to_json());
     }
-    token.read().ok()
+    token.parse_as().ok()
 }
 
 /// Moves a token from a surface's own arguments to `_meta`.
 pub fn lift(mut call: Call) -> Call {
     if let Some(arguments) = &mut call.arguments {
-        lift_out(arguments, &mut call.rest);
+        lift_out(arguments, &mut call.other_params);
     }
     call
 }
@@ -55,7 +55,7 @@ fn lift_out(arguments: &mut Json, rest: &mut Object) {
     }
     let Ok(mut members) = Object::parse(arguments) else { return };
     let Some(key) = key(&members) else { return };
-    let token = members.get(&key).and_then(Json::text);
+    let token = members.get(&key).and_then(Json::string_value);
     let Some(token) = token.filter(|token| token.starts_with(PREFIX)) else { return };
     members.remove(&key);
     *arguments = members.to_json();
@@ -79,7 +79,7 @@ pub fn misread(arguments: &Json, contract: &Contract) -> Option<Problem> {
     }
     let members = Object::parse(arguments).ok()?;
     let said = members.get(&key(&members)?)?;
-    let said = said.text().unwrap_or_else(|| said.to_string()).to_lowercase();
+    let said = said.string_value().unwrap_or_else(|| said.to_string()).to_lowercase();
     let is_yes = ["true", "yes", "y", "ok", "1"].contains(&said.trim());
     is_yes.then(|| Problem::new(ARGUMENT, NO_TOKEN.to_owned()))
 }
@@ -103,8 +103,8 @@ mod tests {
             lifted.arguments.unwrap().as_str(),
             r#"{"namespace":"n","kwargs":{"confirm":"x"}}"#
         );
-        assert_eq!(take(&mut lifted.rest).as_deref(), Some("confirm-12"));
-        assert!(lifted.rest.is_empty(), "a token does not go on");
+        assert_eq!(take(&mut lifted.other_params).as_deref(), Some("confirm-12"));
+        assert!(lifted.other_params.is_empty(), "a token does not go on");
         let mut inner = Object::new();
         let mut kwargs = Json::parse(r#"{"a":1,"Confirm":"confirm-12"}"#.to_owned()).unwrap();
         lift_from(&mut kwargs, &Contract::read(&json!({}).into()), &mut inner);
@@ -116,6 +116,6 @@ mod tests {
         assert_eq!(kwargs.as_str(), r#"{"confirm":"confirm-12"}"#, "the tool's own");
         let mut plain = call(r#"{"confirm":"yes"}"#);
         assert_eq!(plain.arguments.unwrap().as_str(), r#"{"confirm":"yes"}"#);
-        assert_eq!(take(&mut plain.rest), None);
+        assert_eq!(take(&mut plain.other_params), None);
     }
 }

@@ -383,7 +383,7 @@ pub fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Con
     // The limits of a function are for calls of it: asking how a task stands
     // must not use up what its next call may cost.
     let tool = call.filter(|call| !call.what.is_aside()).map(|call| call.callee.named());
-    Act { session, caller: context.caller.key(), meta_tool, tool }
+    Act { session, caller: context.caller.caller_key(), meta_tool, tool }
 }
 
 impl Quota for Limiter {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use catalog::{Catalog, Contract, NormalizedArguments, Problem, Slot};
 use tool::scan::duplicate_key;
-use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
+use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, ReadResource};
 
 use crate::approval::request::ApprovalRequest;
 use crate::call::{Callee, HELP, Mode, Request, SKILL, Target, What};
@@ -39,9 +39,13 @@ impl ValidCall {
         let (arguments, rest) = (self.arguments.clone(), self.rest.clone());
         let name = || self.callee.tool.clone();
         match &self.what {
-            What::Tool(_) => Ask::Call(Call { name: name(), arguments, rest }),
-            What::Resource { .. } => Ask::Read(Read { uri: name(), rest }),
-            What::Prompt { .. } => Ask::Prompt(GetPrompt { name: name(), arguments, rest }),
+            What::Tool(_) => Ask::Call(Call { name: name(), arguments, other_params: rest }),
+            What::Resource { .. } => {
+                Ask::ReadResource(ReadResource { uri: name(), other_params: rest })
+            }
+            What::Prompt { .. } => {
+                Ask::Prompt(GetPrompt { name: name(), arguments, other_params: rest })
+            }
             What::Skill { .. } => Ask::Other { method: SKILL.to_owned(), params: rest },
             What::Help { .. } => Ask::Other { method: HELP.to_owned(), params: rest },
             What::Task { method, .. } => Ask::Other { method: method.clone(), params: rest },
@@ -247,7 +251,7 @@ fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<J
             None if argument.required => {
                 problems.push(Problem::new(&argument.name, "is required".to_owned()));
             }
-            Some(value) if value.text().is_none() => {
+            Some(value) if value.string_value().is_none() => {
                 problems.push(Problem::new(&argument.name, "must be a string".to_owned()));
             }
             None | Some(_) => {}
@@ -284,7 +288,7 @@ pub fn problems(contract: &Contract, mut known: Vec<Problem>, given: &Json) -> V
 
 /// What can be forwarded but not understood is the upstream's to judge.
 fn judged(contract: &Contract, known: Vec<Problem>, arguments: &Json) -> Vec<Problem> {
-    match arguments.value() {
+    match arguments.to_value() {
         Ok(value) => contract.check_after(known, &value),
         Err(_) => known,
     }
@@ -292,7 +296,7 @@ fn judged(contract: &Contract, known: Vec<Problem>, arguments: &Json) -> Vec<Pro
 
 /// JSON text with the keys of every object in order.
 fn canonical(json: &Json) -> String {
-    let Ok(mut value) = json.value() else { return json.to_string() };
+    let Ok(mut value) = json.to_value() else { return json.to_string() };
     value.sort_all_objects();
     value.to_string()
 }

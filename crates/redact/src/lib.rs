@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use regex::{Captures, Regex, RegexSet, bytes};
-use tool::text::{cut, plain};
+use tool::text::{cut, without_invisible};
 use tool::{Failure, Json, Object, Reply, RpcError};
 
 use known::{KnownSecrets, MIN_BYTES};
@@ -161,7 +161,7 @@ impl Scrubber {
         if !suspicious {
             return None;
         }
-        let Ok(mut value) = json.value() else { return self.cleaned_unread(json) };
+        let Ok(mut value) = json.to_value() else { return self.cleaned_unread(json) };
         self.scrub_value(&mut value).then(|| value.into())
     }
 
@@ -187,7 +187,7 @@ impl Scrubber {
         match reply {
             Reply::Result(json) => Reply::Result(self.cleaned(&json).unwrap_or(json)),
             Reply::Error(error) => {
-                let cleaned = self.cleaned(&error.raw).map(RpcError::read);
+                let cleaned = self.cleaned(&error.raw).map(RpcError::parse);
                 Reply::Error(readable(cleaned.unwrap_or(error)))
             }
         }
@@ -207,7 +207,7 @@ impl Scrubber {
                 Failure::Forbidden { reason: shown(reason), sent }
             }
             Failure::Unusable { reason } => Failure::Unusable { reason: shown(reason) },
-            Failure::Unsupported { what } => Failure::Unsupported { what: shown(what) },
+            Failure::Unsupported { feature: what } => Failure::Unsupported { feature: shown(what) },
             Failure::Timeout { .. } | Failure::RateLimited { .. } | Failure::Cancelled => failure,
         }
     }
@@ -255,7 +255,7 @@ impl Scrubber {
 
     /// Masks secrets in upstream text that gatelet quotes as a reason.
     pub fn scrub_reason(&self, text: &str) -> String {
-        cut(plain(&self.scrub(text)).trim_end_matches('.'), 300)
+        cut(without_invisible(&self.scrub(text)).trim_end_matches('.'), 300)
     }
 }
 
@@ -269,7 +269,7 @@ impl Default for Scrubber {
 pub fn one_line_excerpt(text: &str) -> String {
     let blank = |c: char| c.is_whitespace() || c.is_control();
     let line = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    let line = plain(&line).into_owned();
+    let line = without_invisible(&line).into_owned();
     if line.chars().count() <= MAX_EXCERPT_CHARS {
         return line;
     }
@@ -280,10 +280,10 @@ pub fn one_line_excerpt(text: &str) -> String {
 /// Removes control and formatting characters from the message of an error,
 /// because models, people and terminals read it.
 fn readable(error: RpcError) -> RpcError {
-    let Cow::Owned(message) = plain(&error.message) else { return error };
+    let Cow::Owned(message) = without_invisible(&error.message) else { return error };
     let Ok(mut raw) = Object::parse(&error.raw) else { return error };
     raw.set("message", Json::encode(&message));
-    RpcError::read(raw.to_json())
+    RpcError::parse(raw.to_json())
 }
 
 /// Finds the ranges that a credential pattern matches.

@@ -80,7 +80,7 @@ fn a_value_without_secrets_comes_back_byte_for_byte() {
 fn a_secret_split_over_lines_of_a_json_text_is_found() {
     let scrub = |text: &str| {
         let json: Json = json!({"content": [{"type": "text", "text": text}]}).into();
-        let scrubbed = Scrubber::default().scrub_json(&json).value().unwrap();
+        let scrubbed = Scrubber::default().scrub_json(&json).to_value().unwrap();
         scrubbed["content"][0]["text"].as_str().unwrap().to_owned()
     };
     let pem = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----";
@@ -353,7 +353,7 @@ proptest! {
 #[track_caller]
 fn masked_unread(json: &str, expected: &str) {
     let json = Json::parse(json.to_owned()).unwrap();
-    assert!(json.value().is_err());
+    assert!(json.to_value().is_err());
     assert_eq!(Scrubber::default().scrub_json(&json).as_str(), expected);
 }
 

@@ -116,25 +116,26 @@ impl ListingChecker {
             ));
         };
         for tool in &mut clean.tools {
-            if let Some(Ok(masked)) = self.mask(&tool.raw, &["name"]).map(Tool::read) {
+            if let Some(Ok(masked)) = self.mask(&tool.raw, &["name"]).map(Tool::parse) {
                 report(&masked.name);
                 *tool = masked;
             }
         }
         for prompt in &mut clean.prompts {
-            if let Some(Ok(masked)) = self.mask(&prompt.raw, &["name"]).map(Prompt::read) {
+            if let Some(Ok(masked)) = self.mask(&prompt.raw, &["name"]).map(Prompt::parse) {
                 report(&masked.name);
                 *prompt = masked;
             }
         }
         for resource in &mut clean.resources {
-            if let Some(Ok(masked)) = self.mask(&resource.raw, &["uri"]).map(Resource::read) {
+            if let Some(Ok(masked)) = self.mask(&resource.raw, &["uri"]).map(Resource::parse) {
                 report(&masked.name);
                 *resource = masked;
             }
         }
         for template in &mut clean.templates {
-            if let Some(Ok(masked)) = self.mask(&template.raw, &["uriTemplate"]).map(Template::read)
+            if let Some(Ok(masked)) =
+                self.mask(&template.raw, &["uriTemplate"]).map(Template::parse)
             {
                 report(&masked.name);
                 *template = masked;
@@ -159,7 +160,7 @@ impl ListingChecker {
                 after.set(key, value.clone());
             }
         }
-        Some(after.to_json()).filter(|masked| masked.value().ok() != raw.value().ok())
+        Some(after.to_json()).filter(|masked| masked.to_value().ok() != raw.to_value().ok())
     }
 }
 
@@ -202,7 +203,7 @@ mod tests {
         let words = "Use the key sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb.";
         let raw = json!({"uri": "db://u:hunter22@h/x", "name": "x", "description": words});
         let listed = Listing {
-            resources: vec![Resource::read(raw.into()).unwrap()],
+            resources: vec![Resource::parse(raw.into()).unwrap()],
             ..listing(vec![tool("t", words, &json!({}))])
         };
         let seen = listing_checker(Config::default()).inspect("up", &Arc::new(listed)).unwrap();

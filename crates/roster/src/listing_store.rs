@@ -49,7 +49,7 @@ impl ListingCache {
     /// What an upstream last listed for clients with this profile.
     pub(crate) fn load(&self, upstream: &Upstream, profile: &Profile) -> Option<Listing> {
         let text = self.store.load(&name(upstream, profile))?;
-        Json::parse(text).ok()?.read().ok()
+        Json::parse(text).ok()?.parse_as().ok()
     }
 
     /// Keeps a listing. Writing may block.

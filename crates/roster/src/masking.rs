@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tool::{ClientHandle, Event, Failure, Json, Note, Object, Reply};
+use tool::{ClientHandle, Event, Failure, Json, Notification, Object, Reply};
 
 use redact::Scrubber;
 
@@ -22,7 +22,7 @@ pub(crate) struct MaskedClient {
 
 #[async_trait]
 impl ClientHandle for MaskedClient {
-    fn notify(&self, note: Note) {
+    fn notify(&self, note: Notification) {
         self.client_handle.notify(mask(&self.scrubber, note));
     }
 
@@ -49,14 +49,16 @@ impl UpstreamEvent {
 /// An event as clients may see it.
 pub(crate) fn mask_event(scrubber: &Scrubber, event: Event) -> Event {
     match event {
-        Event::Note(note) => Event::Note(mask(scrubber, note)),
-        Event::Updated { uri, note } => Event::Updated { uri, note: mask(scrubber, note) },
+        Event::Notification(note) => Event::Notification(mask(scrubber, note)),
+        Event::Updated { uri, notification: note } => {
+            Event::Updated { uri, notification: mask(scrubber, note) }
+        }
         Event::Changed(_) | Event::Gone { .. } => event,
     }
 }
 
 /// The notification with secrets masked; the same one when it has none.
-fn mask(scrubber: &Scrubber, note: Note) -> Note {
+fn mask(scrubber: &Scrubber, note: Notification) -> Notification {
     let params = note.params.to_json();
     let clean = scrubber.scrub_json(&params);
     if clean == params {
@@ -69,7 +71,7 @@ fn mask(scrubber: &Scrubber, note: Note) -> Note {
             params.set(key, value.clone());
         }
     }
-    Note { params, ..note }
+    Notification { params, ..note }
 }
 
 #[cfg(test)]
@@ -81,9 +83,9 @@ mod tests {
     #[track_caller]
     fn check(params: &serde_json::Value, expected: &serde_json::Value) {
         let params = Object::parse(&params.clone().into()).unwrap();
-        let note = Note { method: "n".to_owned(), params };
+        let note = Notification { method: "n".to_owned(), params };
         let shown = mask(&Scrubber::default(), note).params.to_json();
-        assert_eq!(shown.value().unwrap(), *expected);
+        assert_eq!(shown.to_value().unwrap(), *expected);
     }
 
     #[test]

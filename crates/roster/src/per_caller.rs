@@ -309,7 +309,7 @@ async fn watch(
     let why = loop {
         match events.next().await {
             Some(Event::Gone { reason }) => break one_line(&reason),
-            Some(Event::Changed(_) | Event::Updated { .. } | Event::Note(_)) => {}
+            Some(Event::Changed(_) | Event::Updated { .. } | Event::Notification(_)) => {}
             None => break "the connection was closed".to_owned(),
         }
     };

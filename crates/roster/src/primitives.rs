@@ -9,7 +9,9 @@ use std::collections::hash_map::Entry;
 
 use catalog::Catalog;
 use catalog::source::Role;
-use tool::{Ask, Finding, GetPrompt, Json, Object, Prompt, Read, Resource, Severity, Template};
+use tool::{
+    Ask, Finding, GetPrompt, Json, Object, Prompt, ReadResource, Resource, Severity, Template,
+};
 
 use crate::readable::plain_line;
 use policy::call::{Completed, SubscriptionChange};
@@ -177,7 +179,7 @@ impl Primitives {
     /// question, and where the caller sees nothing of that name.
     pub fn route(&self, catalog: &Catalog, ask: &Ask, viewer: &Viewer<'_>) -> Option<Route> {
         match ask {
-            Ask::Read(Read { uri, .. }) => {
+            Ask::ReadResource(ReadResource { uri, .. }) => {
                 let source = self.visible_resource(catalog, uri, viewer)?;
                 Some(Route::Read { source, uri: uri.clone() })
             }
@@ -188,7 +190,7 @@ impl Primitives {
             Ask::Complete(params) => self.completion(catalog, params, viewer),
             Ask::Other { method, params } => {
                 let change = SubscriptionChange::of_method(method)?;
-                let uri = params.get("uri").and_then(Json::text)?;
+                let uri = params.get("uri").and_then(Json::string_value)?;
                 let source = self.visible_resource(catalog, &uri, viewer)?;
                 Some(Route::Subscription { source, uri, change })
             }
@@ -200,7 +202,7 @@ impl Primitives {
     /// the upstream, so that nothing else in it can be taken for it.
     fn completion(&self, catalog: &Catalog, params: &Object, viewer: &Viewer<'_>) -> Option<Route> {
         let reference = Object::parse(params.get("ref")?).ok()?;
-        let text = |key: &str| reference.get(key).and_then(Json::text);
+        let text = |key: &str| reference.get(key).and_then(Json::string_value);
         let (source, of) = match (text("type").as_deref(), text("uri"), text("name")) {
             (Some("ref/resource") | None, Some(uri), None) => {
                 let source = self.template(&uri).filter(|source| {
@@ -294,9 +296,9 @@ mod tests {
         let read = |value: serde_json::Value| Json::from(value);
         let listing = Listing {
             server: Server::new(label, "1", json!({"resources": {}}).into()),
-            resources: vec![Resource::read(read(json!({"uri": uri}))).unwrap()],
-            templates: vec![Template::read(read(json!({"uriTemplate": template}))).unwrap()],
-            prompts: vec![Prompt::read(read(json!({"name": prompt, "x": 1}))).unwrap()],
+            resources: vec![Resource::parse(read(json!({"uri": uri}))).unwrap()],
+            templates: vec![Template::parse(read(json!({"uriTemplate": template}))).unwrap()],
+            prompts: vec![Prompt::parse(read(json!({"name": prompt, "x": 1}))).unwrap()],
             ..Listing::default()
         };
         Source::new(label, Arc::new(listing))
@@ -332,7 +334,7 @@ mod tests {
         let seen = primitives.visible(&catalog, SOME.shows);
         assert_eq!((seen.resources.len(), seen.templates.len(), seen.prompts.len()), (0, 1, 1));
         let check = |method: &str, params: serde_json::Value, found: bool| {
-            let ask = || Ask::read(method, &Json::from(params.clone())).unwrap();
+            let ask = || Ask::parse(method, &Json::from(params.clone())).unwrap();
             assert!(primitives.route(&catalog, &ask(), &ALL).is_some(), "{method} {params}");
             assert_eq!(
                 primitives.route(&catalog, &ask(), &SOME).is_some(),
@@ -358,7 +360,7 @@ mod tests {
     fn a_uri_that_nobody_listed_leads_to_the_only_one_with_resources() {
         let catalog = Catalog::build(vec![source("one", "a://1", "b://{x}", "greet")]).0;
         let primitives = Primitives::build(&catalog);
-        let ask = || Ask::read("resources/read", &json!({"uri": "c://new"}).into()).unwrap();
+        let ask = || Ask::parse("resources/read", &json!({"uri": "c://new"}).into()).unwrap();
         assert!(primitives.route(&catalog, &ask(), &ALL).is_some());
         // Else it could be told apart from one that is hidden.
         assert!(primitives.route(&catalog, &ask(), &SOME).is_none());
@@ -396,7 +398,7 @@ mod tests {
     #[test]
     fn a_completion_reaches_the_prompt_under_its_own_name() {
         let params = Json::from(json!({"ref": {"type": "ref/prompt", "name": "two_greet"}}));
-        let ask = Ask::read("completion/complete", &params).unwrap();
+        let ask = Ask::parse("completion/complete", &params).unwrap();
         let route = primitives().route(&catalog(), &ask, &ALL).unwrap();
         let Route::Completion { source, of, params } = route else { panic!("{route:?}") };
         assert_eq!((source, of), (1, Completed::Prompt("greet".to_owned())));
@@ -416,7 +418,7 @@ mod tests {
     #[test]
     fn many_prompts_of_one_name_have_names_of_their_own() {
         let n_prompts = 20_000;
-        let prompt = Prompt::read(json!({"name": "greet"}).into()).unwrap();
+        let prompt = Prompt::parse(json!({"name": "greet"}).into()).unwrap();
         let listing = Listing { prompts: vec![prompt; n_prompts], ..Listing::default() };
         let catalog = Catalog::build(vec![Source::new("up", Arc::new(listing))]).0;
         let primitives = Primitives::build(&catalog);

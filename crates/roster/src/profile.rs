@@ -33,7 +33,7 @@ pub struct Profile(String);
 
 impl Profile {
     pub fn from_client(client: &Client) -> Profile {
-        let Ok(declared @ Value::Object(_)) = client.capabilities.value() else {
+        let Ok(declared @ Value::Object(_)) = client.capabilities.to_value() else {
             return Profile::default();
         };
         let Value::Object(mut kept) = forwarded(&declared, &FORWARDED) else {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use tool::scan::duplicate_key;
-use tool::text::plain;
+use tool::text::without_invisible;
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
 /// Members that are words for readers, wherever they stand.
@@ -49,25 +49,25 @@ pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Findin
         findings.push(Finding::new(Severity::Warning, "hidden-characters", subject, message));
     };
     for tool in &mut listing.tools {
-        if let Some(Ok(clean)) = definition(&tool.raw).map(Tool::read) {
+        if let Some(Ok(clean)) = definition(&tool.raw).map(Tool::parse) {
             tell(format!("{label}/{}", clean.name));
             *tool = clean;
         }
     }
     for prompt in &mut listing.prompts {
-        if let Some(Ok(clean)) = definition(&prompt.raw).map(Prompt::read) {
+        if let Some(Ok(clean)) = definition(&prompt.raw).map(Prompt::parse) {
             tell(format!("{label}/{}", clean.name));
             *prompt = clean;
         }
     }
     for resource in &mut listing.resources {
-        if let Some(Ok(clean)) = named(&resource.raw).map(Resource::read) {
+        if let Some(Ok(clean)) = named(&resource.raw).map(Resource::parse) {
             tell(format!("{label}/{}", clean.name));
             *resource = clean;
         }
     }
     for template in &mut listing.templates {
-        if let Some(Ok(clean)) = named(&template.raw).map(Template::read) {
+        if let Some(Ok(clean)) = named(&template.raw).map(Template::parse) {
             tell(format!("{label}/{}", clean.name));
             *template = clean;
         }
@@ -106,11 +106,11 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
 
 /// Text of one line without characters that move, hide or colour others.
 pub(crate) fn plain_line(text: &str) -> String {
-    plain(&text.replace(char::is_control, " ")).trim().to_owned()
+    without_invisible(&text.replace(char::is_control, " ")).trim().to_owned()
 }
 
 fn is_plain_line(text: &str) -> bool {
-    !text.contains(char::is_control) && matches!(plain(text), Cow::Borrowed(_))
+    !text.contains(char::is_control) && matches!(without_invisible(text), Cow::Borrowed(_))
 }
 
 /// A listing as the catalog has it: whoever compares a tool with what the trust
@@ -123,7 +123,7 @@ pub fn listing(listing: &Listing) -> Listing {
 
 /// Cleans a text; `None` when there was nothing to do.
 fn clean(text: &mut String) -> Option<()> {
-    let Cow::Owned(clean) = plain(text) else { return None };
+    let Cow::Owned(clean) = without_invisible(text) else { return None };
     *text = clean;
     Some(())
 }
@@ -131,7 +131,7 @@ fn clean(text: &mut String) -> Option<()> {
 /// A definition whose name is for readers only, with readable words, if they were not.
 fn named(raw: &Json) -> Option<Json> {
     let clean = definition(raw);
-    let name = raw.member("name").and_then(|name| name.text());
+    let name = raw.member("name").and_then(|name| name.string_value());
     let Some(name) = name.filter(|name| !is_plain_line(name)) else { return clean };
     let mut members = Object::parse(clean.as_ref().unwrap_or(raw)).ok()?;
     members.set("name", Json::encode(&plain_line(&name)));
@@ -141,7 +141,7 @@ fn named(raw: &Json) -> Option<Json> {
 /// A definition with readable words, if they were not.
 fn definition(raw: &Json) -> Option<Json> {
     if duplicate_key(raw.as_str()).is_some() {
-        let mut value = raw.value().ok()?;
+        let mut value = raw.to_value().ok()?;
         words("", &mut value);
         return Some(value.into());
     }
@@ -153,7 +153,7 @@ fn definition(raw: &Json) -> Option<Json> {
     let mut changed = Vec::new();
     for (key, member) in members.iter().filter(|(key, _)| !VALUES.contains(key)) {
         // What is too deep to be read is shown by nobody.
-        let Ok(mut value) = member.value() else { continue };
+        let Ok(mut value) = member.to_value() else { continue };
         let is_changed = match KNOWN.contains(&key) {
             true => words(key, &mut value),
             false => every_text(&mut value),
@@ -219,12 +219,12 @@ mod tests {
         let mut listed =
             listing(vec![tool("t", HOSTILE, &schema), tool("u", "Fine. é\n", &json!({}))]);
         let raw = json!({"name": HOSTILE, "description": HOSTILE});
-        listed.prompts = vec![Prompt::read(raw.into()).unwrap()];
+        listed.prompts = vec![Prompt::parse(raw.into()).unwrap()];
         listed.server.name = HOSTILE.to_owned();
         listed.server.instructions = Some(HOSTILE.to_owned());
         let mut findings = Vec::new();
         make("up", &mut listed, &mut findings);
-        let seen = listed.tools[0].raw.value().unwrap();
+        let seen = listed.tools[0].raw.to_value().unwrap();
         assert_eq!(seen["description"], "a[2Jb");
         assert_eq!(listed.tools[0].description.as_deref(), Some("a[2Jb"));
         let properties = &seen["inputSchema"]["properties"];
@@ -245,9 +245,9 @@ mod tests {
     fn what_no_revision_knows_is_for_readers() {
         let raw = json!({"name": "t", "instructions": HOSTILE, "x": [{"y": HOSTILE}],
                          "_meta": {"z": HOSTILE}});
-        let mut listed = listing(vec![Tool::read(raw.into()).unwrap()]);
+        let mut listed = listing(vec![Tool::parse(raw.into()).unwrap()]);
         make("up", &mut listed, &mut Vec::new());
-        let seen = listed.tools[0].raw.value().unwrap();
+        let seen = listed.tools[0].raw.to_value().unwrap();
         assert_eq!((&seen["instructions"], &seen["x"][0]["y"]), (&json!("a[2Jb"), &json!("a[2Jb")));
         assert_eq!(seen["_meta"]["z"], HOSTILE, "programs read it");
     }
@@ -255,12 +255,12 @@ mod tests {
     #[test]
     fn names_of_resources_are_words_and_what_only_has_an_unreadable_uri_is_left_out() {
         let resource = |uri: &str, name: &str| {
-            Resource::read(json!({"uri": uri, "name": name}).into()).unwrap()
+            Resource::parse(json!({"uri": uri, "name": name}).into()).unwrap()
         };
-        let template = |uri: &str| Template::read(json!({"uriTemplate": uri}).into()).unwrap();
+        let template = |uri: &str| Template::parse(json!({"uriTemplate": uri}).into()).unwrap();
         let prompt = |argument: &str| {
             let raw = json!({"name": "p\n# x", "arguments": [{"name": argument}]});
-            Prompt::read(raw.into()).unwrap()
+            Prompt::parse(raw.into()).unwrap()
         };
         let mut listed = Listing {
             resources: vec![
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn of_two_descriptions_everybody_reads_the_same() {
         let raw = r#"{"name":"t","description":"EVIL","description":"Reads."}"#;
-        let mut listed = listing(vec![Tool::read(Json::parse(raw).unwrap()).unwrap()]);
+        let mut listed = listing(vec![Tool::parse(Json::parse(raw).unwrap()).unwrap()]);
         make("up", &mut listed, &mut Vec::new());
         assert!(!listed.tools[0].raw.as_str().contains("EVIL"));
         assert_eq!(listed.tools[0].description.as_deref(), Some("Reads."));
@@ -297,7 +297,7 @@ mod tests {
         fn what_is_readable_stays_byte_for_byte(words in "[ -~éあ\n]{0,30}", spaces in 0usize..3) {
             let text = Json::encode(&words);
             let raw = format!("{{\"name\":{}\"t\",\"description\":{text},\"x\":1e400}}", " ".repeat(spaces));
-            let before = listing(vec![Tool::read(Json::parse(raw).unwrap()).unwrap()]);
+            let before = listing(vec![Tool::parse(Json::parse(raw).unwrap()).unwrap()]);
             let (mut after, mut findings) = (before.clone(), Vec::new());
             make("up", &mut after, &mut findings);
             prop_assert_eq!(after.tools[0].raw.as_str(), before.tools[0].raw.as_str());

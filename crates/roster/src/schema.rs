@@ -49,7 +49,7 @@ pub fn examine(schema: &Json, limits: &Limits) -> Vec<Problem> {
     let mut over = |kind, detail: Option<String>| {
         found.extend(detail.map(|detail| Problem { kind, detail }));
     };
-    let Ok(value) = schema.value() else {
+    let Ok(value) = schema.to_value() else {
         over(Kind::NotWellFormed, Some("it cannot be read: nested too deep".to_owned()));
         return found;
     };

@@ -141,7 +141,7 @@ impl Snapshot {
             Some(at) => directory.resources.entries()[at].id.clone(),
             None => {
                 let raw = serde_json::json!({"uri": uri});
-                Resource::read(raw.into())
+                Resource::parse(raw.into())
                     .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
             }
         };

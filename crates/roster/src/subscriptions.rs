@@ -92,9 +92,11 @@ impl SubscriptionChange {
         match ask {
             Ask::Other { method, .. } if method == SUBSCRIBE => SubscriptionChange::Subscribe,
             Ask::Other { method, .. } if method == UNSUBSCRIBE => SubscriptionChange::Unsubscribe,
-            Ask::Call(_) | Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                SubscriptionChange::None
-            }
+            Ask::Call(_)
+            | Ask::ReadResource(_)
+            | Ask::Prompt(_)
+            | Ask::Complete(_)
+            | Ask::Other { .. } => SubscriptionChange::None,
         }
     }
 }
@@ -102,7 +104,7 @@ impl SubscriptionChange {
 impl Subscriptions {
     /// Remembers the log level that a session wants of every upstream.
     pub(crate) fn set_log_level(&self, ask: &Ask, context: &Context) {
-        let level = ask.rest().get("level").and_then(Json::text);
+        let level = ask.other_params().get("level").and_then(Json::string_value);
         let rank = LEVELS.iter().position(|known| Some(*known) == level.as_deref());
         let Some(rank) = rank else { return };
         let (request, client) =
@@ -120,9 +122,11 @@ impl Subscriptions {
             Ask::Other { method, .. } if method == SET_LEVEL => {
                 self.lock().most_verbose().map_or(ask, |request| request.ask)
             }
-            Ask::Call(_) | Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                ask
-            }
+            Ask::Call(_)
+            | Ask::ReadResource(_)
+            | Ask::Prompt(_)
+            | Ask::Complete(_)
+            | Ask::Other { .. } => ask,
         }
     }
 
@@ -226,7 +230,7 @@ impl State {
 
 impl Subscription {
     fn read(label: &str, ask: &Ask, context: &Context) -> Option<Subscription> {
-        let uri = ask.rest().get("uri").and_then(Json::text)?;
+        let uri = ask.other_params().get("uri").and_then(Json::string_value)?;
         Some(Subscription { label: label.to_owned(), session: Arc::clone(&context.session), uri })
     }
 }

@@ -225,7 +225,7 @@ impl SupervisedUpstream {
             }
             (Phase::Asleep | Phase::Starting | Phase::Up, seen) => {
                 // It is up, but its functions may have changed.
-                let is_old = now.listing.unread.contains(&Kind::Tools);
+                let is_old = now.listing.failed_lists.contains(&Kind::Tools);
                 if seen && !is_old { State::Available } else { State::Remembered }
             }
         };

@@ -219,8 +219,8 @@ impl Supervisor {
             self.forget_listing(upstream);
             return Err(why);
         }
-        if !listing.unread.is_empty() {
-            listing = Arc::new(listing.keeping_unread(&upstream.listing()));
+        if !listing.failed_lists.is_empty() {
+            listing = Arc::new(listing.with_failed_lists_from(&upstream.listing()));
         }
         let label = upstream.label().to_owned();
         // Checking many schemas blocks for a long time.
@@ -282,7 +282,7 @@ impl Supervisor {
                     return End::Gone(one_line(&self.listing_checker.reason(&reason)));
                 }
                 None => return End::Gone("the connection was closed".to_owned()),
-                Some(other @ (Event::Updated { .. } | Event::Note(_))) => {
+                Some(other @ (Event::Updated { .. } | Event::Notification(_))) => {
                     // It is not an error if there is no receiver.
                     let event = mask_event(&self.listing_checker.scrubber, other);
                     let from = Some(Arc::from(upstream.label()));

@@ -190,11 +190,11 @@ fn of_upstream(label: &str, entry: &Json) -> Option<(String, Item)> {
     }
     let own = format!("{SCHEME}{label}/{}", path(directory)?);
     let files = match entry.member("resources")? {
-        listed if listed.text().as_deref() == Some("dynamic") => {
+        listed if listed.string_value().as_deref() == Some("dynamic") => {
             Files::Dynamic { label: label.to_owned(), directory: directory.to_owned() }
         }
         listed => {
-            let listed: Vec<Json> = listed.read().ok()?;
+            let listed: Vec<Json> = listed.parse_as().ok()?;
             let files = listed.iter().map(|file| {
                 let original = Original {
                     uri: file.member_as("uri")?,
@@ -264,11 +264,11 @@ pub fn renamed(
     listed: Option<&Original>,
 ) -> Option<Json> {
     let mut result = Object::parse(result).ok()?;
-    let contents: Vec<Json> = result.get("contents")?.read().ok()?;
+    let contents: Vec<Json> = result.get("contents")?.parse_as().ok()?;
     let mut all = Vec::new();
     for content in &contents {
         let mut content = Object::parse(content).ok()?;
-        let own = content.get("uri").and_then(Json::text);
+        let own = content.get("uri").and_then(Json::string_value);
         if own.as_deref() != Some(original) {
             continue;
         }
@@ -287,9 +287,9 @@ pub fn renamed(
 
 fn bytes(content: &Object) -> Option<Vec<u8>> {
     if let Some(text) = content.get("text") {
-        return text.text().map(String::into_bytes);
+        return text.string_value().map(String::into_bytes);
     }
-    let blob = content.get("blob")?.text()?;
+    let blob = content.get("blob")?.string_value()?;
     base64::engine::general_purpose::STANDARD.decode(blob).ok()
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use catalog::source::Role;
 use catalog::{Catalog, Source};
-use tool::text::plain;
+use tool::text::without_invisible;
 use tool::{Ask, Context, Json, Listing, Object, Reply};
 
 use crate::library::Library;
@@ -190,7 +190,8 @@ impl SkillIndex {
         };
         // Descriptions of an upstream may contain secrets.
         for skill in &mut skills {
-            skill.description = plain(&self.scrubber.scrub(&skill.description)).into_owned();
+            skill.description =
+                without_invisible(&self.scrubber.scrub(&skill.description)).into_owned();
             // An entry must be what its file says, so one with a secret in it is
             // served to nobody.
             if let Content::Upstream { route: Route::Resource { entry, .. }, .. } =

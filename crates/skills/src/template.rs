@@ -81,7 +81,7 @@ pub(super) fn fill(
     let mut missing: Vec<(String, Arc<Usage>)> = Vec::new();
     let bind = |placeholder: String| {
         let given = values.iter().find(|(key, _)| name::same(key, &placeholder));
-        let value = match given.and_then(|(_, value)| value.value().ok()) {
+        let value = match given.and_then(|(_, value)| value.to_value().ok()) {
             Some(value) => read(&value),
             None => {
                 let usage = Arc::<Usage>::default();

@@ -150,7 +150,7 @@ pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<J
         let value = given.iter().find(|(key, _)| name::same(key, &argument.name));
         match value {
             Some((_, value)) => {
-                let text = value.text().unwrap_or_else(|| value.to_string());
+                let text = value.string_value().unwrap_or_else(|| value.to_string());
                 all.insert(argument.name.clone(), text.into());
             }
             None if argument.required => missing.push(argument.name.as_str()),
@@ -168,7 +168,7 @@ pub fn from_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String>
     let messages: Vec<Json> = result.member_as("messages").unwrap_or_default();
     let text = |message: &Json| {
         let content = message.member("content")?;
-        let blocks = content.read::<Vec<Json>>().unwrap_or_else(|_| vec![content.clone()]);
+        let blocks = content.parse_as::<Vec<Json>>().unwrap_or_else(|_| vec![content.clone()]);
         let block = |block: &Json| {
             let resource = block.member("resource");
             let text: Option<String> = block.member_as("text");

@@ -75,6 +75,6 @@ pub(crate) fn write(artifact: &Artifact, file: &mut impl Write) -> std::io::Resu
 pub(crate) fn parse(bytes: Vec<u8>) -> Option<Artifact> {
     let mut members = Object::parse(&Json::parse(bytes).ok()?).ok()?;
     let (result, raw) = (members.remove("result")?, members.remove("raw"));
-    let head: Head = members.to_json().read().ok()?;
+    let head: Head = members.to_json().parse_as().ok()?;
     Some(head.with(result, raw.filter(|raw| !raw.is_null())))
 }

@@ -41,9 +41,9 @@ impl Target {
         match ask {
             Ask::Call(call) => Target::Tool(call.name.clone()),
             Ask::Prompt(prompt) => Target::Prompt(prompt.name.clone()),
-            Ask::Read(read) => Target::Resource(read.uri.clone()),
+            Ask::ReadResource(read) => Target::Resource(read.uri.clone()),
             Ask::Other { method, params } if method.starts_with("resources/") => {
-                let uri = params.get("uri").and_then(Json::text);
+                let uri = params.get("uri").and_then(Json::string_value);
                 uri.map_or(Target::None, Target::Resource)
             }
             Ask::Complete(_) | Ask::Other { .. } => Target::None,

@@ -21,8 +21,8 @@ use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tool::{
-    Ask, Call, Context, Event, Failure, GetPrompt, Json, Kind, Listing, Note, Object, Provider,
-    Read, Reply, RpcError,
+    Ask, Call, Context, Event, Failure, GetPrompt, Json, Kind, Listing, Notification, Object,
+    Provider, ReadResource, Reply, RpcError,
 };
 
 use catalogue::{AUDIO, IMAGE};
@@ -141,7 +141,7 @@ impl Everything {
         Reply::Result(json!({"messages": messages}).into())
     }
 
-    fn read(&self, read: &Read) -> Reply {
+    fn read(&self, read: &ReadResource) -> Reply {
         let template = read.uri.strip_prefix("test://template/");
         let id = template.and_then(|rest| rest.strip_suffix("/data"));
         let contents = match (read.uri.as_str(), id) {
@@ -167,7 +167,7 @@ impl Everything {
     }
 
     fn other(&self, method: &str, params: &Object) -> Reply {
-        let uri: Option<String> = params.get("uri").and_then(|uri| uri.read().ok());
+        let uri: Option<String> = params.get("uri").and_then(|uri| uri.parse_as().ok());
         let mut subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner);
         match (method, uri) {
             ("resources/subscribe", Some(uri)) => drop(subscribed.insert(uri)),
@@ -202,12 +202,12 @@ impl Provider for Everything {
             Ask::Call(call) => self.call(call, context).await,
             Ask::Prompt(prompt) => match input::wish(&prompt.name) {
                 Some(wish) => {
-                    let GetPrompt { name, arguments, rest } = prompt;
-                    wish.fulfil(self.style, &Call { name, arguments, rest }, context).await
+                    let GetPrompt { name, arguments, other_params } = prompt;
+                    wish.fulfil(self.style, &Call { name, arguments, other_params }, context).await
                 }
                 None => Ok(self.prompt(&prompt)),
             },
-            Ask::Read(read) => Ok(self.read(&read)),
+            Ask::ReadResource(read) => Ok(self.read(&read)),
             Ask::Complete(_) => {
                 let completion =
                     json!({"values": ["paris", "park", "party"], "total": 3, "hasMore": false});
@@ -240,7 +240,7 @@ async fn logging(context: &Context) -> Reply {
 }
 
 async fn progress(call: &Call, context: &Context) -> Reply {
-    let token = call.rest.get("_meta").and_then(|about| about.member("progressToken"));
+    let token = call.other_params.get("_meta").and_then(|about| about.member("progressToken"));
     for (at, progress) in [0, 50, 100].into_iter().enumerate() {
         if at != 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -254,7 +254,7 @@ async fn progress(call: &Call, context: &Context) -> Reply {
 }
 
 fn missing_capability(context: &Context) -> Reply {
-    if context.client.can("sampling") {
+    if context.client.has_capability("sampling") {
         return Reply::text("The client can sample.");
     }
     let data = json!({"requiredCapabilities": {"sampling": {}}}).into();
@@ -263,5 +263,5 @@ fn missing_capability(context: &Context) -> Reply {
 
 fn tell(context: &Context, method: &str, params: &Value) {
     let params = Object::parse(&Json::encode(params)).expect("params are an object");
-    context.client_handle.notify(Note { method: method.to_owned(), params });
+    context.client_handle.notify(Notification { method: method.to_owned(), params });
 }

@@ -100,7 +100,7 @@ pub fn tool(name: &str, description: &str, input_schema: &serde_json::Value) -> 
     let raw = serde_json::json!({
         "name": name, "description": description, "inputSchema": input_schema,
     });
-    Tool::read(Json::from(raw)).expect("a named tool can be read")
+    Tool::parse(Json::from(raw)).expect("a named tool can be read")
 }
 
 /// A listing of these tools.

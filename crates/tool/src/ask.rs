@@ -4,15 +4,15 @@
 //! the request (`_meta`, `inputResponses`, `requestState`, `task`, unknown
 //! members) stays in `rest` and is forwarded untouched.
 
-use crate::json::{InvalidJson, write_text};
-use crate::scan::{self, Part};
+use crate::json::{InvalidJson, write_string};
+use crate::scan::{self, ValueText};
 use crate::{Json, Object};
 
-/// One question to a provider.
+/// One request to a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     Call(Call),
-    Read(Read),
+    ReadResource(ReadResource),
     Prompt(GetPrompt),
     /// `completion/complete`, with its whole params.
     Complete(Object),
@@ -28,14 +28,14 @@ pub enum Ask {
 pub struct Call {
     pub name: String,
     pub arguments: Option<Json>,
-    pub rest: Object,
+    pub other_params: Object,
 }
 
 /// A resource read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read {
+pub struct ReadResource {
     pub uri: String,
-    pub rest: Object,
+    pub other_params: Object,
 }
 
 /// A prompt, with its arguments.
@@ -43,10 +43,10 @@ pub struct Read {
 pub struct GetPrompt {
     pub name: String,
     pub arguments: Option<Json>,
-    pub rest: Object,
+    pub other_params: Object,
 }
 
-/// Why params cannot be read as the question they claim to be.
+/// Why params are not those of the method they came with.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAsk {
     #[error("params must be an object")]
@@ -56,30 +56,35 @@ pub enum InvalidAsk {
 }
 
 impl Ask {
-    /// Reads a request as it stands on the wire.
-    pub fn read(method: &str, params: &Json) -> Result<Ask, InvalidAsk> {
+    /// Parses a request from its method and its params on the wire.
+    pub fn parse(method: &str, params: &Json) -> Result<Ask, InvalidAsk> {
         Ok(match method {
             "tools/call" => {
-                let Named { name, arguments, rest } = Named::read(params)?;
-                Ask::Call(Call { name, arguments, rest })
+                let NamedParams { name, arguments, other_params: rest } =
+                    NamedParams::parse(params)?;
+                Ask::Call(Call { name, arguments, other_params: rest })
             }
             "prompts/get" => {
-                let Named { name, arguments, rest } = Named::read(params)?;
-                Ask::Prompt(GetPrompt { name, arguments, rest })
+                let NamedParams { name, arguments, other_params: rest } =
+                    NamedParams::parse(params)?;
+                Ask::Prompt(GetPrompt { name, arguments, other_params: rest })
             }
             "resources/read" => {
-                let mut rest = object(params)?;
-                Ask::Read(Read { uri: take(&mut rest, "uri")?, rest })
+                let mut rest = parse_object(params)?;
+                Ask::ReadResource(ReadResource {
+                    uri: take_string(&mut rest, "uri")?,
+                    other_params: rest,
+                })
             }
-            "completion/complete" => Ask::Complete(object(params)?),
-            other => Ask::Other { method: other.to_owned(), params: object(params)? },
+            "completion/complete" => Ask::Complete(parse_object(params)?),
+            other => Ask::Other { method: other.to_owned(), params: parse_object(params)? },
         })
     }
 
     pub fn method(&self) -> &str {
         match self {
             Ask::Call(_) => "tools/call",
-            Ask::Read(_) => "resources/read",
+            Ask::ReadResource(_) => "resources/read",
             Ask::Prompt(_) => "prompts/get",
             Ask::Complete(_) => "completion/complete",
             Ask::Other { method, .. } => method,
@@ -90,36 +95,38 @@ impl Ask {
     pub fn params(&self) -> Json {
         let mut text = String::new();
         self.write_params(&mut text);
-        Json::trusted(text)
+        Json::from_trusted(text)
     }
 
     /// Appends the whole params.
     pub fn write_params(&self, text: &mut String) {
         match self {
-            Ask::Call(Call { name, arguments, rest })
-            | Ask::Prompt(GetPrompt { name, arguments, rest }) => {
+            Ask::Call(Call { name, arguments, other_params: rest })
+            | Ask::Prompt(GetPrompt { name, arguments, other_params: rest }) => {
                 write(text, "name", name, arguments.as_ref(), rest);
             }
-            Ask::Read(Read { uri, rest }) => write(text, "uri", uri, None, rest),
+            Ask::ReadResource(ReadResource { uri, other_params: rest }) => {
+                write(text, "uri", uri, None, rest)
+            }
             Ask::Complete(params) | Ask::Other { params, .. } => params.write(text),
         }
     }
 
     /// Returns what came with the request beside the members that have fields.
-    pub fn rest(&self) -> &Object {
+    pub fn other_params(&self) -> &Object {
         match self {
-            Ask::Call(Call { rest, .. })
-            | Ask::Read(Read { rest, .. })
-            | Ask::Prompt(GetPrompt { rest, .. }) => rest,
+            Ask::Call(Call { other_params: rest, .. })
+            | Ask::ReadResource(ReadResource { other_params: rest, .. })
+            | Ask::Prompt(GetPrompt { other_params: rest, .. }) => rest,
             Ask::Complete(params) | Ask::Other { params, .. } => params,
         }
     }
 
-    pub fn rest_mut(&mut self) -> &mut Object {
+    pub fn other_params_mut(&mut self) -> &mut Object {
         match self {
-            Ask::Call(Call { rest, .. })
-            | Ask::Read(Read { rest, .. })
-            | Ask::Prompt(GetPrompt { rest, .. }) => rest,
+            Ask::Call(Call { other_params: rest, .. })
+            | Ask::ReadResource(ReadResource { other_params: rest, .. })
+            | Ask::Prompt(GetPrompt { other_params: rest, .. }) => rest,
             Ask::Complete(params) | Ask::Other { params, .. } => params,
         }
     }
@@ -128,66 +135,73 @@ impl Ask {
 impl Call {
     /// A call with nothing beside it.
     pub fn new(name: &str, arguments: Json) -> Call {
-        Call { name: name.to_owned(), arguments: Some(arguments), rest: Object::new() }
+        Call { name: name.to_owned(), arguments: Some(arguments), other_params: Object::new() }
     }
 }
 
-/// Params with a name.
-struct Named {
+/// Params of a request that names a tool or a prompt.
+struct NamedParams {
     name: String,
     arguments: Option<Json>,
-    rest: Object,
+    other_params: Object,
 }
 
-impl Named {
-    fn read(params: &Json) -> Result<Named, InvalidAsk> {
+impl NamedParams {
+    fn parse(params: &Json) -> Result<NamedParams, InvalidAsk> {
         let (mut name, mut arguments, mut rest) = (None, None, Object::new());
-        let found = scan::members(params.as_str(), |key, part| match key {
+        let found = scan::scan_members(params.as_str(), |key, part| match key {
             "name" => name = Some(part),
             "arguments" => arguments = Some(part),
-            _ => rest.push(key, params.part(part)),
+            _ => rest.push(key, params.subvalue(part)),
         });
-        match (found, name.and_then(Part::plain)) {
+        match (found, name.and_then(ValueText::unescaped_string)) {
             (Some(()), Some(name)) => {
-                let arguments = arguments.map(|arguments| params.part(arguments));
-                Ok(Named { name: name.to_owned(), arguments, rest })
+                let arguments = arguments.map(|arguments| params.subvalue(arguments));
+                Ok(NamedParams { name: name.to_owned(), arguments, other_params: rest })
             }
-            _ => Named::take(object(params)?),
+            _ => NamedParams::from_object(parse_object(params)?),
         }
     }
 
-    /// The same where a name is escaped or missing.
-    fn take(mut params: Object) -> Result<Named, InvalidAsk> {
-        let name = take(&mut params, "name")?;
+    /// Parses params in which the name is escaped or missing.
+    fn from_object(mut params: Object) -> Result<NamedParams, InvalidAsk> {
+        let name = take_string(&mut params, "name")?;
         let arguments = params.remove("arguments");
-        Ok(Named { name, arguments, rest: params })
+        Ok(NamedParams { name, arguments, other_params: params })
     }
 }
 
-fn object(params: &Json) -> Result<Object, InvalidAsk> {
+fn parse_object(params: &Json) -> Result<Object, InvalidAsk> {
     Object::parse(params).map_err(InvalidAsk::NoObject)
 }
 
-fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
-    let text = params.remove(key).as_ref().and_then(Json::text);
+fn take_string(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
+    let text = params.remove(key).as_ref().and_then(Json::string_value);
     text.ok_or(InvalidAsk::Missing(key))
 }
 
-/// Params with a name in front, written in one go: every call passes here.
-fn write(text: &mut String, key: &str, name: &str, arguments: Option<&Json>, rest: &Object) {
-    let n_bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len()) + rest.n_bytes();
+/// Appends params with `key` and `name` in front, in one go: every call passes here.
+fn write(
+    text: &mut String,
+    key: &str,
+    name: &str,
+    arguments: Option<&Json>,
+    other_params: &Object,
+) {
+    let n_bytes =
+        arguments.map_or(0, |arguments| arguments.as_bytes().len()) + other_params.n_bytes();
     text.reserve(key.len() + name.len() + n_bytes + 32);
     text.push('{');
-    write_text(text, key);
+    write_string(text, key);
     text.push(':');
-    write_text(text, name);
+    write_string(text, name);
     if let Some(arguments) = arguments {
         text.push_str(",\"arguments\":");
         text.push_str(arguments.as_str());
     }
-    if !rest.is_empty() {
+    if !other_params.is_empty() {
         text.push(',');
-        rest.write_members(text);
+        other_params.write_members(text);
     }
     text.push('}');
 }
@@ -198,7 +212,7 @@ mod tests {
 
     #[track_caller]
     fn check(method: &str, params: &str) {
-        let ask = Ask::read(method, &Json::parse(params.to_owned()).unwrap()).unwrap();
+        let ask = Ask::parse(method, &Json::parse(params.to_owned()).unwrap()).unwrap();
         assert_eq!((ask.method(), ask.params().as_str()), (method, params));
     }
 
@@ -220,16 +234,16 @@ mod tests {
             (r#"{"name":5,"arguments":1,"arguments":2,"name":"b"}"#, "b", Some("2")),
             (r#"{"n\u0061me":"a"}"#, "a", None),
         ] {
-            let ask = Ask::read("tools/call", &Json::parse(params).unwrap()).unwrap();
+            let ask = Ask::parse("tools/call", &Json::parse(params).unwrap()).unwrap();
             let Ask::Call(call) = ask else { panic!("{ask:?}") };
-            assert_eq!((call.name.as_str(), call.rest), (name, Object::new()));
+            assert_eq!((call.name.as_str(), call.other_params), (name, Object::new()));
             assert_eq!(call.arguments.as_ref().map(Json::as_str), arguments);
         }
     }
 
     #[test]
     fn a_call_without_a_name_says_so() {
-        let error = Ask::read("tools/call", &Json::parse(r#"{"name":7}"#).unwrap()).unwrap_err();
+        let error = Ask::parse("tools/call", &Json::parse(r#"{"name":7}"#).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "params need `name` as a string");
     }
 }

@@ -21,12 +21,12 @@ impl Backoff {
         Backoff { first, factor: 2.0, cap, jitter: 0.0, failures: 0 }
     }
 
-    /// The same with another factor. A factor below 1 counts as 1.
+    /// Sets by how much each pause is longer than the one before. A factor below 1 counts as 1.
     pub const fn with_factor(self, factor: f64) -> Backoff {
         Backoff { factor: factor.max(1.0), ..self }
     }
 
-    /// The same with a share of each pause, from 0 to 1, left to chance, so that
+    /// Leaves a share of each pause, from 0 to 1, to chance, so that
     /// what failed together does not come back in one rush.
     pub const fn with_jitter(self, share: f64) -> Backoff {
         Backoff { jitter: share.clamp(0.0, 1.0), ..self }

@@ -72,7 +72,7 @@ pub enum CallerKey<'a> {
 
 /// A notification.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Note {
+pub struct Notification {
     pub method: String,
     pub params: Object,
 }
@@ -82,7 +82,7 @@ pub struct Note {
 pub trait ClientHandle: Send + Sync {
     /// Passes on progress, a log line or another notification of this call.
     /// Never blocks.
-    fn notify(&self, note: Note);
+    fn notify(&self, notification: Notification);
 
     /// Asks the client something (sampling, elicitation, roots).
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure>;
@@ -94,10 +94,10 @@ pub struct NoClient;
 
 #[async_trait]
 impl ClientHandle for NoClient {
-    fn notify(&self, _: Note) {}
+    fn notify(&self, _: Notification) {}
 
     async fn request(&self, method: &str, _: Json) -> Result<Reply, Failure> {
-        Err(Failure::Unsupported { what: format!("`{method}` by this client") })
+        Err(Failure::Unsupported { feature: format!("`{method}` by this client") })
     }
 }
 
@@ -158,7 +158,7 @@ impl Client {
     }
 
     /// Returns whether the client declared a capability, such as `sampling`.
-    pub fn can(&self, capability: &str) -> bool {
+    pub fn has_capability(&self, capability: &str) -> bool {
         self.capabilities.member(capability).is_some_and(|value| !value.is_null())
     }
 }
@@ -169,7 +169,7 @@ impl Identity {
     }
 
     /// Whom limits count.
-    pub fn key(&self) -> CallerKey<'_> {
+    pub fn caller_key(&self) -> CallerKey<'_> {
         match self.is_anonymous() {
             true => CallerKey::Address(self.address),
             false => CallerKey::Subject(&self.subject),

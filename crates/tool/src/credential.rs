@@ -10,14 +10,14 @@ pub enum CredentialHealth {
     /// It is being renewed right now.
     Refreshing,
     /// Nothing works before somebody does this; one line.
-    NeedsHuman { todo: String },
+    NeedsHuman { instruction: String },
     /// It cannot be renewed now, and is tried again by itself.
     Broken { reason: String },
 }
 
 impl CredentialHealth {
     /// One word for it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             CredentialHealth::Fine => "fine",
             CredentialHealth::Refreshing => "refreshing",
@@ -30,10 +30,10 @@ impl CredentialHealth {
 impl fmt::Display for CredentialHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CredentialHealth::Fine | CredentialHealth::Refreshing => f.write_str(self.word()),
-            CredentialHealth::NeedsHuman { todo: more }
+            CredentialHealth::Fine | CredentialHealth::Refreshing => f.write_str(self.as_str()),
+            CredentialHealth::NeedsHuman { instruction: more }
             | CredentialHealth::Broken { reason: more } => {
-                write!(f, "{}: {more}", self.word())
+                write!(f, "{}: {more}", self.as_str())
             }
         }
     }

@@ -14,7 +14,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::scan::{self, Part};
+use crate::scan::{self, ValueText};
 
 /// One JSON value, as text.
 ///
@@ -36,7 +36,7 @@ impl Json {
             let raw: &RawValue = serde_json::from_slice(&bytes)?;
             return Ok(Json::from(raw.to_owned()));
         };
-        let part = match scan::whole(&text) {
+        let part = match scan::scan_value(&text) {
             Some(part) => part,
             None => serde_json::from_str::<&RawValue>(&text)?.into(),
         };
@@ -47,7 +47,7 @@ impl Json {
     ///
     /// # Panics
     /// When `part` was not found in `whole`: a bug in the caller.
-    pub fn slice(whole: &ByteString, part: Part<'_>) -> Json {
+    pub fn slice(whole: &ByteString, part: ValueText<'_>) -> Json {
         Json(whole.slice_ref(part.as_str()))
     }
 
@@ -55,7 +55,7 @@ impl Json {
     ///
     /// # Panics
     /// When `part` was not found in it: a bug in the caller.
-    pub fn part<'t>(&self, part: impl Into<Part<'t>>) -> Json {
+    pub fn subvalue<'t>(&self, part: impl Into<ValueText<'t>>) -> Json {
         Json::slice(&self.0, part.into())
     }
 
@@ -68,14 +68,14 @@ impl Json {
     /// The same in memory of its own, so that a long message of which it is a
     /// part can go.
     #[must_use]
-    pub fn detached(&self) -> Json {
+    pub fn copied_out(&self) -> Json {
         Json(self.as_str().to_owned().into())
     }
 
     /// Keeps text that was put together from JSON, without reading it again.
     ///
     /// Debug builds check the invariant.
-    pub fn trusted(text: impl Into<Bytes>) -> Json {
+    pub fn from_trusted(text: impl Into<Bytes>) -> Json {
         let bytes = text.into();
         debug_assert!(
             serde_json::from_slice::<&RawValue>(&bytes)
@@ -120,23 +120,24 @@ impl Json {
         self.0.as_bytes()
     }
 
-    /// A typed view of the value.
-    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidJson> {
+    /// Deserializes the value as a type.
+    pub fn parse_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidJson> {
         Ok(serde_json::from_str(self.as_str())?)
     }
 
-    /// The string that it is. Most have no escapes, and those need no parser.
-    pub fn text(&self) -> Option<String> {
-        let plain = Part::from(self).plain().map(str::to_owned);
-        plain.or_else(|| self.read().ok())
+    /// The string that this value is, unescaped; `None` for any other kind of value.
+    /// Most strings have no escapes, and those need no parser.
+    pub fn string_value(&self) -> Option<String> {
+        let plain = ValueText::from(self).unescaped_string().map(str::to_owned);
+        plain.or_else(|| self.parse_as().ok())
     }
 
     /// The value as a tree, with numbers of any size kept exactly.
     ///
     /// Fails where text can be forwarded but not understood: a lone surrogate
     /// in a string, or nesting deeper than 128 levels.
-    pub fn value(&self) -> Result<serde_json::Value, InvalidJson> {
-        self.read()
+    pub fn to_value(&self) -> Result<serde_json::Value, InvalidJson> {
+        self.parse_as()
     }
 
     /// One member of an object, if this is an object that has it.
@@ -148,7 +149,7 @@ impl Json {
 
     /// One member, read as a type; `None` when missing or of another type.
     pub fn member_as<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        self.member(key)?.read().ok()
+        self.member(key)?.parse_as().ok()
     }
 
     pub fn is_object(&self) -> bool {
@@ -186,8 +187,8 @@ impl From<Box<RawValue>> for Json {
 }
 
 /// A copy of its own, where the text that it stands in is not to be kept.
-impl From<Part<'_>> for Json {
-    fn from(part: Part<'_>) -> Json {
+impl From<ValueText<'_>> for Json {
+    fn from(part: ValueText<'_>) -> Json {
         Json(part.as_str().into())
     }
 }
@@ -218,8 +219,8 @@ impl Object {
     /// Reads the members of `json`, sharing its memory.
     pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
         let mut members = Vec::with_capacity(4);
-        let found = scan::members(json.as_str(), |name, part| {
-            members.push((name.to_owned(), json.part(part)));
+        let found = scan::scan_members(json.as_str(), |name, part| {
+            members.push((name.to_owned(), json.subvalue(part)));
         });
         if found.is_some() {
             return Ok(Object(members));
@@ -297,7 +298,7 @@ impl Object {
             if at != 0 {
                 text.push(',');
             }
-            write_text(text, key);
+            write_string(text, key);
             text.push(':');
             text.push_str(&value.0);
         }
@@ -350,14 +351,14 @@ impl<'de> Visitor<'de> for Members<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
         let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
         while let Some((key, raw)) = map.next_entry::<String, &'de RawValue>()? {
-            members.push((key, self.0.part(raw)));
+            members.push((key, self.0.subvalue(raw)));
         }
         Ok(Object(members))
     }
 }
 
 /// Appends a string. Most have nothing to escape.
-pub fn write_text(out: &mut String, text: &str) {
+pub fn write_string(out: &mut String, text: &str) {
     let plain = |byte: u8| 0x20 <= byte && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
         out.push('"');
@@ -397,7 +398,7 @@ mod tests {
             ("12", None),
             ("null", None),
         ] {
-            assert_eq!(Json::parse(json).unwrap().text().as_deref(), expected, "{json}");
+            assert_eq!(Json::parse(json).unwrap().string_value().as_deref(), expected, "{json}");
         }
     }
 
@@ -424,7 +425,7 @@ mod tests {
         let json = Json::parse(text).unwrap();
         assert_eq!(json.as_str(), text);
         assert_eq!(Json::parse(text).unwrap().member("c").unwrap().as_str(), r#"{ "x" :1 }"#);
-        assert_eq!(json.value().unwrap()["b"].to_string(), "18446744073709551617");
+        assert_eq!(json.to_value().unwrap()["b"].to_string(), "18446744073709551617");
     }
 
     #[test]

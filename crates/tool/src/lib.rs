@@ -31,15 +31,15 @@ pub mod trace;
 pub mod credential;
 pub mod finding;
 
-pub use ask::{Ask, Call, GetPrompt, Read};
+pub use ask::{Ask, Call, GetPrompt, ReadResource};
 pub use backoff::Backoff;
-pub use context::{CallerKey, Client, ClientHandle, Context, Identity, NoClient, Note};
+pub use context::{CallerKey, Client, ClientHandle, Context, Identity, NoClient, Notification};
 pub use credential::CredentialHealth;
 pub use finding::{Finding, Severity};
 pub use json::{Json, Object};
 pub use listing::{
     Annotations, Lifetime, Lifetimes, Listing, Prompt, Resource, Server, Template, Tool,
 };
-pub use map::{QuickMap, QuickSet};
+pub use map::{FastMap, FastSet};
 pub use provider::{Event, FixedProvider, Kind, Provider, ProviderSource};
 pub use reply::{Failure, Reply, RpcError, Sent};

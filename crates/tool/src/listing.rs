@@ -15,13 +15,13 @@ pub struct Listing {
     pub resources: Vec<Resource>,
     pub templates: Vec<Template>,
     pub prompts: Vec<Prompt>,
-    /// What was damaged or left out when this was read.
+    /// What was damaged or left out when the listing was fetched.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// Which of the lists could not be read, so that they are not what the
-    /// provider has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<Kind>,
+    /// The lists that could not be fetched, so that the fields above are not what
+    /// the provider has.
+    #[serde(default, rename = "unread", skip_serializing_if = "Vec::is_empty")]
+    pub failed_lists: Vec<Kind>,
     /// How long each list may be kept, where the provider says so.
     #[serde(default)]
     pub lifetimes: Lifetimes,
@@ -32,25 +32,27 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The listing, with what could not be read as it was before.
-    pub fn keeping_unread(&self, before: &Listing) -> Listing {
+    /// Returns this listing, with the lists that could not be fetched taken from an
+    /// `earlier` one.
+    pub fn with_failed_lists_from(&self, earlier: &Listing) -> Listing {
         let mut listing = self.clone();
-        for kind in &self.unread {
+        for kind in &self.failed_lists {
             match kind {
-                Kind::Tools => recall(&mut listing.tools, &before.tools),
-                Kind::Resources => recall(&mut listing.resources, &before.resources),
-                Kind::Templates => recall(&mut listing.templates, &before.templates),
-                Kind::Prompts => recall(&mut listing.prompts, &before.prompts),
+                Kind::Tools => keep_if_empty(&mut listing.tools, &earlier.tools),
+                Kind::Resources => keep_if_empty(&mut listing.resources, &earlier.resources),
+                Kind::Templates => keep_if_empty(&mut listing.templates, &earlier.templates),
+                Kind::Prompts => keep_if_empty(&mut listing.prompts, &earlier.prompts),
             }
         }
         listing
     }
 }
 
-/// What was read earlier on the same connection is the newer memory.
-fn recall<T: Clone>(now: &mut Vec<T>, before: &[T]) {
-    if now.is_empty() {
-        *now = before.to_vec();
+/// Takes the `earlier` list where nothing was fetched. What was fetched before on
+/// the same connection is newer and stays.
+fn keep_if_empty<T: Clone>(list: &mut Vec<T>, earlier: &[T]) {
+    if list.is_empty() {
+        *list = earlier.to_vec();
     }
 }
 
@@ -72,8 +74,8 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// The lifetime of two answers that are kept as one.
-    pub fn and(self, other: Lifetime) -> Lifetime {
+    /// The lifetime of two answers that are stored as one: the shorter of both.
+    pub fn shortest(self, other: Lifetime) -> Lifetime {
         Lifetime {
             milliseconds: self.milliseconds.min(other.milliseconds),
             is_public: self.is_public && other.is_public,
@@ -181,12 +183,12 @@ pub struct PromptArgument {
 impl Tool {
     /// Reads a definition. Only a name is indispensable; everything else that
     /// is missing or odd is read as absent and stays in `raw`.
-    pub fn read(raw: Json) -> Result<Tool, Finding> {
-        let fields = Fields::read(&raw, "tool")?;
-        let name = fields.require("name")?;
+    pub fn parse(raw: Json) -> Result<Tool, Finding> {
+        let fields = Fields::parse(&raw, "tool")?;
+        let name = fields.required_string("name")?;
         let said = fields.json("annotations").and_then(|said| Object::parse(&said).ok());
         let said = said.unwrap_or_default();
-        let hint = |key: &str| said.get(key)?.read::<bool>().ok();
+        let hint = |key: &str| said.get(key)?.parse_as::<bool>().ok();
         let annotations = Annotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
@@ -195,8 +197,8 @@ impl Tool {
         };
         Ok(Tool {
             name,
-            title: fields.text("title").or_else(|| said.get("title")?.read().ok()),
-            description: fields.text("description"),
+            title: fields.string("title").or_else(|| said.get("title")?.parse_as().ok()),
+            description: fields.string("description"),
             input_schema: fields.json("inputSchema").unwrap_or_else(Json::empty_object),
             output_schema: fields.json("outputSchema"),
             annotations,
@@ -206,40 +208,40 @@ impl Tool {
 }
 
 impl Resource {
-    pub fn read(raw: Json) -> Result<Resource, Finding> {
-        let fields = Fields::read(&raw, "resource")?;
-        let uri = fields.require("uri")?;
+    pub fn parse(raw: Json) -> Result<Resource, Finding> {
+        let fields = Fields::parse(&raw, "resource")?;
+        let uri = fields.required_string("uri")?;
         Ok(Resource {
-            name: fields.text("name").unwrap_or_else(|| uri.clone()),
+            name: fields.string("name").unwrap_or_else(|| uri.clone()),
             uri,
-            title: fields.text("title"),
-            description: fields.text("description"),
-            media_type: fields.text("mimeType"),
+            title: fields.string("title"),
+            description: fields.string("description"),
+            media_type: fields.string("mimeType"),
             raw,
         })
     }
 }
 
 impl Template {
-    pub fn read(raw: Json) -> Result<Template, Finding> {
-        let fields = Fields::read(&raw, "resource template")?;
-        let uri_template = fields.require("uriTemplate")?;
+    pub fn parse(raw: Json) -> Result<Template, Finding> {
+        let fields = Fields::parse(&raw, "resource template")?;
+        let uri_template = fields.required_string("uriTemplate")?;
         Ok(Template {
-            name: fields.text("name").unwrap_or_else(|| uri_template.clone()),
+            name: fields.string("name").unwrap_or_else(|| uri_template.clone()),
             uri_template,
-            title: fields.text("title"),
-            description: fields.text("description"),
-            media_type: fields.text("mimeType"),
+            title: fields.string("title"),
+            description: fields.string("description"),
+            media_type: fields.string("mimeType"),
             raw,
         })
     }
 }
 
 impl Prompt {
-    pub fn read(raw: Json) -> Result<Prompt, Finding> {
-        let fields = Fields::read(&raw, "prompt")?;
-        let name = fields.require("name")?;
-        let arguments = fields.json("arguments").and_then(|list| list.read::<Vec<Json>>().ok());
+    pub fn parse(raw: Json) -> Result<Prompt, Finding> {
+        let fields = Fields::parse(&raw, "prompt")?;
+        let name = fields.required_string("name")?;
+        let arguments = fields.json("arguments").and_then(|list| list.parse_as::<Vec<Json>>().ok());
         let argument = |raw: &Json| {
             Some(PromptArgument {
                 name: raw.member_as("name")?,
@@ -249,8 +251,8 @@ impl Prompt {
         };
         Ok(Prompt {
             name,
-            title: fields.text("title"),
-            description: fields.text("description"),
+            title: fields.string("title"),
+            description: fields.string("description"),
             arguments: arguments.unwrap_or_default().iter().filter_map(argument).collect(),
             raw,
         })
@@ -265,9 +267,10 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn read(raw: &'a Json, kind: &'static str) -> Result<Fields<'a>, Finding> {
-        let members = crate::Object::parse(raw)
-            .map_err(|_| damaged(kind, raw, format!("a {kind} definition that is no object")))?;
+    fn parse(raw: &'a Json, kind: &'static str) -> Result<Fields<'a>, Finding> {
+        let members = crate::Object::parse(raw).map_err(|_| {
+            damaged_finding(kind, raw, format!("a {kind} definition that is no object"))
+        })?;
         Ok(Fields { kind, members, raw })
     }
 
@@ -275,17 +278,18 @@ impl<'a> Fields<'a> {
         self.members.get(key).filter(|value| !value.is_null()).cloned()
     }
 
-    fn text(&self, key: &str) -> Option<String> {
-        self.json(key)?.read().ok()
+    fn string(&self, key: &str) -> Option<String> {
+        self.json(key)?.parse_as().ok()
     }
 
-    fn require(&self, key: &str) -> Result<String, Finding> {
-        let missing = || damaged(self.kind, self.raw, format!("a {} without `{key}`", self.kind));
-        self.text(key).ok_or_else(missing)
+    fn required_string(&self, key: &str) -> Result<String, Finding> {
+        let missing =
+            || damaged_finding(self.kind, self.raw, format!("a {} without `{key}`", self.kind));
+        self.string(key).ok_or_else(missing)
     }
 }
 
-fn damaged(kind: &str, raw: &Json, message: String) -> Finding {
+fn damaged_finding(kind: &str, raw: &Json, message: String) -> Finding {
     let excerpt: String = raw.as_str().chars().take(60).collect();
     Finding::new(Severity::Error, "damaged-definition", format!("{kind} {excerpt}"), message)
 }
@@ -301,7 +305,7 @@ macro_rules! as_raw {
 
         impl<'de> Deserialize<'de> for $item {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$item>::read(Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+                <$item>::parse(Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
             }
         }
     )+};
@@ -316,16 +320,16 @@ mod tests {
     #[test]
     fn a_tool_keeps_what_it_does_not_understand() {
         let text = r#"{"name":"t","inputSchema":{"type":"object"},"x-vendor":{"big":1e400}}"#;
-        let tool = Tool::read(Json::parse(text).unwrap()).unwrap();
+        let tool = Tool::parse(Json::parse(text).unwrap()).unwrap();
         let listing = Listing { tools: vec![tool], ..Listing::default() };
-        let back: Listing = Json::encode(&listing).read().unwrap();
+        let back: Listing = Json::encode(&listing).parse_as().unwrap();
         assert_eq!(back.tools[0].raw.as_str(), text);
         assert_eq!(back, listing);
     }
 
     #[test]
     fn a_tool_without_a_name_is_a_finding() {
-        let finding = Tool::read(Json::parse(r#"{"description":"?"}"#).unwrap()).unwrap_err();
+        let finding = Tool::parse(Json::parse(r#"{"description":"?"}"#).unwrap()).unwrap_err();
         assert_eq!(finding.code, "damaged-definition");
         assert_eq!(finding.message, "a tool without `name`");
     }
@@ -333,7 +337,7 @@ mod tests {
     #[test]
     fn odd_fields_are_read_as_absent() {
         let text = r#"{"name":"t","description":5,"annotations":{"readOnlyHint":"yes"}}"#;
-        let tool = Tool::read(Json::parse(text).unwrap()).unwrap();
+        let tool = Tool::parse(Json::parse(text).unwrap()).unwrap();
         assert_eq!((tool.description, tool.annotations.read_only), (None, None));
         assert_eq!(tool.input_schema.as_str(), "{}");
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ask, Client, Context, Failure, Identity, Listing, Note, Reply, Resource};
+use crate::{Ask, Client, Context, Failure, Identity, Listing, Notification, Reply, Resource};
 
 /// Anything that offers tools and answers calls.
 #[async_trait]
@@ -41,9 +41,9 @@ pub enum Event {
     /// [`Provider::listing`] has changed already when this is seen.
     Changed(Kind),
     /// A subscribed resource changed; the notification as it came.
-    Updated { uri: String, note: Note },
+    Updated { uri: String, notification: Notification },
     /// Any other notification that belongs to no call: logs, extensions.
-    Note(Note),
+    Notification(Notification),
     /// The provider answers nothing any more, and why, in one line.
     Gone { reason: String },
 }

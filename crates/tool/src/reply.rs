@@ -64,8 +64,8 @@ pub enum Failure {
     #[error("cancelled")]
     Cancelled,
     /// The other side has no way to do this (a client without sampling, say).
-    #[error("not supported: {what}")]
-    Unsupported { what: String },
+    #[error("not supported: {feature}")]
+    Unsupported { feature: String },
 }
 
 impl Failure {
@@ -94,7 +94,7 @@ impl Failure {
             Failure::Unauthorized { reason, .. } => Failure::Unauthorized { reason, sent },
             Failure::Forbidden { reason, .. } => Failure::Forbidden { reason, sent },
             Failure::RateLimited { retry_after, .. } => Failure::RateLimited { retry_after, sent },
-            Failure::Unsupported { what } => Failure::Unusable { reason: what },
+            Failure::Unsupported { feature: what } => Failure::Unusable { reason: what },
             Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => self,
         }
     }
@@ -145,7 +145,7 @@ impl Reply {
     /// The result as a tool result, when it is one.
     pub fn tool_result(&self) -> Option<ToolResult> {
         match self {
-            Reply::Result(json) => ToolResult::read(json),
+            Reply::Result(json) => ToolResult::parse(json),
             Reply::Error(_) => None,
         }
     }
@@ -175,7 +175,7 @@ impl RpcError {
     }
 
     /// Reads an error object leniently: a code that is no integer becomes 0.
-    pub fn read(raw: Json) -> RpcError {
+    pub fn parse(raw: Json) -> RpcError {
         let code = raw.member_as("code").unwrap_or(0);
         let message = raw.member_as("message").unwrap_or_default();
         RpcError { code, message, raw }
@@ -197,13 +197,13 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    fn read(json: &Json) -> Option<ToolResult> {
+    fn parse(json: &Json) -> Option<ToolResult> {
         let object = Object::parse(json).ok()?;
         Some(ToolResult {
-            content: object.get("content").and_then(|c| c.read().ok()).unwrap_or_default(),
+            content: object.get("content").and_then(|c| c.parse_as().ok()).unwrap_or_default(),
             structured: object.get("structuredContent").filter(|s| !s.is_null()).cloned(),
-            is_error: object.get("isError").and_then(|e| e.read().ok()).unwrap_or(false),
-            result_type: object.get("resultType").and_then(|t| t.read().ok()),
+            is_error: object.get("isError").and_then(|e| e.parse_as().ok()).unwrap_or(false),
+            result_type: object.get("resultType").and_then(|t| t.parse_as().ok()),
         })
     }
 
@@ -249,7 +249,7 @@ mod tests {
             Failure::RateLimited { retry_after: None, sent },
             Failure::Unusable { reason: reason() },
             Failure::Cancelled,
-            Failure::Unsupported { what: reason() },
+            Failure::Unsupported { feature: reason() },
         ] {
             assert_eq!(failure.clone().after_sending().sent(), Sent::Perhaps, "{failure}");
         }

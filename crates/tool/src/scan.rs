@@ -18,92 +18,92 @@ pub use duplicates::duplicate_key;
 
 /// One well-formed value in a text, without white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'t>(&'t str);
+pub struct ValueText<'t>(&'t str);
 
-impl<'t> Part<'t> {
+impl<'t> ValueText<'t> {
     pub fn as_str(self) -> &'t str {
         self.0
     }
 
     /// The string that it is, if it is one without escapes.
-    pub fn plain(self) -> Option<&'t str> {
+    pub fn unescaped_string(self) -> Option<&'t str> {
         let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
         (!inside.contains('\\')).then_some(inside)
     }
 }
 
-impl<'t> From<&'t RawValue> for Part<'t> {
-    fn from(raw: &'t RawValue) -> Part<'t> {
-        Part(raw.get())
+impl<'t> From<&'t RawValue> for ValueText<'t> {
+    fn from(raw: &'t RawValue) -> ValueText<'t> {
+        ValueText(raw.get())
     }
 }
 
-impl<'t> From<&'t Json> for Part<'t> {
-    fn from(json: &'t Json) -> Part<'t> {
-        Part(json.as_str())
+impl<'t> From<&'t Json> for ValueText<'t> {
+    fn from(json: &'t Json) -> ValueText<'t> {
+        ValueText(json.as_str())
     }
 }
 
 /// Hands every member of the object that `text` is to `each`, in order.
 ///
 /// `None` where a parser has to look; `each` may have been called by then.
-pub fn members<'t>(text: &'t str, mut each: impl FnMut(&'t str, Part<'t>)) -> Option<()> {
-    let mut scan = Scan { text, at: 0 };
+pub fn scan_members<'t>(text: &'t str, mut each: impl FnMut(&'t str, ValueText<'t>)) -> Option<()> {
+    let mut scan = Scanner { text, position: 0 };
     scan.skip_blanks();
     scan.expect(b'{')?;
     scan.skip_blanks();
     if scan.peek()? == b'}' {
-        scan.at += 1;
-        return scan.end();
+        scan.position += 1;
+        return scan.expect_end();
     }
     loop {
-        let name = scan.plain_name()?;
+        let name = scan.unescaped_name()?;
         scan.expect_colon()?;
-        each(name, scan.part()?);
+        each(name, scan.value()?);
         scan.skip_blanks();
         match scan.take()? {
             b',' => scan.skip_blanks(),
-            b'}' => return scan.end(),
+            b'}' => return scan.expect_end(),
             _ => return None,
         }
     }
 }
 
 /// The one value that `text` is, if a scan can tell.
-pub fn whole(text: &str) -> Option<Part<'_>> {
-    let mut scan = Scan { text, at: 0 };
+pub fn scan_value(text: &str) -> Option<ValueText<'_>> {
+    let mut scan = Scanner { text, position: 0 };
     scan.skip_blanks();
-    let part = scan.part()?;
-    scan.end()?;
+    let part = scan.value()?;
+    scan.expect_end()?;
     Some(part)
 }
 
-struct Scan<'t> {
+struct Scanner<'t> {
     text: &'t str,
-    at: usize,
+    position: usize,
 }
 
 /// What stands around a value. More levels than bits are left to the parser.
 #[derive(Default)]
-struct Nest {
+struct OpenBrackets {
     /// One bit for each level, the innermost last: set for an object.
     objects: u64,
     n_levels: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum Bracket {
     Array,
     Object,
 }
 
-impl Nest {
-    fn enter(&mut self, inside: Inside) -> Option<()> {
+impl OpenBrackets {
+    fn enter(&mut self, bracket: Bracket) -> Option<()> {
         if self.n_levels == u64::BITS {
             return None;
         }
         self.n_levels += 1;
-        self.objects = self.objects << 1 | u64::from(inside == Inside::Object);
+        self.objects = self.objects << 1 | u64::from(bracket == Bracket::Object);
         Some(())
     }
 
@@ -112,23 +112,23 @@ impl Nest {
         self.objects >>= 1;
     }
 
-    fn inside(&self) -> Option<Inside> {
+    fn innermost(&self) -> Option<Bracket> {
         match (self.n_levels, self.objects & 1) {
             (0, _) => None,
-            (_, 0) => Some(Inside::Array),
-            (_, _) => Some(Inside::Object),
+            (_, 0) => Some(Bracket::Array),
+            (_, _) => Some(Bracket::Object),
         }
     }
 }
 
-impl<'t> Scan<'t> {
+impl<'t> Scanner<'t> {
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.position).copied()
     }
 
     fn take(&mut self) -> Option<u8> {
         let byte = self.peek()?;
-        self.at += 1;
+        self.position += 1;
         Some(byte)
     }
 
@@ -138,22 +138,22 @@ impl<'t> Scan<'t> {
 
     fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\t' | b'\r')) {
-            self.at += 1;
+            self.position += 1;
         }
     }
 
-    fn end(&mut self) -> Option<()> {
+    fn expect_end(&mut self) -> Option<()> {
         self.skip_blanks();
-        (self.at == self.text.len()).then_some(())
+        (self.position == self.text.len()).then_some(())
     }
 
     /// A member's name, if it has no escapes.
-    fn plain_name(&mut self) -> Option<&'t str> {
+    fn unescaped_name(&mut self) -> Option<&'t str> {
         self.expect(b'"')?;
-        let start = self.at;
-        self.at += n_plain(&self.text.as_bytes()[start..]);
+        let start = self.position;
+        self.position += n_bytes_without_special(&self.text.as_bytes()[start..]);
         self.expect(b'"')?;
-        self.text.get(start..self.at - 1)
+        self.text.get(start..self.position - 1)
     }
 
     fn expect_colon(&mut self) -> Option<()> {
@@ -163,24 +163,24 @@ impl<'t> Scan<'t> {
         Some(())
     }
 
-    fn part(&mut self) -> Option<Part<'t>> {
-        let start = self.at;
+    fn value(&mut self) -> Option<ValueText<'t>> {
+        let start = self.position;
         self.skip_value()?;
-        self.text.get(start..self.at).map(Part)
+        self.text.get(start..self.position).map(ValueText)
     }
 
     fn skip_value(&mut self) -> Option<()> {
-        let mut nest = Nest::default();
+        let mut nest = OpenBrackets::default();
         'value: loop {
             let is_open = match self.take()? {
-                b'{' => self.opens(b'}', Inside::Object, &mut nest)?,
-                b'[' => self.opens(b']', Inside::Array, &mut nest)?,
+                b'{' => self.enter_bracket(b'}', Bracket::Object, &mut nest)?,
+                b'[' => self.enter_bracket(b']', Bracket::Array, &mut nest)?,
                 b'"' => {
                     self.skip_string()?;
                     false
                 }
                 first => {
-                    self.skip_plain(first)?;
+                    self.skip_number_or_word(first)?;
                     false
                 }
             };
@@ -188,19 +188,19 @@ impl<'t> Scan<'t> {
                 continue;
             }
             // A value has ended, and with it perhaps what it stands in.
-            while let Some(inside) = nest.inside() {
+            while let Some(inside) = nest.innermost() {
                 self.skip_blanks();
                 match (self.take()?, inside) {
-                    (b',', Inside::Object) => {
+                    (b',', Bracket::Object) => {
                         self.skip_blanks();
                         self.skip_name()?;
                         continue 'value;
                     }
-                    (b',', Inside::Array) => {
+                    (b',', Bracket::Array) => {
                         self.skip_blanks();
                         continue 'value;
                     }
-                    (b'}', Inside::Object) | (b']', Inside::Array) => nest.leave(),
+                    (b'}', Bracket::Object) | (b']', Bracket::Array) => nest.leave(),
                     _ => return None,
                 }
             }
@@ -210,14 +210,19 @@ impl<'t> Scan<'t> {
 
     /// Goes to the first value inside of what was just opened; `false` where
     /// there is none.
-    fn opens(&mut self, closing: u8, inside: Inside, nest: &mut Nest) -> Option<bool> {
+    fn enter_bracket(
+        &mut self,
+        closing: u8,
+        bracket: Bracket,
+        open: &mut OpenBrackets,
+    ) -> Option<bool> {
         self.skip_blanks();
         if self.peek()? == closing {
-            self.at += 1;
+            self.position += 1;
             return Some(false);
         }
-        nest.enter(inside)?;
-        if inside == Inside::Object {
+        open.enter(bracket)?;
+        if bracket == Bracket::Object {
             self.skip_name()?;
         }
         Some(true)
@@ -232,15 +237,15 @@ impl<'t> Scan<'t> {
     /// Goes past the end of a string whose first quote is behind.
     fn skip_string(&mut self) -> Option<()> {
         loop {
-            self.at += n_plain(&self.text.as_bytes()[self.at..]);
+            self.position += n_bytes_without_special(&self.text.as_bytes()[self.position..]);
             match self.take()? {
                 b'"' => return Some(()),
                 b'\\' => match self.take()? {
                     b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
                     b'u' => {
-                        let digits = self.text.as_bytes().get(self.at..self.at + 4)?;
+                        let digits = self.text.as_bytes().get(self.position..self.position + 4)?;
                         digits.iter().all(u8::is_ascii_hexdigit).then_some(())?;
-                        self.at += 4;
+                        self.position += 4;
                     }
                     _ => return None,
                 },
@@ -250,7 +255,7 @@ impl<'t> Scan<'t> {
     }
 
     /// A number or a word, of which the first byte is behind.
-    fn skip_plain(&mut self, first: u8) -> Option<()> {
+    fn skip_number_or_word(&mut self, first: u8) -> Option<()> {
         match first {
             b't' => self.skip_word(b"rue"),
             b'f' => self.skip_word(b"alse"),
@@ -264,8 +269,8 @@ impl<'t> Scan<'t> {
     }
 
     fn skip_word(&mut self, rest: &[u8]) -> Option<()> {
-        self.text.as_bytes()[self.at..].starts_with(rest).then_some(())?;
-        self.at += rest.len();
+        self.text.as_bytes()[self.position..].starts_with(rest).then_some(())?;
+        self.position += rest.len();
         Some(())
     }
 
@@ -276,13 +281,13 @@ impl<'t> Scan<'t> {
             _ => return None,
         }
         if self.peek() == Some(b'.') {
-            self.at += 1;
+            self.position += 1;
             self.skip_digits()?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
+            self.position += 1;
             if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
+                self.position += 1;
             }
             self.skip_digits()?;
         }
@@ -291,11 +296,11 @@ impl<'t> Scan<'t> {
 
     /// Goes past digits; `None` where there are none.
     fn skip_digits(&mut self) -> Option<()> {
-        let start = self.at;
+        let start = self.position;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
+            self.position += 1;
         }
-        (start < self.at).then_some(())
+        (start < self.position).then_some(())
     }
 }
 
@@ -304,7 +309,7 @@ impl<'t> Scan<'t> {
 ///
 /// Eight at a time. In each test the lowest bit that is set is right, and what
 /// stands above it may not be, so only the lowest of them all counts.
-fn n_plain(bytes: &[u8]) -> usize {
+fn n_bytes_without_special(bytes: &[u8]) -> usize {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = EACH << 7;
     let is_zero = |word: u64| word.wrapping_sub(EACH) & !word & HIGH;

@@ -6,25 +6,26 @@
 //! but text.
 
 /// The longest text that is put into a command.
-const LONGEST: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// The text in quotes, ready to be pasted as one word of a command; `None` when
 /// it is empty, too long, looks like an option or holds anything but letters,
 /// digits, spaces and `:/._-+=@,`.
 pub fn quoted(text: &str) -> Option<String> {
-    let plain = is_plain(text, true);
+    let plain = needs_no_quotes(text, true);
     plain.then(|| format!("\"{text}\""))
 }
 
 /// The text as one word of a command, quoted only where that is needed.
 pub fn word(text: &str) -> Option<String> {
-    if is_plain(text, false) { Some(text.to_owned()) } else { quoted(text) }
+    if needs_no_quotes(text, false) { Some(text.to_owned()) } else { quoted(text) }
 }
 
-fn is_plain(text: &str, spaces: bool) -> bool {
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || ":/._-+=@,".contains(c) || (spaces && c == ' ');
-    !text.is_empty() && text.len() <= LONGEST && !text.starts_with('-') && text.chars().all(plain)
+fn needs_no_quotes(text: &str, allow_spaces: bool) -> bool {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric() || ":/._-+=@,".contains(c) || (allow_spaces && c == ' ')
+    };
+    !text.is_empty() && text.len() <= MAX_CHARS && !text.starts_with('-') && text.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -68,7 +69,7 @@ mod tests {
             assert_eq!(word(text), None, "{text:?}");
             assert_eq!(quoted(text), None, "{text:?}");
         }
-        assert_eq!(quoted(&"x".repeat(LONGEST + 1)), None);
+        assert_eq!(quoted(&"x".repeat(MAX_CHARS + 1)), None);
     }
 
     proptest! {

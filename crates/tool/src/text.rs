@@ -21,7 +21,7 @@ pub fn cut(text: &str, limit: usize) -> String {
 /// Text without control characters, marks of direction, and what is written
 /// unseen between letters. Line breaks of every kind become `\n`; what joins
 /// letters of other scripts, and emoji, stays.
-pub fn plain(text: &str) -> Cow<'_, str> {
+pub fn without_invisible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() && !text.bytes().any(|byte| is_control(byte.into())) {
         return Cow::Borrowed(text);
     }
@@ -56,7 +56,7 @@ fn is_kept(c: char, before: Option<char>, after: Option<char>) -> bool {
             let is_row = before.is_some_and(|c| matches!(c, '\u{fe00}'..='\u{fe0f}'));
             (is_keycap || is_shaped(before)) && !is_row
         }
-        c => !is_unseen(c) && !is_control(c),
+        c => !is_invisible(c) && !is_control(c),
     }
 }
 
@@ -65,7 +65,7 @@ fn is_control(c: char) -> bool {
 }
 
 /// Marks of direction, and characters that take no room.
-fn is_unseen(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}'
@@ -91,7 +91,7 @@ fn is_unseen(c: char) -> bool {
 /// Text of somebody else as a Markdown quotation, at most `limit` characters of
 /// it: whatever stands in it, headings and fences too, stays inside.
 pub fn quoted(text: &str, limit: usize) -> String {
-    let text = plain(text.trim());
+    let text = without_invisible(text.trim());
     let (text, is_cut) = match text.char_indices().nth(limit) {
         Some((at, _)) => (text[..at].trim_end(), true),
         None => (text.trim_end(), false),
@@ -127,7 +127,7 @@ mod tests {
             ("one\r\ntwo\rthree\u{2028}four\u{85}five", "one\ntwo\nthree\nfour\nfive"),
             ("a\u{200d}b \u{200c}c", "ab c"),
         ] {
-            assert_eq!(plain(text), expected, "{text:?}");
+            assert_eq!(without_invisible(text), expected, "{text:?}");
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
             "1\u{fe0f}\u{20e3}",
             "日本\t語\n",
         ] {
-            assert!(matches!(plain(text), Cow::Borrowed(_)), "{text:?}");
+            assert!(matches!(without_invisible(text), Cow::Borrowed(_)), "{text:?}");
         }
     }
 
@@ -156,11 +156,11 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_that_is_obeyed_passes(text in "\\PC{0,8}[\\u{0}-\\u{a0}\\u{200b}-\\u{206f}\\u{fe00}-\\u{fe0f}\\u{e0000}-\\u{e01ef}a-c]{0,20}\\PC{0,8}") {
-            let shown = plain(&text);
+            let shown = without_invisible(&text);
             prop_assert!(!shown.chars().any(is_control), "{:?}", shown);
-            prop_assert!(!shown.chars().any(|c| is_unseen(c) && !matches!(c, '\u{200c}' | '\u{200d}')), "hidden");
+            prop_assert!(!shown.chars().any(|c| is_invisible(c) && !matches!(c, '\u{200c}' | '\u{200d}')), "hidden");
             // Once is enough.
-            prop_assert_eq!(plain(&shown), &*shown);
+            prop_assert_eq!(without_invisible(&shown), &*shown);
         }
 
         #[test]

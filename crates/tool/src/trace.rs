@@ -18,7 +18,7 @@ pub const TRACEPARENT: &str = "traceparent";
 pub const TRACESTATE: &str = "tracestate";
 
 /// The longest `tracestate` that is passed on, as the recommendation asks for.
-const LONGEST_STATE: usize = 512;
+const MAX_STATE_BYTES: usize = 512;
 
 /// Names one span of a trace.
 ///
@@ -51,7 +51,7 @@ impl SpanContext {
         }
         let is_plain = |state: &&str| {
             !state.is_empty()
-                && state.len() <= LONGEST_STATE
+                && state.len() <= MAX_STATE_BYTES
                 && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         };
         let state = tracestate.filter(is_plain).map(Arc::from);
@@ -106,15 +106,15 @@ pub struct Trace {
     pub span: Option<SpanContext>,
     /// The id of the request on the wire.
     request_id: OnceLock<String>,
-    notes: Mutex<Vec<TraceNote>>,
+    events: Mutex<Vec<TraceEvent>>,
 }
 
 /// Something that happened on the way of a traced question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TraceNote {
+pub struct TraceEvent {
     pub name: &'static str,
     /// Since the question came.
-    pub at: Duration,
+    pub offset: Duration,
     pub attributes: Vec<(&'static str, String)>,
 }
 
@@ -132,13 +132,13 @@ impl Trace {
         self.request_id.get().map(String::as_str)
     }
 
-    pub fn note(&self, notes: impl IntoIterator<Item = TraceNote>) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).extend(notes);
+    pub fn add_events(&self, events: impl IntoIterator<Item = TraceEvent>) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
     }
 
     /// Everything that was noted so far; it is noted no more.
-    pub fn take_notes(&self) -> Vec<TraceNote> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn take_events(&self) -> Vec<TraceEvent> {
+        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn notes_are_taken_once_and_the_first_request_id_counts() {
         let trace = Trace::new(None);
-        let note = TraceNote { name: "quota", at: Duration::ZERO, attributes: Vec::new() };
-        trace.note([note.clone()]);
-        assert_eq!((trace.take_notes(), trace.take_notes()), (vec![note], Vec::new()));
+        let note = TraceEvent { name: "quota", offset: Duration::ZERO, attributes: Vec::new() };
+        trace.add_events([note.clone()]);
+        assert_eq!((trace.take_events(), trace.take_events()), (vec![note], Vec::new()));
         trace.set_request_id(|| "7".to_owned());
         trace.set_request_id(|| "8".to_owned());
         assert_eq!(trace.request_id(), Some("7"));

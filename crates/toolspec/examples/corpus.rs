@@ -53,7 +53,7 @@ fn tools(text: &str) -> Option<Vec<Definition>> {
     let listed = value.get("tools")?;
     let list = listed.as_array().or_else(|| listed.get("tools")?.as_array())?.clone();
     let read =
-        |raw: Value| Tool::read(Json::from(raw)).ok().map(|tool| Definition::from_tool(&tool));
+        |raw: Value| Tool::parse(Json::from(raw)).ok().map(|tool| Definition::from_tool(&tool));
     Some(list.into_iter().filter_map(read).collect())
 }
 

@@ -312,7 +312,7 @@ impl Definition {
     /// Reads a tool of a listing. Schemas that cannot be understood (nested
     /// deeper than 128 levels, say) are left open.
     pub fn from_tool(tool: &Tool) -> Definition {
-        let value = |json: &Json| json.value().ok();
+        let value = |json: &Json| json.to_value().ok();
         let about = tool.raw.member("_meta").and_then(|meta| meta.member("gatelet/tool"));
         Definition {
             name: tool.name.clone(),
@@ -338,7 +338,7 @@ impl Definition {
             about.insert("version".to_owned(), Value::from(version.as_str()));
             raw["_meta"] = json!({"gatelet/tool": about});
         }
-        Tool::read(raw.into()).expect("a definition has a name")
+        Tool::parse(raw.into()).expect("a definition has a name")
     }
 }
 

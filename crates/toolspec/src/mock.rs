@@ -185,7 +185,7 @@ impl Provider for Mock {
     async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => Ok(self.call(&call)),
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Ok(Reply::Error(RpcError::new(-32601, "a mock serves only tools")))
             }
         }
@@ -200,7 +200,7 @@ impl Mock {
                 format!("there is no tool `{}`", call.name),
             ));
         };
-        let arguments = call.arguments.as_ref().map_or(Ok(json!({})), |json| json.value());
+        let arguments = call.arguments.as_ref().map_or(Ok(json!({})), |json| json.to_value());
         let Ok(arguments) = arguments else {
             return Reply::Error(RpcError::new(-32602, "`arguments` cannot be parsed"));
         };
@@ -263,7 +263,7 @@ mod tests {
             format!("# T\n\n## Tool: `t`\n\n### Parameters\n\nNone\n\n### Output\n\n{section}\n");
         let (mock, findings) = Mock::from_document(&parse(&text).0);
         let listed =
-            mock.listing().tools[0].output_schema.as_ref().map(|json| json.value().unwrap());
+            mock.listing().tools[0].output_schema.as_ref().map(|json| json.to_value().unwrap());
         let ask = Ask::Call(Call::new("t", json!({}).into()));
         let reply = mock.ask(ask, &Context::anonymous()).await.unwrap();
         let codes = findings.iter().map(|finding| finding.code).collect();
@@ -276,7 +276,7 @@ mod tests {
                      | `a.b` | `string` | B. | `plain words` |\n\
                      | `l[].z` | `integer` | Z. | `7` |\n| `v` | `string` | V. | `1.0` |";
         let (_, result, codes) = output(table).await;
-        let structured = result.structured.unwrap().value().unwrap();
+        let structured = result.structured.unwrap().to_value().unwrap();
         assert_eq!(structured, json!({"a": {"b": "plain words"}, "l": [{"z": 7}], "v": "1.0"}));
         assert_eq!(codes, [""; 0]);
     }
@@ -303,7 +303,7 @@ mod tests {
         let section = "```json\n{\"type\": \"object\", \"properties\": {\"n\": {\"type\": \"integer\"}}, \
                        \"required\": [\"n\"]}\n```\n\n```json\n{\"n\": \"many\"}\n```";
         let (_, result, codes) = output(section).await;
-        assert_eq!(result.structured.unwrap().value().unwrap(), json!({"n": 1}));
+        assert_eq!(result.structured.unwrap().to_value().unwrap(), json!({"n": 1}));
         assert_eq!(codes, ["E09"]);
     }
 

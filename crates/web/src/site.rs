@@ -261,7 +261,7 @@ impl Site {
             return None;
         }
         let permits = &self.0.permits;
-        let key = permits.key(caller.key(), caller::session(request));
+        let key = permits.key(caller.caller_key(), caller::session(request));
         let permit = permits.acquire(key, caller::urgency(request));
         timeout(TO_WAIT, permit).await.ok()?.ok()
     }

@@ -82,7 +82,7 @@ async fn the_tools_are_served_behind_the_gate() {
     let reply = surface.ask(ask, &Context::anonymous()).await.unwrap();
     let Reply::Result(result) = reply else { panic!("{reply:?}") };
     // The text is the JSON of the structured content, and equal data is sent once.
-    let result = result.value().unwrap();
+    let result = result.to_value().unwrap();
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap()["text"], "green");
 }

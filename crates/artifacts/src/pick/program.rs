@@ -30,7 +30,7 @@ fn rows(fields: &[Value]) -> String {
 }
 
 pub(super) fn of(value: &Json) -> Result<String, String> {
-    match value.value().map_err(|_| EXPECTED.to_owned())? {
+    match value.to_value().map_err(|_| EXPECTED.to_owned())? {
         Value::String(program) if !program.trim().is_empty() => Ok(program),
         Value::Array(fields) => Ok(format!("{} | {}", rows(&fields), projection(&fields)?)),
         Value::Object(members) => from_members(&members),

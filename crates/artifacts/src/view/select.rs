@@ -25,7 +25,7 @@ pub enum Selector {
 impl Selector {
     /// Reads a selector as a model writes it. A text may stand for its type.
     pub fn parse(json: &Json) -> Result<Selector, ViewError> {
-        let value = json.value().map_err(|_| ViewError::NoObject)?;
+        let value = json.to_value().map_err(|_| ViewError::NoObject)?;
         let fields = match value {
             Value::String(kind) => [("type".to_owned(), Value::String(kind))].into_iter().collect(),
             Value::Object(fields) => fields,

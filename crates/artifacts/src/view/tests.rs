@@ -98,7 +98,7 @@ fn going_on_reaches_everything_exactly_once() {
             let Body::Text(body) = view.body else { panic!("no text") };
             seen.extend(body.lines().map(str::to_owned));
             match view.next {
-                Some(next) => selector = next.value().unwrap(),
+                Some(next) => selector = next.to_value().unwrap(),
                 None => break,
             }
         }
@@ -257,7 +257,7 @@ fn wrong_parameters_are_named() {
 #[test]
 fn an_image_comes_back_as_an_image() {
     let view = cut_out(b"\x89PNG", "image/png", json!({"type": "image"})).unwrap();
-    let result = view.to_result().value().unwrap();
+    let result = view.to_result().to_value().unwrap();
     assert_eq!(
         result["content"][0],
         json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"})
@@ -274,7 +274,7 @@ fn what_is_cut_is_said_to_be_and_the_rest_can_be_had() {
         cut.footer(),
         r#"[lines 1 of 3, cut after 200 of its 500 chars; next: {"type":"head","start":206,"chars":200}]"#
     );
-    let next = cut.next.unwrap().value().unwrap();
+    let next = cut.next.unwrap().to_value().unwrap();
     let more = cut_out(text.as_bytes(), "text/plain", next).unwrap();
     assert_eq!(more.body, Body::Text("y".repeat(200)));
     let json = json!({"a": ["z".repeat(300), 2], "b": 1}).to_string();

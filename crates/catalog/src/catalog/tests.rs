@@ -32,7 +32,7 @@ fn a_tool_is_found_by_what_its_author_filed_it_under() {
             "name": format!("t_{}", tags.len()), "description": "Does it.", "inputSchema": {},
             "_meta": {"gatelet/tool": about},
         });
-        tool::Tool::read(raw.into()).unwrap()
+        tool::Tool::parse(raw.into()).unwrap()
     };
     let tools = vec![filed("general", &[]), filed("gardening", &["compost"])];
     let (catalog, _) = Catalog::build(vec![Source::new("x", Arc::new(listing(tools)))]);
@@ -193,17 +193,17 @@ fn resources_templates_and_prompts_are_found_beside_functions_and_never_among_th
     let listing = Listing {
         tools: vec![tool("read_log", "Read the log.", &json!({}))],
         resources: vec![
-            Resource::read(json!({"uri": "file:///log", "name": "log"}).into()).unwrap(),
+            Resource::parse(json!({"uri": "file:///log", "name": "log"}).into()).unwrap(),
         ],
         templates: vec![
-            Template::read(
+            Template::parse(
                 json!({"uriTemplate": "log://{day}", "name": "log of a day", "description": "The log of one day."}).into(),
             )
             .unwrap(),
         ],
         prompts: vec![
-            Prompt::read(json!({"name": "greet", "description": "Says hello."}).into()).unwrap(),
-            Prompt::read(json!({"name": "sum_up", "description": "Sums up the log."}).into())
+            Prompt::parse(json!({"name": "greet", "description": "Says hello."}).into()).unwrap(),
+            Prompt::parse(json!({"name": "sum_up", "description": "Sums up the log."}).into())
                 .unwrap(),
         ],
         ..Listing::default()

@@ -92,7 +92,7 @@ impl Contract {
         if is_open && *cost == Cost::Light && validator.is_valid(arguments) {
             return None;
         }
-        let schema = self.schema.value().unwrap_or(Value::Null);
+        let schema = self.schema.to_value().unwrap_or(Value::Null);
         let is_bounded = match cost {
             Cost::Light => true,
             Cost::Depends => cost::fits_budget(&schema, arguments),

@@ -18,7 +18,7 @@ pub(super) struct Checker {
 impl Checker {
     /// Compiles without fetching anything; remote references are damage.
     pub(super) fn compile(schema: &Json) -> Result<Checker, String> {
-        let mut value = schema.value().map_err(|error| error.to_string())?;
+        let mut value = schema.to_value().map_err(|error| error.to_string())?;
         // A dialect that nobody knows is read as the newest one.
         let is_known = |dialect: &Value| {
             dialect.as_str().is_some_and(|dialect| dialect.contains("://json-schema.org/"))

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use tool::text::plain;
+use tool::text::without_invisible;
 
 use super::schema_type;
 
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
 /// A member's name where it is shown: names come from strangers and must not
 /// write lines of a page.
 fn shown(key: &str) -> String {
-    let line = plain(key).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = without_invisible(key).split_whitespace().collect::<Vec<_>>().join(" ");
     crate::summary::cut(&line, LONGEST_KEY)
 }
 

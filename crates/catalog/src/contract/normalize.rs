@@ -115,14 +115,14 @@ fn coerce(types: Types, value: &Json) -> Option<Json> {
     if types.intersects(Types::STRING) || !value.as_str().starts_with('"') {
         return None;
     }
-    let text: String = value.read().ok()?;
+    let text: String = value.parse_as().ok()?;
     let said =
         |word: &str| types.intersects(Types::BOOLEAN) && text.trim().eq_ignore_ascii_case(word);
     if said("true") || said("false") {
         return Some(Json::encode(&said("true")));
     }
     let parsed = Json::parse(text.trim().to_owned()).ok()?;
-    let wanted = match parsed.value().ok()? {
+    let wanted = match parsed.to_value().ok()? {
         Value::Bool(_) => types.intersects(Types::BOOLEAN),
         Value::Number(_) => {
             // The size is not checked: the upstream decides which numbers it can hold.

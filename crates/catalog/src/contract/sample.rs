@@ -29,7 +29,7 @@ impl Contract {
     /// Everything that is required, each with the schema's own example or
     /// default where it has one, and something of the right kind otherwise.
     pub fn sample(&self) -> Sample {
-        let schema = self.schema.value().unwrap_or(Value::Null);
+        let schema = self.schema.to_value().unwrap_or(Value::Null);
         let own = [Words::Given, Words::Made];
         let tries = own.iter().flat_map(|words| (0..TRIES).map(move |choice| (*words, choice)));
         let maker =

@@ -27,7 +27,7 @@ impl Contract {
         if !required().any(|parameter| parameter.kind.contains("object")) {
             return Vec::new();
         }
-        let Ok(schema) = self.schema.value() else { return Vec::new() };
+        let Ok(schema) = self.schema.to_value() else { return Vec::new() };
         let all = members::read(&schema);
         let shape = |parameter: &Parameter| {
             let (_, member) = all.iter().find(|(name, _)| *name == parameter.name)?;

@@ -164,7 +164,7 @@ fn numbers_of_any_size_can_be_checked() {
     let number =
         contract(json!({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}));
     let arguments = Json::parse(r#"{"n":18446744073709551617,"x":1e400}"#).unwrap();
-    assert_eq!(number.check(&arguments.value().unwrap()), []);
+    assert_eq!(number.check(&arguments.to_value().unwrap()), []);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn arguments_are_known_wherever_at_its_root_a_schema_names_them() {
 
 #[track_caller]
 fn check_unchecked(contract: &Contract, why: &str) {
-    assert_eq!(unchecked(&contract.schema.value().unwrap()).as_deref(), Some(why));
+    assert_eq!(unchecked(&contract.schema.to_value().unwrap()).as_deref(), Some(why));
     // It breaks no rule, so it may be called.
     assert_eq!(contract.damage(), None);
 }

@@ -76,12 +76,12 @@ impl<'a> Replies<'a> {
 }
 
 fn tool(document: &Document) -> Option<Tool> {
-    let schema = document.input_schema.as_ref().and_then(|schema| schema.value().ok());
+    let schema = document.input_schema.as_ref().and_then(|schema| schema.to_value().ok());
     let raw = json!({
         "name": document.name,
         "title": document.title,
         "description": document.description,
         "inputSchema": schema.unwrap_or_else(|| json!({})),
     });
-    Tool::read(raw.into()).ok()
+    Tool::parse(raw.into()).ok()
 }

@@ -59,7 +59,7 @@ pub fn short_name(name: &str) -> &str {
 /// The shape of an input schema that the hash covers: names of the top-level
 /// properties and the required ones.
 pub fn canonical_shape(schema: &Json) -> String {
-    let schema = schema.value().unwrap_or(Value::Null);
+    let schema = schema.to_value().unwrap_or(Value::Null);
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut names: Vec<&str> =
         properties.map(|map| map.keys().map(String::as_str).collect()).unwrap_or_default();
@@ -178,7 +178,7 @@ fn named_prompt(upstream_name: &str, prompt: &Prompt) -> (String, String) {
 }
 
 fn declared_version(tool: &Tool) -> Option<String> {
-    match tool.raw.member("_meta")?.member("version")?.value().ok()? {
+    match tool.raw.member("_meta")?.member("version")?.to_value().ok()? {
         Value::String(text) => Some(text).filter(|text| !text.is_empty()),
         Value::Number(number) => {
             Some(number.to_string()).filter(|_| number.as_f64().is_none_or(|n| n != 0.0))

@@ -22,7 +22,7 @@ fn list<'a>(vectors: &'a Value, key: &str) -> &'a [Value] {
 fn tool_definitions_get_the_ids_of_the_vectors() {
     let vectors = vectors("tool");
     for case in list(&vectors, "mcp_tool_to_item") {
-        let Ok(tool) = Tool::read(case["tool"].clone().into()) else {
+        let Ok(tool) = Tool::parse(case["tool"].clone().into()) else {
             assert!(case["expect"]["error"].is_string(), "{case}");
             continue;
         };
@@ -90,7 +90,7 @@ fn primitive_ids_parse_and_print_as_inverses() {
 fn resources_and_prompts_get_the_ids_of_the_vectors() {
     let vectors = vectors("primitive");
     for case in list(&vectors, "resource_to_item") {
-        let Ok(resource) = Resource::read(case["resource"].clone().into()) else {
+        let Ok(resource) = Resource::parse(case["resource"].clone().into()) else {
             assert!(case["expect"]["error"].is_string(), "{case}");
             continue;
         };
@@ -101,7 +101,7 @@ fn resources_and_prompts_get_the_ids_of_the_vectors() {
         }
     }
     for case in list(&vectors, "prompt_to_item") {
-        let Ok(prompt) = Prompt::read(case["prompt"].clone().into()) else {
+        let Ok(prompt) = Prompt::parse(case["prompt"].clone().into()) else {
             assert!(case["expect"]["error"].is_string(), "{case}");
             continue;
         };
@@ -143,7 +143,7 @@ fn equal_ids_are_numbered_in_order() {
 fn the_examples_of_the_specification_hold() {
     #[track_caller]
     fn check(definition: &str, expected: &str) {
-        let tool = Tool::read(Json::parse(definition.to_owned()).unwrap()).unwrap();
+        let tool = Tool::parse(Json::parse(definition.to_owned()).unwrap()).unwrap();
         assert_eq!(of_tool(&tool.name, &tool).id.to_string(), expected);
     }
     check(
@@ -176,13 +176,13 @@ proptest! {
     #[test]
     fn every_name_gets_a_legal_id(name in ".{1,300}", version in proptest::option::of(".{0,40}")) {
         let raw = serde_json::json!({"name": name, "_meta": {"version": version}});
-        let tool = Tool::read(raw.into()).unwrap();
+        let tool = Tool::parse(raw.into()).unwrap();
         let id = of_tool(&tool.name, &tool).id.to_string();
         prop_assert_eq!(id.parse::<PrimitiveId>().unwrap().to_string(), id);
-        let prompt = Prompt::read(serde_json::json!({"name": name}).into()).unwrap();
+        let prompt = Prompt::parse(serde_json::json!({"name": name}).into()).unwrap();
         let id = of_prompt(&prompt.name, &prompt).id.to_string();
         prop_assert_eq!(id.parse::<PrimitiveId>().unwrap().to_string(), id);
-        let resource = Resource::read(serde_json::json!({"uri": name}).into()).unwrap();
+        let resource = Resource::parse(serde_json::json!({"uri": name}).into()).unwrap();
         let id = of_resource(&resource).id.to_string();
         prop_assert_eq!(id.parse::<PrimitiveId>().unwrap().to_string(), id);
     }

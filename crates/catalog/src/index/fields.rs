@@ -39,7 +39,7 @@ impl Fields {
         fields.text[DESCRIPTION] = bounded(&document.description).to_owned();
         fields.text[SERVER] = document.server.clone();
         if let Some(schema) = &document.input_schema
-            && let Ok(schema) = schema.value()
+            && let Ok(schema) = schema.to_value()
         {
             let [.., names, texts, _] = &mut fields.text;
             walk(&schema, 2, names, texts);

@@ -8,7 +8,7 @@ use super::*;
 use crate::{Catalog, Slot, Source};
 
 fn source(label: &str, names: &[&str]) -> Source {
-    let read = |name: &&str| Tool::read(json!({"name": name}).into()).unwrap();
+    let read = |name: &&str| Tool::parse(json!({"name": name}).into()).unwrap();
     let tools = names.iter().map(read).collect();
     Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
 }
@@ -20,7 +20,7 @@ fn saying(label: &str, description: Option<&str>, instructions: Option<&str>) ->
         server.raw = json!({"name": "srv", "version": "1", "description": words}).into();
     }
     let tools =
-        ["list_rows", "drop_row"].map(|name| Tool::read(json!({"name": name}).into()).unwrap());
+        ["list_rows", "drop_row"].map(|name| Tool::parse(json!({"name": name}).into()).unwrap());
     let listing = Listing { server, tools: tools.to_vec(), ..Listing::default() };
     Source::new(label, Arc::new(listing))
 }
@@ -79,7 +79,7 @@ fn what_does_not_fit_is_said_to_be_left_out() {
 #[test]
 fn a_lone_function_is_described_by_its_own_sentence() {
     let raw = json!({"name": "convert", "description": "Convert a document to Markdown. Slow."});
-    let listing = Listing { tools: vec![Tool::read(raw.into()).unwrap()], ..Listing::default() };
+    let listing = Listing { tools: vec![Tool::parse(raw.into()).unwrap()], ..Listing::default() };
     assert_eq!(purpose(Source::new("md", Arc::new(listing))), "Convert a document to Markdown");
 }
 
@@ -149,7 +149,7 @@ proptest! {
         let mut server = Server::new(&name, "1", json!({}).into());
         server.instructions = Some(format!("This server manages {text}"));
         server.raw = json!({"name": name, "description": text, "title": text}).into();
-        let listing = Listing { server, tools: vec![Tool::read(raw.into()).unwrap()], ..Listing::default() };
+        let listing = Listing { server, tools: vec![Tool::parse(raw.into()).unwrap()], ..Listing::default() };
         let line = purpose(Source::new("up", Arc::new(listing)));
         prop_assert!(line.split(' ').count() <= WORDS, "{line:?}");
         prop_assert!(line.chars().count() <= 121, "{line:?}");

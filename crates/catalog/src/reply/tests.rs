@@ -13,7 +13,7 @@ fn source(label: &str, tools: &[(&str, String)]) -> Source {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}},
             "required": ["path"]});
         let raw = json!({"name": name, "description": description, "inputSchema": schema});
-        Tool::read(raw.into()).unwrap()
+        Tool::parse(raw.into()).unwrap()
     };
     let tools = tools.iter().map(read).collect();
     Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
@@ -85,8 +85,8 @@ fn things_of_every_kind_are_found_together_and_apart() {
     let prompt = json!({"name": "greet", "description": "Greets a guest by email."});
     let resource = json!({"uri": "log://today", "name": "log", "description": "The mail log."});
     let listing = Listing {
-        prompts: vec![tool::Prompt::read(prompt.into()).unwrap()],
-        resources: vec![tool::Resource::read(resource.into()).unwrap()],
+        prompts: vec![tool::Prompt::parse(prompt.into()).unwrap()],
+        resources: vec![tool::Resource::parse(resource.into()).unwrap()],
         ..Listing::default()
     };
     let mut more = Source::new("desk", Arc::new(listing));
@@ -156,7 +156,7 @@ fn the_first_hit_keeps_its_arguments_longest() {
         let description = format!("Create an issue {}", "in one of many ways ".repeat(6));
         let raw = json!({"name": name, "description": description, "inputSchema":
             {"type": "object", "properties": properties, "required": ["title"]}});
-        Tool::read(raw.into()).unwrap()
+        Tool::parse(raw.into()).unwrap()
     };
     let server = |label: &str, names: &[&str]| {
         let tools = names.iter().map(|name| read((*name).to_owned())).collect();

@@ -33,7 +33,7 @@ const NAMES: [&str; 3] = ["call", "help", "skill"];
 
 pub(super) fn schema(transcript: &Transcript, name: &str) -> Option<Value> {
     let tool = transcript.tools.iter().find(|tool| tool.name == name)?;
-    tool.input_schema.value().ok()
+    tool.input_schema.to_value().ok()
 }
 
 fn extras(transcript: &Transcript) -> Vec<&str> {

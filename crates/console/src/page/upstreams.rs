@@ -51,7 +51,7 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                         dt { "Why" } dd { (reason) @if *failures != 0 { " (" (failures) " starts failed)" } }
                     }
                     @if let Some(health) = &status.credential {
-                        dt { "Credentials" } dd { (health.word()) }
+                        dt { "Credentials" } dd { (health.as_str()) }
                     }
                     dt { "Protocol" } dd { (listing.server.protocol) }
                     dt { "Last start" } dd { (start_up(status)) @if status.restarts != 0 { ", " (when::number(status.restarts)) " restarts" } }
@@ -70,7 +70,7 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                         button.quiet.danger aria-label={ "Switch off " (label) } { "Switch off" }
                     }
                 }
-                @if status.credential.as_ref().is_some_and(|health| health.word() != "fine") {
+                @if status.credential.as_ref().is_some_and(|health| health.as_str() != "fine") {
                     p.hint { "Log in with " code { "gatelet login " (label) } "." }
                 }
             }

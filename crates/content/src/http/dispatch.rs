@@ -130,7 +130,7 @@ impl Edge {
             .method()
             .filter(|method| !method.is_empty())
             .ok_or(Refusal::InvalidPayload("jsonrpc method is required"))?;
-        let params = incoming.envelope.params().and_then(|params| params.value().ok());
+        let params = incoming.envelope.params().and_then(|params| params.to_value().ok());
         let server = incoming.route.server();
         let hash = payload_hash(server, method, params.as_ref(), caller.user);
         let mut key = key(incoming)?;
@@ -314,7 +314,7 @@ fn nameless() -> Refusal {
 /// The caller's own key: a header, or a member of the body.
 fn key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
     let header = incoming.headers.get("idempotency-key").and_then(|value| value.to_str().ok());
-    let member = || incoming.envelope.member("idempotency_key").and_then(|key| key.read().ok());
+    let member = || incoming.envelope.member("idempotency_key").and_then(|key| key.parse_as().ok());
     let key = header.map(|key| key.trim().to_owned()).or_else(member);
     match key.filter(|key| !key.is_empty()) {
         Some(key) if key.len() > MAX_KEY => {
@@ -344,7 +344,7 @@ fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<HttpReply, Refu
 }
 
 fn result_of(outcome: &HttpReply, trace_id: &str) -> Value {
-    let reply = Json::parse(outcome.body.clone()).ok().and_then(|json| json.value().ok());
+    let reply = Json::parse(outcome.body.clone()).ok().and_then(|json| json.to_value().ok());
     let raw = || json!({"raw": String::from_utf8_lossy(&outcome.body)});
     let session = outcome.headers.iter().find(|(name, _)| *name == "mcp-session-id");
     json!({

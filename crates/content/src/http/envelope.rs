@@ -32,7 +32,7 @@ impl Envelope {
         };
         let ambiguous =
             repeats(&message, &["method", "params", "id"]) || repeats(&params, &["name"]);
-        let method = message.as_ref().and_then(|it| it.get("method")?.read().ok());
+        let method = message.as_ref().and_then(|it| it.get("method")?.parse_as().ok());
         Envelope { message, method, params, batch: false, ambiguous }
     }
 
@@ -45,7 +45,7 @@ impl Envelope {
         if self.method() != Some("tools/call") {
             return None;
         }
-        self.params.as_ref()?.get("name")?.read().ok()
+        self.params.as_ref()?.get("name")?.parse_as().ok()
     }
 
     pub(super) fn params(&self) -> Option<&Json> {
@@ -80,7 +80,7 @@ impl Envelope {
         let error = json!({"code": code, "message": message});
         let mut reply = json!({"jsonrpc": "2.0", "error": error});
         if code == -32600 {
-            let id = self.member("id").and_then(|id| id.value().ok());
+            let id = self.member("id").and_then(|id| id.to_value().ok());
             reply["id"] = id.unwrap_or_default();
         }
         Some(reply.to_string().into())

@@ -24,14 +24,14 @@ pub(crate) async fn try_call(
     let call = Call::new(tool, arguments.clone().into());
     Ok(match provider.ask(Ask::Call(call), context).await? {
         Reply::Error(error) => {
-            let reason = error.raw.value().unwrap()["data"]["reason"].clone();
+            let reason = error.raw.to_value().unwrap()["data"]["reason"].clone();
             json!({"code": error.code, "invalid": error.message, "reason": reason})
         }
         reply @ Reply::Result(_) => {
             let result = reply.tool_result().unwrap();
             let structured = result.structured.clone().unwrap();
             assert_eq!(result.text(), structured.as_str(), "the text is no mirror");
-            json!({"ok": structured.value().unwrap()})
+            json!({"ok": structured.to_value().unwrap()})
         }
     })
 }

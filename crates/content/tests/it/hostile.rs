@@ -125,7 +125,7 @@ pub(crate) async fn check(provider: &dyn Provider, effort: Effort) {
 async fn everywhere(provider: &dyn Provider, context: &Context, text: &str) {
     let mut n_arguments = 0;
     for tool in &provider.listing().tools {
-        let definition = tool.raw.value().unwrap();
+        let definition = tool.raw.to_value().unwrap();
         let properties = definition["inputSchema"]["properties"].as_object().unwrap();
         for (name, property) in properties {
             n_arguments += 1;

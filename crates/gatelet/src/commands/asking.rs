@@ -198,7 +198,7 @@ pub(crate) fn answer(reply: &Reply, words: Author, output: Output) -> anyhow::Re
             let document: Value = serde_json::from_str(&view.text())?;
             terminal::out(&serde_json::to_string_pretty(&document)?);
         }
-        Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.value()?)?),
+        Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.to_value()?)?),
     }
     // Where no answer came, gatelet says from whom.
     let told = meta.and_then(|meta| meta.member("cash/error"));

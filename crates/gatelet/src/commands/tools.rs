@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         let all: serde_json::Value = reports
             .iter()
             .map(|(label, report)| {
-                (label.to_string(), report.to_json().value().unwrap_or_default())
+                (label.to_string(), report.to_json().to_value().unwrap_or_default())
             })
             .collect::<serde_json::Map<_, _>>()
             .into();

@@ -165,9 +165,11 @@ fn texts(row: &Value) -> Vec<String> {
 
 fn credentials(health: &CredentialHealth) -> serde_json::Value {
     match health {
-        CredentialHealth::Fine | CredentialHealth::Refreshing => json!({"state": health.word()}),
-        CredentialHealth::NeedsHuman { todo } => json!({"state": health.word(), "todo": todo}),
-        CredentialHealth::Broken { reason } => json!({"state": health.word(), "reason": reason}),
+        CredentialHealth::Fine | CredentialHealth::Refreshing => json!({"state": health.as_str()}),
+        CredentialHealth::NeedsHuman { instruction: todo } => {
+            json!({"state": health.as_str(), "todo": todo})
+        }
+        CredentialHealth::Broken { reason } => json!({"state": health.as_str(), "reason": reason}),
     }
 }
 

@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn tool() -> Tool {
-        Tool::read(Json::parse(r#"{"name":"write"}"#).unwrap()).unwrap()
+        Tool::parse(Json::parse(r#"{"name":"write"}"#).unwrap()).unwrap()
     }
 
     struct Shared(Arc<Memory>);

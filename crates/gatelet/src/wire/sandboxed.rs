@@ -102,7 +102,7 @@ fn with_note(reply: &Reply, sandbox: &Sandbox) -> Option<Reply> {
     let view = reply.tool_result().filter(|view| view.is_error && is_refusal(&view.text()))?;
     drop(view);
     let Reply::Result(result) = reply else { return None };
-    let mut result = result.value().ok()?;
+    let mut result = result.to_value().ok()?;
     let note = json!({"type": "text", "text": note(sandbox)});
     result.get_mut("content").and_then(Value::as_array_mut)?.push(note);
     Some(Reply::Result(result.into()))

@@ -104,7 +104,7 @@ pub(crate) async fn view(
     let viewed = match store.get(&owner, own).await {
         Some(artifact) => {
             let cut = move |stop: &Stop| piece(&artifact, at, &selector, &limits, stop);
-            let cut = offload::evaluate(context.caller.key(), cut).await;
+            let cut = offload::evaluate(context.caller.caller_key(), cut).await;
             cut.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
         }
         None => None,
@@ -309,7 +309,7 @@ async fn listed(
     let text = headers.iter().map(line).collect::<Vec<_>>().join("\n");
     let cut =
         move |stop: &Stop| selecting::view(text.as_bytes(), "text/plain", &selector, &limits, stop);
-    let cut = offload::evaluate(context.caller.key(), cut).await;
+    let cut = offload::evaluate(context.caller.caller_key(), cut).await;
     answered(cut.unwrap_or(Err(selecting::ViewError::Stopped)))
 }
 

@@ -157,7 +157,7 @@ pub(super) fn to_reply(whole: &Json, picked: &Picked, note: Option<&str>) -> Rep
 pub(super) fn noted(reply: Reply, chars: usize, handle: &str, surface: Surface) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };
-    let content = result.get("content").and_then(|content| content.read::<Vec<Json>>().ok());
+    let content = result.get("content").and_then(|content| content.parse_as::<Vec<Json>>().ok());
     let mut content = content.unwrap_or_default();
     let view = match surface {
         Surface::Gateway | Surface::Proxy => "tool_view",

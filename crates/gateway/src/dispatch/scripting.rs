@@ -36,10 +36,10 @@ impl Given {
     fn read(call: &ValidCall) -> Given {
         let member = |key: &str| call.arguments()?.member(key).filter(|value| !value.is_null());
         Given {
-            code: member("code").and_then(|code| code.text()),
+            code: member("code").and_then(|code| code.string_value()),
             inputs: member("inputs"),
-            resume: member("resume").and_then(|handle| handle.text()),
-            fresh: member("fresh").and_then(|fresh| fresh.read().ok()).unwrap_or(false),
+            resume: member("resume").and_then(|handle| handle.string_value()),
+            fresh: member("fresh").and_then(|fresh| fresh.parse_as().ok()).unwrap_or(false),
             recipe: None,
         }
     }

@@ -37,7 +37,7 @@ async fn twins(surface: Surface, usage: Arc<dyn UsageStore>) -> Twins {
             "inputSchema": {},
             "_meta": {"gatelet/cash": {"namespace": "", "function": "save_note"}},
         });
-        let save = tool::Tool::read(raw.into()).unwrap();
+        let save = tool::Tool::parse(raw.into()).unwrap();
         let provider = Scripted::new(Listing { is_nested: true, ..listing(vec![save]) }, |ask| {
             Ok(Reply::text(if ask.method() == "tools/call" { "saved" } else { "Their page." }))
         });

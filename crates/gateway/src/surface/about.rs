@@ -34,7 +34,7 @@ impl About {
                 "mimeType": "application/json",
                 "annotations": {"audience": ["assistant"], "priority": 0.0},
             });
-            Resource::read(raw.into()).expect("our own resource has a URI")
+            Resource::parse(raw.into()).expect("our own resource has a URI")
         })
     }
 
@@ -84,12 +84,12 @@ pub(crate) fn server(
 
 /// Adds the members that are neither there nor `known`.
 fn add(into: &mut Json, from: &Json, known: &[&str]) {
-    let Ok(more) = from.read::<Map<String, Value>>() else { return };
+    let Ok(more) = from.parse_as::<Map<String, Value>>() else { return };
     let mut more = more.into_iter().filter(|(key, _)| !known.contains(&key.as_str())).peekable();
     if more.peek().is_none() {
         return;
     }
-    let Ok(mut all) = into.read::<Map<String, Value>>() else { return };
+    let Ok(mut all) = into.parse_as::<Map<String, Value>>() else { return };
     for (key, value) in more {
         all.entry(key).or_insert(value);
     }

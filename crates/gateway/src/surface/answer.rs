@@ -90,8 +90,8 @@ fn remark(result: &ToolResult, effect: Effect) -> Option<&'static str> {
 /// Takes out the text or the structured content where both are the same data.
 fn once(object: &mut Object, same_data: SameData) -> bool {
     let content: Vec<Json> =
-        object.get("content").and_then(|it| it.read().ok()).unwrap_or_default();
-    let structured = object.get("structuredContent").and_then(|it| it.value().ok());
+        object.get("content").and_then(|it| it.parse_as().ok()).unwrap_or_default();
+    let structured = object.get("structuredContent").and_then(|it| it.to_value().ok());
     let ([block], Some(structured)) = (content.as_slice(), structured) else { return false };
     let text = block.member_as::<String>("text").filter(|text| text.starts_with(['{', '[', '"']));
     let Some(text) = text else { return false };
@@ -140,7 +140,7 @@ mod tests {
     fn check(given: Value, same_data: SameData, effect: Effect, expected: &Value) {
         let reply = finished(Reply::Result(given.into()), same_data, effect);
         let Reply::Result(json) = reply else { panic!("an error: {reply:?}") };
-        assert_eq!(&json.value().unwrap(), expected);
+        assert_eq!(&json.to_value().unwrap(), expected);
     }
 
     fn text(text: &str) -> Value {
@@ -215,7 +215,7 @@ mod tests {
     fn what_makes_something_is_told_by_its_verb() {
         let of = |name: &str, hints: Value| {
             let raw = json!({"name": name, "annotations": hints});
-            Effect::of_tool(&tool::Tool::read(raw.into()).unwrap())
+            Effect::of_tool(&tool::Tool::parse(raw.into()).unwrap())
         };
         assert_eq!(of("slack_post_message", json!({})), Effect::Makes);
         assert_eq!(of("API-post-search", json!({"readOnlyHint": true})), Effect::Other);

@@ -39,7 +39,7 @@ fn described(meta: ArtifactMeta) -> Vec<Resource> {
             "mimeType": part.media_type,
             "size": part.size_bytes,
         });
-        Resource::read(raw.into()).expect("our own resource has a URI")
+        Resource::parse(raw.into()).expect("our own resource has a URI")
     };
     parts.into_iter().map(resource).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use catalog::Slot;
 use sha2::{Digest, Sha256};
-use tool::{Context, Finding, Json, Object, QuickMap, Tool, hex};
+use tool::{Context, FastMap, Finding, Json, Object, Tool, hex};
 
 use super::cuts;
 use policy::live::LiveStages;
@@ -20,7 +20,7 @@ const LONGEST: usize = 64;
 /// The names of all tools, and the way back from each.
 pub(crate) struct Names {
     tools: Vec<(Slot, Tool)>,
-    slots: QuickMap<String, Slot>,
+    slots: FastMap<String, Slot>,
     /// What hosts would cut of them.
     pub(crate) findings: Vec<Finding>,
 }
@@ -42,7 +42,7 @@ impl Names {
 
     fn make(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
-        let (mut tools, mut slots, mut findings) = (Vec::new(), QuickMap::default(), Vec::new());
+        let (mut tools, mut slots, mut findings) = (Vec::new(), FastMap::default(), Vec::new());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
         for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
             let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
@@ -188,7 +188,7 @@ mod tests {
                 r#"{"name":"n","inputSchema":{"a":1},"outputSchema":{}}"#,
             ),
         ] {
-            let tool = Tool::read(Json::parse(odd.to_owned()).unwrap()).unwrap();
+            let tool = Tool::parse(Json::parse(odd.to_owned()).unwrap()).unwrap();
             assert_eq!(renamed(&tool, "n").raw.as_str(), expected);
         }
     }

@@ -79,7 +79,7 @@ impl Provider for Direct {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.call(call, context).await,
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Box::pin(self.other_requests.ask(ask, context)).await
             }
         }
@@ -104,7 +104,7 @@ impl Direct {
         let request = Request {
             target: snapshot.target(slot),
             arguments: call.arguments,
-            rest: call.rest,
+            rest: call.other_params,
             wanted: None,
             share: None,
             pick: None,

@@ -86,7 +86,7 @@ impl Provider for Gateway {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => {
-                let Call { name, arguments, rest } = lift(call);
+                let Call { name, arguments, other_params } = lift(call);
                 let asked = meta::snapshot(
                     &self.tools.pipeline.live,
                     &self.pool,
@@ -94,11 +94,13 @@ impl Provider for Gateway {
                     context,
                 );
                 let snapshot = Box::pin(asked).await;
-                let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &rest);
+                let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &other_params);
                 if let Some(reply) = meta.answer(&name, arguments.as_ref()).await {
                     return Ok(reply);
                 }
-                if let Some(reply) = self.called_by_name(&name, arguments, &rest, context).await {
+                if let Some(reply) =
+                    self.called_by_name(&name, arguments, &other_params, context).await
+                {
                     return Ok(reply);
                 }
                 let unknown = || {
@@ -113,7 +115,7 @@ impl Provider for Gateway {
                 };
                 Ok(unknown())
             }
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 self.other_requests.ask(ask, context).await
             }
         }

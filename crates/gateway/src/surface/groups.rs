@@ -93,9 +93,9 @@ mod tests {
     async fn groups(opened: &Opened, surface: Surface) -> Result<Value, i64> {
         let client = Arc::new(Client::named("test", ""));
         let provider = opened.gateway.surface(surface).provider_for(&client, &Arc::default());
-        let ask = Ask::read(LIST, &json!({}).into()).unwrap();
+        let ask = Ask::parse(LIST, &json!({}).into()).unwrap();
         match provider.ask(ask, &Context::anonymous()).await.unwrap() {
-            Reply::Result(result) => Ok(result.value().unwrap()["groups"].clone()),
+            Reply::Result(result) => Ok(result.to_value().unwrap()["groups"].clone()),
             Reply::Error(error) => Err(error.code),
         }
     }

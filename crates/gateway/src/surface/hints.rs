@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(own.len(), ROWS.len() - 1);
         for tool in own {
             assert!(tool.title.is_some(), "{}", tool.name);
-            let read = Tool::read(tool.raw.clone()).unwrap();
+            let read = Tool::parse(tool.raw.clone()).unwrap();
             assert_eq!(read.annotations.read_only, tool.annotations.read_only, "{}", tool.name);
             let runs = ["call", "tool_execute", "tool_run"].contains(&tool.name.as_str());
             assert_eq!(read.annotations.read_only, Some(!runs), "{}", tool.name);
@@ -184,7 +184,7 @@ mod tests {
     fn the_tools_of_others_are_left_as_they_are() {
         let gate = gate::Config::default();
         let text = r#"{"name":"call_me","_meta":{"a":1}}"#;
-        let tool = Tool::read(Json::parse(text).unwrap()).unwrap();
+        let tool = Tool::parse(Json::parse(text).unwrap()).unwrap();
         assert_eq!(facts(&gate).hinted(tool).raw.as_str(), text);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tool::{Listing, QuickMap};
+use tool::{FastMap, Listing};
 
 use super::listed::Variant;
 use crate::choice::Surface;
@@ -15,7 +15,7 @@ const MOST: usize = 64;
 /// By surface, kind of client and what its callers see: every request needs a
 /// listing, and making one takes a look at every tool.
 #[derive(Default)]
-struct Listings(Mutex<QuickMap<(Surface, Variant, String), Arc<Listing>>>);
+struct Listings(Mutex<FastMap<(Surface, Variant, String), Arc<Listing>>>);
 
 /// What a surface lists for callers with this visibility key.
 pub(crate) fn listing(

@@ -313,7 +313,7 @@ impl Meta<'_> {
             let part = envelope::part(&artifact, at)?;
             Some(selector.and_then(|it| view(&part.bytes, &part.media_type, &it, &limits, stop)))
         };
-        let viewed = offload::evaluate(self.context.caller.key(), cut).await;
+        let viewed = offload::evaluate(self.context.caller.caller_key(), cut).await;
         let viewed = viewed.unwrap_or(Some(Err(ViewError::Stopped)));
         let viewed = viewed.ok_or_else(gone)?;
         Ok(Reply::Result(viewed.map_err(|error| failed(error.to_string()))?.to_result()))
@@ -337,7 +337,7 @@ impl Meta<'_> {
         let all = Selector::Lines(Span { start: 0, end: None });
         let (selector, limits) = (selector.map_or(Ok(all), Selector::parse), self.config().view);
         let cut = move |stop: &Stop| view(text.as_bytes(), "text/plain", &selector?, &limits, stop);
-        let viewed = offload::evaluate(self.context.caller.key(), cut).await;
+        let viewed = offload::evaluate(self.context.caller.caller_key(), cut).await;
         let viewed = viewed.unwrap_or(Err(ViewError::Stopped));
         let failed = |error: ViewError| GatewayError::new(Code::ViewFailed, error.to_string(), "");
         Ok(Reply::Result(viewed.map_err(failed)?.to_result()))

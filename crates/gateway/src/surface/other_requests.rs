@@ -14,8 +14,8 @@ use std::time::Duration;
 use catalog::Slot;
 use futures::stream::BoxStream;
 use tool::{
-    Ask, Call, Context, Event, Failure, GetPrompt, Identity, Json, Object, Read, Reply, Resource,
-    RpcError,
+    Ask, Call, Context, Event, Failure, GetPrompt, Identity, Json, Object, ReadResource, Reply,
+    Resource, RpcError,
 };
 
 use super::about::About;
@@ -102,7 +102,7 @@ impl OtherRequests {
                 Event::Updated { uri, .. } => pool.upgrade().is_some_and(|pool| {
                     may_subscribe(&pipeline, &pool.snapshot(), label, uri, &caller)
                 }),
-                Event::Changed(_) | Event::Note(_) | Event::Gone { .. } => {
+                Event::Changed(_) | Event::Notification(_) | Event::Gone { .. } => {
                     visible.shows_all()
                         || pool.upgrade().is_some_and(|pool| {
                             visible.shows_upstream(&pool.snapshot().catalog, label)
@@ -120,9 +120,9 @@ impl OtherRequests {
     /// Answers a request, or sends it to the upstreams it is for.
     pub(crate) async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let snapshot = self.pool.snapshot();
-        if let Ask::Read(read) = &ask {
+        if let Ask::ReadResource(read) = &ask {
             if read.uri.starts_with(artifact_resources::SCHEME) {
-                let token = confirm::take(&mut read.rest.clone());
+                let token = confirm::take(&mut read.other_params.clone());
                 return Ok(artifact_resources::read(
                     &self.pipeline,
                     &read.uri,
@@ -152,7 +152,7 @@ impl OtherRequests {
             }
             Some(Method::Groups) if self.listed.config().groups => {
                 let visible = self.pipeline.live.visible_to(&context.caller);
-                let cursor = ask.rest().get("cursor").and_then(Json::text);
+                let cursor = ask.other_params().get("cursor").and_then(Json::string_value);
                 let groups = groups::list(&snapshot.catalog, &visible, cursor.as_deref());
                 Ok(Reply::Result(groups))
             }
@@ -163,13 +163,15 @@ impl OtherRequests {
             Some(Method::RootsChanged) => {
                 Ok(self.send_to_all(&snapshot, &ask, context, NOTIFICATION_TIMEOUT).await)
             }
-            Some(Method::Task) => match self.function_of_task(&snapshot, ask.rest(), context) {
-                Ok(slot) => {
-                    let params = ask.rest().clone();
-                    Box::pin(self.task(&snapshot, slot, ask.method(), params, context)).await
+            Some(Method::Task) => {
+                match self.function_of_task(&snapshot, ask.other_params(), context) {
+                    Ok(slot) => {
+                        let params = ask.other_params().clone();
+                        Box::pin(self.task(&snapshot, slot, ask.method(), params, context)).await
+                    }
+                    Err(error) => Ok(Reply::Error(error)),
                 }
-                Err(error) => Ok(Reply::Error(error)),
-            },
+            }
             Some(Method::Routed) => match self.route(&snapshot, &ask, context) {
                 Some(route) => self.pass_through(&snapshot, route, ask, context).await,
                 None => Ok(Reply::Error(unrouted(&ask))),
@@ -203,7 +205,7 @@ impl OtherRequests {
         params: &Object,
         context: &Context,
     ) -> Result<Slot, RpcError> {
-        let id = params.get("taskId").and_then(Json::text).unwrap_or_default();
+        let id = params.get("taskId").and_then(Json::string_value).unwrap_or_default();
         let began = self.tasks.began(&Owner::from_context(context), &id);
         let visible = self.pipeline.live.visible_to(&context.caller);
         let slot = match began.as_slice() {
@@ -287,9 +289,9 @@ impl OtherRequests {
         context: &Context,
     ) -> Result<Reply, Failure> {
         let (arguments, rest) = match ask {
-            Ask::Call(Call { arguments, rest, .. })
-            | Ask::Prompt(GetPrompt { arguments, rest, .. }) => (arguments, rest),
-            Ask::Read(Read { rest, .. }) => (None, rest),
+            Ask::Call(Call { arguments, other_params: rest, .. })
+            | Ask::Prompt(GetPrompt { arguments, other_params: rest, .. }) => (arguments, rest),
+            Ask::ReadResource(ReadResource { other_params: rest, .. }) => (None, rest),
             Ask::Complete(params) | Ask::Other { params, .. } => (None, params),
         };
         let (target, rest) = match route {
@@ -393,7 +395,7 @@ fn task_and_result(reply: &Reply) -> Option<(Object, Json)> {
 
 fn unrouted(ask: &Ask) -> RpcError {
     match ask {
-        Ask::Read(read) => {
+        Ask::ReadResource(read) => {
             RpcError::new(-32002, format!("no upstream has a resource `{}`", read.uri))
         }
         Ask::Prompt(prompt) => {

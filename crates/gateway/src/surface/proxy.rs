@@ -75,7 +75,7 @@ impl Provider for Proxy {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => Ok(self.call(call, context).await),
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 self.other_requests.ask(ask, context).await
             }
         }
@@ -84,7 +84,7 @@ impl Provider for Proxy {
 
 impl Proxy {
     async fn call(&self, call: Call, context: &Context) -> Reply {
-        let Call { name, arguments, rest } = lift(call);
+        let Call { name, arguments, other_params: rest } = lift(call);
         let asked = self.asked(&name, arguments.as_ref(), context);
         let snapshot = Box::pin(asked).await;
         let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &rest);

@@ -66,7 +66,7 @@ impl ServedSkills {
     /// Answers one of the two methods.
     pub(crate) async fn answer(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Reply {
         let served = self.served(snapshot, context).await;
-        let text = |key: &str| ask.rest().get(key).and_then(Json::text);
+        let text = |key: &str| ask.other_params().get(key).and_then(Json::string_value);
         if ask.method() == LIST {
             return Reply::Result(served.list(text("cursor").as_deref()));
         }

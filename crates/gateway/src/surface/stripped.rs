@@ -98,7 +98,7 @@ impl Stripped {
                 "description": card::truncate(entry.card.description(), DESCRIPTION),
                 "inputSchema": {"type": "object"},
             });
-            if let (ItemRef::Tool(slot), Ok(tool)) = (entry.item, Tool::read(raw.into())) {
+            if let (ItemRef::Tool(slot), Ok(tool)) = (entry.item, Tool::parse(raw.into())) {
                 let label = &snapshot.catalog.source(slot).label;
                 // Descriptions are shorter here than any host's cut.
                 let whole = Tool { description: None, ..snapshot.catalog.tool(slot).clone() };

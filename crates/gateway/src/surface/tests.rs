@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{
-    Ask, Call, Client, Context, GetPrompt, Identity, Json, Object, Prompt, Provider, Read, Reply,
-    Resource,
+    Ask, Call, Client, Context, GetPrompt, Identity, Json, Object, Prompt, Provider, ReadResource,
+    Reply, Resource,
 };
 
 use crate::choice::Surface;
@@ -84,8 +84,8 @@ async fn stage_with(n_functions: usize, has_hidden: bool) -> Stage {
     let hidden = has_hidden.then(|| tool(HIDDEN, "Hidden.", &json!({})));
     let mut shop = listing(plain.chain(hidden).collect());
     if has_hidden {
-        shop.resources.push(Resource::read(resource.into()).unwrap());
-        shop.prompts.push(Prompt::read(prompt.into()).unwrap());
+        shop.resources.push(Resource::parse(resource.into()).unwrap());
+        shop.prompts.push(Prompt::parse(prompt.into()).unwrap());
     }
     let shop = Scripted::new(shop, |_| Ok(Reply::text("ran")));
     let vault = listing(vec![tool("plain", "Does a thing.", &json!({}))]);
@@ -154,10 +154,15 @@ fn complete(name: &str) -> Ask {
 fn questions(stage: &Stage) -> Vec<(&'static str, Surface, Ask)> {
     let at =
         |namespace: &str, function: &str| json!({"namespace": namespace, "function": function});
-    let read = || Ask::Read(Read { uri: "doc:///secret".to_owned(), rest: Object::new() });
+    let read = || {
+        Ask::ReadResource(ReadResource {
+            uri: "doc:///secret".to_owned(),
+            other_params: Object::new(),
+        })
+    };
     let prompt = || {
         let name = HIDDEN.to_owned();
-        Ask::Prompt(GetPrompt { name, arguments: None, rest: Object::new() })
+        Ask::Prompt(GetPrompt { name, arguments: None, other_params: Object::new() })
     };
     let mut all = vec![
         ("a function", Surface::Cash, call("call", at("shop", HIDDEN))),
@@ -188,9 +193,16 @@ fn renamed(ask: &Ask) -> Ask {
         Ask::Call(call) => {
             let arguments = call.arguments.as_ref().map(|json| swap(json.as_str()));
             let arguments = arguments.and_then(|text| Json::parse(text).ok());
-            Ask::Call(Call { name: swap(&call.name), arguments, rest: call.rest.clone() })
+            Ask::Call(Call {
+                name: swap(&call.name),
+                arguments,
+                other_params: call.other_params.clone(),
+            })
         }
-        Ask::Read(read) => Ask::Read(Read { uri: swap(&read.uri), rest: read.rest.clone() }),
+        Ask::ReadResource(read) => Ask::ReadResource(ReadResource {
+            uri: swap(&read.uri),
+            other_params: read.other_params.clone(),
+        }),
         Ask::Prompt(prompt) => {
             Ask::Prompt(GetPrompt { name: swap(&prompt.name), ..prompt.clone() })
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
-use tool::{Client, ClientHandle, Context, Json, QuickMap};
+use tool::{Client, ClientHandle, Context, FastMap, Json};
 
 use crate::peer::RequestId;
 
@@ -63,7 +63,7 @@ const QUESTIONS: usize = 64;
 /// Every call under way.
 #[derive(Default)]
 pub(super) struct CallsInFlight {
-    calls: Mutex<QuickMap<RequestId, CallInFlight>>,
+    calls: Mutex<FastMap<RequestId, CallInFlight>>,
     /// Whether calls of one client at a time are under way.
     is_exclusive: AtomicBool,
     /// Held by the one call that waits for others to end; whoever comes later waits behind it.
@@ -219,7 +219,7 @@ impl CallsInFlight {
         asking.map(|(request_id, _)| *request_id)
     }
 
-    fn lock(&self) -> MutexGuard<'_, QuickMap<RequestId, CallInFlight>> {
+    fn lock(&self) -> MutexGuard<'_, FastMap<RequestId, CallInFlight>> {
         self.calls.lock()
     }
 }
@@ -249,7 +249,7 @@ mod tests {
             })
             .collect();
         let token = match calls.only(About::Anything, |_| true) {
-            CallOwner::Call(call) => call.token.and_then(|token| token.read().ok()),
+            CallOwner::Call(call) => call.token.and_then(|token| token.parse_as().ok()),
             CallOwner::Nobody | CallOwner::Ambiguous => None,
         };
         assert_eq!(token, expected, "{sessions:?}");

@@ -197,7 +197,7 @@ impl Connection {
             Transport::Http(http) => http.greet_on_new_session().await,
             Transport::Pipe(_) => {
                 let what = "asking an older server again who it is".to_owned();
-                Err(Failure::Unsupported { what })
+                Err(Failure::Unsupported { feature: what })
             }
         }
     }
@@ -261,7 +261,7 @@ impl Connection {
 
 /// Returns how much the log of one question is to hold.
 fn wanted_level(ask: &Ask) -> Option<Level> {
-    let about = ask.rest().get("_meta")?;
+    let about = ask.other_params().get("_meta")?;
     if !about.mentions(meta::LOG_LEVEL) {
         return None;
     }

@@ -304,7 +304,7 @@ impl Credential for FixedHeaders {
     fn credential_health(&self) -> CredentialHealth {
         match self.lock().is_standing() {
             false => CredentialHealth::Fine,
-            true => CredentialHealth::NeedsHuman { todo: self.todo.clone() },
+            true => CredentialHealth::NeedsHuman { instruction: self.todo.clone() },
         }
     }
 }

@@ -52,7 +52,7 @@ impl ConnectError {
             Failure::Forbidden { reason, .. } => ConnectError::Forbidden { reason },
             Failure::RateLimited { retry_after, .. } => ConnectError::RateLimited { retry_after },
             Failure::Unusable { reason } => ConnectError::Unusable { step, reason },
-            Failure::Unsupported { what } => ConnectError::Unusable { step, reason: what },
+            Failure::Unsupported { feature: what } => ConnectError::Unusable { step, reason: what },
             Failure::Cancelled => ConnectError::Ended { reason: "cancelled".to_owned() },
         }
     }

@@ -67,7 +67,7 @@ pub(super) fn annotations(schema: &Json) -> Result<Annotations, String> {
     if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
-    let schema = schema.value().map_err(|error| error.to_string())?;
+    let schema = schema.to_value().map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     let n_legal = collect(&schema, &mut Vec::new(), &mut found)?;
     if n_legal != count(&schema) {
@@ -136,7 +136,7 @@ fn argument(arguments: &Json, path: &[String]) -> Option<String> {
     for key in path {
         value = value.member(key)?;
     }
-    match value.value().ok()? {
+    match value.to_value().ok()? {
         Value::String(text) => Some(text),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) => Some(number.to_string()),
@@ -148,14 +148,14 @@ fn name(ask: &Ask) -> Option<String> {
     match ask {
         Ask::Call(call) => Some(call.name.clone()),
         Ask::Prompt(prompt) => Some(prompt.name.clone()),
-        Ask::Read(read) => Some(read.uri.clone()),
+        Ask::ReadResource(read) => Some(read.uri.clone()),
         Ask::Complete(_) => None,
         Ask::Other { method, params } => {
             let key = match method.as_str() {
                 "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
                 _ => return None,
             };
-            params.get(key)?.read().ok()
+            params.get(key)?.parse_as().ok()
         }
     }
 }

@@ -224,7 +224,7 @@ impl Outbox {
                 false => Repeat::IfUnrun,
             };
             if let (Err(failure), Ok(request_id)) =
-                (self.ask(post, repeat).await, request.id.read())
+                (self.ask(post, repeat).await, request.id.parse_as())
             {
                 self.peer.fail(RequestId(request_id), failure);
             }

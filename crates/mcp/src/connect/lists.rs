@@ -50,7 +50,7 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, L
             page => page?,
         };
         // What is listed stays; the message that it came in need not.
-        let page = if LONG < page.as_str().len() { page.detached() } else { page };
+        let page = if LONG < page.as_str().len() { page.copied_out() } else { page };
         n_bytes += page.as_str().len();
         if connection.lists.bytes < n_bytes {
             list.note(Severity::Warning, kind, "it is longer than is read");
@@ -74,7 +74,7 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, L
 /// Returns whether a cursor leads nowhere. Some servers write the last one as an
 /// empty text, which would lead back to the first page.
 fn ends(cursor: &Json) -> bool {
-    cursor.is_null() || cursor.text().is_some_and(|text| text.is_empty())
+    cursor.is_null() || cursor.string_value().is_some_and(|text| text.is_empty())
 }
 
 async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Result<Json, ListError> {
@@ -94,23 +94,23 @@ pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_ht
     let Items { items, mut findings, lifetime } = list;
     *place_of(&mut listing.lifetimes, kind) = lifetime;
     listing.findings.retain(|finding| finding.subject != subject(kind));
-    listing.unread.retain(|unread| *unread != kind);
+    listing.failed_lists.retain(|unread| *unread != kind);
     let found = &mut findings;
     match kind {
         Kind::Tools => {
-            listing.tools = keep(items, Tool::read, found);
+            listing.tools = keep(items, Tool::parse, found);
             if is_modern_http {
                 listing.tools.retain(|tool| sendable(tool, found));
             }
             same_name(listing.tools.iter().map(|tool| &tool.name), found);
         }
         Kind::Resources => {
-            listing.resources = keep(items, Resource::read, found);
+            listing.resources = keep(items, Resource::parse, found);
             same_name(listing.resources.iter().map(|resource| &resource.uri), found);
         }
-        Kind::Templates => listing.templates = keep(items, Template::read, found),
+        Kind::Templates => listing.templates = keep(items, Template::parse, found),
         Kind::Prompts => {
-            listing.prompts = keep(items, Prompt::read, found);
+            listing.prompts = keep(items, Prompt::parse, found);
             same_name(listing.prompts.iter().map(|prompt| &prompt.name), found);
         }
     }
@@ -125,8 +125,8 @@ pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_ht
 /// Notes that a list could not be read, and leaves what was there.
 pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &ListError) {
     listing.findings.retain(|finding| finding.subject != subject(kind));
-    if !listing.unread.contains(&kind) {
-        listing.unread.push(kind);
+    if !listing.failed_lists.contains(&kind) {
+        listing.failed_lists.push(kind);
     }
     let message = format!("cannot be read: {why}");
     listing.findings.push(Finding::new(Severity::Error, "unread-list", subject(kind), message));
@@ -151,14 +151,14 @@ fn lifetime(page: &Json) -> Option<Lifetime> {
 impl Items {
     fn add(&mut self, page: &Json, kind: Kind, limits: ListLimits) {
         self.lifetime = match (self.lifetime, lifetime(page)) {
-            (Some(one), Some(other)) => Some(one.and(other)),
+            (Some(one), Some(other)) => Some(one.shortest(other)),
             (one, other) => one.or(other),
         };
         let Some(list) = page.member(member(kind)) else {
             self.note(Severity::Error, kind, "a page without its list");
             return;
         };
-        let Ok(items) = list.read::<Vec<&RawValue>>() else {
+        let Ok(items) = list.parse_as::<Vec<&RawValue>>() else {
             self.note(Severity::Error, kind, "a page whose list is no array");
             return;
         };
@@ -166,7 +166,7 @@ impl Items {
         if n_room < items.len() {
             self.note(Severity::Warning, kind, "it has more items than are kept");
         }
-        let share = |item| list.part(item);
+        let share = |item| list.subvalue(item);
         self.items.extend(items.into_iter().take(n_room).map(share));
     }
 

@@ -21,7 +21,7 @@ pub(super) fn prepare(
     request_id: RequestId,
     revision: Revision,
 ) -> (Ask, Option<Json>) {
-    let before = ask.rest().get("_meta");
+    let before = ask.other_params().get("_meta");
     if before.is_none() && !revision.is_modern() {
         return (ask, None);
     }
@@ -42,9 +42,9 @@ pub(super) fn prepare(
     }
     let mut ask = ask;
     if tags.is_empty() && before_was_full {
-        ask.rest_mut().remove("_meta");
+        ask.other_params_mut().remove("_meta");
     } else {
-        ask.rest_mut().set("_meta", tags.to_json());
+        ask.other_params_mut().set("_meta", tags.to_json());
     }
     (ask, token)
 }
@@ -70,7 +70,7 @@ mod tests {
 
     #[track_caller]
     fn check(params: &str, revision: Revision, expected: &str, token: Option<&str>) {
-        let ask = Ask::read("tools/call", &Json::parse(params.to_owned()).unwrap()).unwrap();
+        let ask = Ask::parse("tools/call", &Json::parse(params.to_owned()).unwrap()).unwrap();
         let client = Client {
             capabilities: Json::parse(r#"{"roots":{}}"#).unwrap(),
             raw: Json::parse(r#"{"name":"c"}"#).unwrap(),

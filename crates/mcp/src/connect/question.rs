@@ -60,7 +60,7 @@ pub(super) fn prepare(
         false => Vec::new(),
     };
     if asked == method::ELICITATION {
-        let message = object.remove("message").and_then(|message| message.text());
+        let message = object.remove("message").and_then(|message| message.string_value());
         let warning = warning(&secrets, label);
         let message = format!("{label} asks: {}{warning}", plain(&message.unwrap_or_default()));
         object.push("message", Json::encode(&message));
@@ -101,7 +101,7 @@ fn prepare_error(error: &RpcError, label: &str, attribution: Attribution) -> Rpc
     let prepared = prepare_pages(&error.raw, label, attribution);
     match prepared {
         Ok(None) => error.clone(),
-        Ok(Some(raw)) => RpcError::read(raw),
+        Ok(Some(raw)) => RpcError::parse(raw),
         Err(refused) => RpcError::new(error.code, refused.message),
     }
 }
@@ -121,7 +121,7 @@ fn prepare_pages(
     let Some(mut data) = data else { return Ok(None) };
     let Some(pages) = data.remove(PAGES) else { return Ok(None) };
     let invalid = || RpcError::new(code::INVALID_PARAMS, "it asks in no known form");
-    let pages = pages.read::<Vec<Json>>().map_err(|_| invalid())?;
+    let pages = pages.parse_as::<Vec<Json>>().map_err(|_| invalid())?;
     let prepare = |page| prepare(method::ELICITATION, Some(page), label, attribution);
     let pages = pages.into_iter().map(prepare).collect::<Result<Vec<Json>, RpcError>>()?;
     if attribution == Attribution::AsAsked {
@@ -150,7 +150,7 @@ fn prepare_wanted(
     for (key, request) in requests.iter() {
         let mut request =
             Object::parse(request).map_err(|_| invalid("it asks in no known form"))?;
-        let asked = request.get("method").and_then(Json::text).unwrap_or_default();
+        let asked = request.get("method").and_then(Json::string_value).unwrap_or_default();
         if !is_a_servers(&asked) {
             return Err(invalid("it asks for what no server may ask for"));
         }
@@ -219,7 +219,8 @@ fn secret_fields(params: &Object) -> Vec<String> {
         let Ok(fields) = Object::parse(&form) else { continue };
         for (name, field) in fields.iter() {
             let said = ["title", "description", "format"].iter();
-            let said = said.flat_map(|key| members(field, key)).filter_map(|text| text.text());
+            let said =
+                said.flat_map(|key| members(field, key)).filter_map(|text| text.string_value());
             let mut texts = std::iter::once(name.to_owned()).chain(said);
             if found.len() < MOST_FIELDS && texts.any(|text| asks_for_secret(&text)) {
                 found.push(plain_name(name));
@@ -253,7 +254,7 @@ fn is_a_servers(asked: &str) -> bool {
 }
 
 fn can_be_opened(url: &Json) -> bool {
-    let url = url.text().and_then(|text| Url::parse(&text).ok());
+    let url = url.string_value().and_then(|text| Url::parse(&text).ok());
     url.is_some_and(|url| match url.scheme() {
         "https" => url.has_host(),
         "http" => http_client::is_loopback(&url),
@@ -263,7 +264,7 @@ fn can_be_opened(url: &Json) -> bool {
 
 /// Text without what moves, hides or colours other text, within bounds.
 fn plain(text: &str) -> String {
-    let text = tool::text::plain(text);
+    let text = tool::text::without_invisible(text);
     let mut plain: String = text.chars().take(LONGEST).collect();
     if LONGEST < text.chars().count() {
         plain.push('…');
@@ -279,7 +280,7 @@ mod tests {
 
     fn prepared(asked: &str, params: &Value) -> Result<Value, RpcError> {
         let prepared = prepare(asked, Some(params.clone().into()), "wiki", Attribution::Labelled);
-        prepared.map(|params| params.read().unwrap())
+        prepared.map(|params| params.parse_as().unwrap())
     }
 
     #[test]
@@ -381,9 +382,9 @@ mod tests {
             let data = json!({"elicitations": [{"mode": "url", "message": "Log in", "url": url,
                                                 "elicitationId": "1"}], "more": 1});
             let error = json!({"code": -32042, "message": "first", "data": data});
-            let reply = Reply::Error(RpcError::read(error.into()));
+            let reply = Reply::Error(RpcError::parse(error.into()));
             match prepare_reply(reply, "wiki", Attribution::Labelled) {
-                Reply::Error(error) => error.raw.value().unwrap(),
+                Reply::Error(error) => error.raw.to_value().unwrap(),
                 Reply::Result(result) => panic!("{result}"),
             }
         };
@@ -413,7 +414,7 @@ mod tests {
             )
         };
         let Reply::Result(labelled) = reply(&ask("https://example.org/")) else { panic!() };
-        let labelled: Value = labelled.read().unwrap();
+        let labelled: Value = labelled.parse_as().unwrap();
         let requests = &labelled["inputRequests"];
         assert_eq!(requests["a"]["params"]["message"], "wiki asks: Name?");
         assert_eq!(requests["b"]["params"]["_meta"][UPSTREAM], "wiki");

@@ -15,13 +15,13 @@ use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
-use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, Sent};
+use tool::{Event, Failure, FastMap, Json, Kind, Notification, Object, Reply, RpcError, Sent};
 
 use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
 use super::options::{Attribution, Options};
 use super::question;
 use super::stale::Stale;
-use crate::message::{self, Invalid, Message, Notification, Request, Response, excerpt};
+use crate::message::{self, Invalid, Message, Request, Response, excerpt};
 use crate::peer::pending::OpenRequests;
 use crate::peer::{Incoming, RequestId};
 use crate::revision::{code, meta, method};
@@ -54,7 +54,7 @@ pub(super) struct Relay {
     events: broadcast::Sender<Arc<Event>>,
     gone: Mutex<Option<String>>,
     /// What the server asked over HTTP and waits for.
-    asked: Mutex<QuickMap<Json, AbortHandle>>,
+    asked: Mutex<FastMap<Json, AbortHandle>>,
     pub(super) stale: Stale,
     /// The requests whose answers are waited for.
     pub(super) open: Arc<dyn OpenRequests>,
@@ -194,30 +194,35 @@ impl Relay {
     }
 
     /// The server takes a question back.
-    fn withdraw(&self, note: &Note) {
+    fn withdraw(&self, note: &Notification) {
         let asked = note.params.get("requestId").and_then(|id| self.asked().remove(id));
         if let Some(asked) = asked {
             asked.abort();
         }
     }
 
-    fn asked(&self) -> MutexGuard<'_, QuickMap<Json, AbortHandle>> {
+    fn asked(&self) -> MutexGuard<'_, FastMap<Json, AbortHandle>> {
         self.asked.lock()
     }
 
     /// Sorts a notification. `call` is the call it surely belongs to.
-    fn take(&self, notification: Notification, call: Option<CallInFlight>, on: Option<RequestId>) {
+    fn take(
+        &self,
+        notification: message::Notification,
+        call: Option<CallInFlight>,
+        on: Option<RequestId>,
+    ) {
         if let Some(request_id) = on {
             self.open.touch(request_id);
         }
-        let Notification { method, params } = notification;
+        let message::Notification { method, params } = notification;
         let length = params.as_ref().map_or(0, |params| params.as_str().len());
         if NOTIFICATION < length {
             self.log_invalid("a notification is too long", || format!("{length} bytes"));
             return;
         }
         let params = params.as_ref().and_then(|params| Object::parse(params).ok());
-        let note = Note { method, params: params.unwrap_or_default() };
+        let note = Notification { method, params: params.unwrap_or_default() };
         match note.method.as_str() {
             method::PROGRESS => self.progress(note),
             method::TOOLS_CHANGED => self.stale.mark(&[Kind::Tools]),
@@ -228,18 +233,18 @@ impl Relay {
             method::CANCELLED => self.withdraw(&note),
             method::MESSAGE => match self.owner(call, About::Anything) {
                 CallOwner::Call(call) => call.client_ref.client_handle.notify(note),
-                CallOwner::Nobody => self.tell(Event::Note(note)),
+                CallOwner::Nobody => self.tell(Event::Notification(note)),
                 CallOwner::Ambiguous => self.log(&note.params),
             },
             _ => match call {
                 Some(call) => call.client_ref.client_handle.notify(note),
-                None => self.tell(Event::Note(note)),
+                None => self.tell(Event::Notification(note)),
             },
         }
     }
 
     /// Gives progress back under the client's own token.
-    fn progress(&self, mut note: Note) {
+    fn progress(&self, mut note: Notification) {
         let request_id = note.params.get(meta::PROGRESS_TOKEN);
         let request_id = request_id.and_then(|token| token.as_str().trim_matches('"').parse().ok());
         let Some(request_id) = request_id.map(RequestId) else { return };
@@ -252,12 +257,12 @@ impl Relay {
         }
     }
 
-    fn updated(&self, mut note: Note) {
+    fn updated(&self, mut note: Notification) {
         untag(&mut note.params);
-        let uri = note.params.get("uri").and_then(|uri| uri.read().ok());
+        let uri = note.params.get("uri").and_then(|uri| uri.parse_as().ok());
         match uri {
-            Some(uri) => self.tell(Event::Updated { uri, note }),
-            None => self.tell(Event::Note(note)),
+            Some(uri) => self.tell(Event::Updated { uri, notification: note }),
+            None => self.tell(Event::Notification(note)),
         }
     }
 
@@ -375,7 +380,7 @@ impl Incoming for Relay {
         self.answer(request, None)
     }
 
-    fn notification(&self, notification: Notification) {
+    fn notification(&self, notification: message::Notification) {
         self.take(notification, None, None);
     }
 
@@ -398,7 +403,7 @@ async fn ask_client(client_ref: &ClientRef, method: &str, params: Json) -> Reply
         method::ROOTS_LIST => Some("roots"),
         _ => None,
     };
-    if let Some(needed) = needed.filter(|needed| !client_ref.client.can(needed)) {
+    if let Some(needed) = needed.filter(|needed| !client_ref.client.has_capability(needed)) {
         let message = format!("the client does not support {needed}");
         return Reply::Error(RpcError::new(code::METHOD_NOT_FOUND, message));
     }

@@ -136,7 +136,7 @@ impl Upstream {
         ask: &Ask,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let uri = params.get("uri").and_then(Json::text);
+        let uri = params.get("uri").and_then(Json::string_value);
         if !self.revision().is_modern() {
             let reply = self.connection.ask(ask.clone(), context).await?;
             if let (Reply::Result(_), Some(uri)) = (&reply, uri) {
@@ -157,7 +157,7 @@ impl Upstream {
         ask: &Ask,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let uri = params.get("uri").and_then(Json::text);
+        let uri = params.get("uri").and_then(Json::string_value);
         let is_modern = self.revision().is_modern();
         let Some(uri) = uri else {
             return if is_modern {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use tool::scan::{self, Part};
+use tool::scan::{self, ValueText};
 use tool::{Json, Reply, RpcError};
 
 use super::{Fault, Invalid, Message, Notification, Request, Response};
@@ -13,11 +13,11 @@ use super::{Fault, Invalid, Message, Notification, Request, Response};
 /// in every common parser; what was read before an error stays readable.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
-    id: Option<Part<'a>>,
+    id: Option<ValueText<'a>>,
     method: Option<Method>,
-    params: Option<Part<'a>>,
-    result: Option<Part<'a>>,
-    error: Option<Part<'a>>,
+    params: Option<ValueText<'a>>,
+    result: Option<ValueText<'a>>,
+    error: Option<ValueText<'a>>,
 }
 
 enum Method {
@@ -30,11 +30,11 @@ impl<'a> Envelope<'a> {
     /// Finds the members, if that takes no parser.
     pub(super) fn scan(text: &'a str) -> Option<Envelope<'a>> {
         let mut envelope = Envelope::default();
-        scan::members(text, |name, part| envelope.set(Key::parse(name), part))?;
+        scan::scan_members(text, |name, part| envelope.set(Key::parse(name), part))?;
         Some(envelope)
     }
 
-    fn set(&mut self, key: Key, part: Part<'a>) {
+    fn set(&mut self, key: Key, part: ValueText<'a>) {
         match key {
             Key::Id => self.id = Some(part),
             Key::Method => self.method = Some(Method::parse(part)),
@@ -55,7 +55,10 @@ impl<'a> Envelope<'a> {
         Fill(self).deserialize(reader)
     }
 
-    pub(super) fn into_message(self, share: &dyn Fn(Part<'_>) -> Json) -> Result<Message, Invalid> {
+    pub(super) fn into_message(
+        self,
+        share: &dyn Fn(ValueText<'_>) -> Json,
+    ) -> Result<Message, Invalid> {
         let params = self.params.map(share).filter(|params| !params.is_null());
         match (self.method, self.id) {
             (Some(Method::Name(method)), Some(id)) => {
@@ -85,7 +88,7 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn invalid(
         &self,
-        share: &dyn Fn(Part<'_>) -> Json,
+        share: &dyn Fn(ValueText<'_>) -> Json,
         fault: Fault,
         reason: String,
     ) -> Invalid {
@@ -100,7 +103,7 @@ impl<'a> Envelope<'a> {
 fn answer(result: Option<Json>, error: Option<Json>, id: Json) -> Result<Message, Invalid> {
     let error = error.filter(|error| !error.is_null());
     let reply = match (result, error) {
-        (_, Some(error)) => Reply::Error(RpcError::read(error)),
+        (_, Some(error)) => Reply::Error(RpcError::parse(error)),
         (Some(result), None) => Reply::Result(result),
         (None, None) => {
             let reason = "an answer with neither `result` nor `error`".to_owned();
@@ -142,8 +145,8 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
 }
 
 impl Method {
-    fn parse(part: Part<'_>) -> Method {
-        match part.plain() {
+    fn parse(part: ValueText<'_>) -> Method {
+        match part.unescaped_string() {
             Some(name) => Method::Name(name.to_owned()),
             None => serde_json::from_str(part.as_str()).map_or(Method::Odd, Method::Name),
         }

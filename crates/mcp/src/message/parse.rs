@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use bytestring::ByteString;
 use tool::Json;
-use tool::scan::Part;
+use tool::scan::ValueText;
 
 use super::batch;
 use super::envelope::Envelope;
@@ -14,10 +14,10 @@ impl Message {
     pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
         let Ok(text) = ByteString::try_from(unmarked(bytes)) else {
             // What is no UTF-8 is read as far as it is.
-            let copy = |part: Part<'_>| Json::from(part);
+            let copy = |part: ValueText<'_>| Json::from(part);
             return read(serde_json::Deserializer::from_slice(&unmarked(bytes)), &copy);
         };
-        let share = |part: Part<'_>| Json::slice(&text, part);
+        let share = |part: ValueText<'_>| Json::slice(&text, part);
         // What is wrong with it, if anything, the parser has to say.
         let scanned = Envelope::scan(&text).and_then(|found| found.into_message(&share).ok());
         match scanned {
@@ -30,7 +30,7 @@ impl Message {
 /// Reads one message; `share` makes what is kept of it.
 fn read<'a, R>(
     mut reader: serde_json::Deserializer<R>,
-    share: &dyn Fn(Part<'_>) -> Json,
+    share: &dyn Fn(ValueText<'_>) -> Json,
 ) -> Result<Message, Invalid>
 where
     R: serde_json::de::Read<'a>,

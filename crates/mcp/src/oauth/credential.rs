@@ -360,7 +360,7 @@ impl Credential for OAuthCredential {
             Step::Use(_) | Step::Renew => CredentialHealth::Fine,
             Step::Wait(reason) => CredentialHealth::Broken { reason },
             Step::Human if self.introduces() => CredentialHealth::Fine,
-            Step::Human => CredentialHealth::NeedsHuman { todo: self.todo() },
+            Step::Human => CredentialHealth::NeedsHuman { instruction: self.todo() },
         }
     }
 }

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use parking_lot::MutexGuard;
 use tokio::io::AsyncRead;
-use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError, Sent};
+use tool::{Failure, FastMap, FastSet, Json, Reply, RpcError, Sent};
 
 use super::lines::{Line, Lines, id_at_the_ends};
 use super::{Incoming, Peer, RequestId, State};
@@ -27,8 +27,8 @@ pub(super) struct InboundRequests {
     incoming: Arc<dyn Incoming>,
     pub(super) answers: FuturesUnordered<Asked>,
     /// The ids of what is being answered.
-    open: QuickSet<Json>,
-    batches: QuickMap<u64, Batch>,
+    open: FastSet<Json>,
+    batches: FastMap<u64, Batch>,
     n_batches: u64,
     /// How many lines came so far.
     n_taken: usize,
@@ -130,8 +130,8 @@ impl InboundRequests {
             peer,
             incoming,
             answers: FuturesUnordered::new(),
-            open: QuickSet::default(),
-            batches: QuickMap::default(),
+            open: FastSet::default(),
+            batches: FastMap::default(),
             n_batches: 0,
             n_taken: 0,
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tool::{Failure, QuickMap, Reply, Sent};
+use tool::{Failure, FastMap, Reply, Sent};
 
 use super::request::{RequestId, Timeouts};
 
@@ -31,7 +31,7 @@ pub(crate) struct Pending {
 /// All open questions, and when to look whether one has waited too long.
 #[derive(Default)]
 pub(crate) struct Table {
-    open: QuickMap<RequestId, Pending>,
+    open: FastMap<RequestId, Pending>,
     due: Option<Instant>,
 }
 

@@ -81,7 +81,7 @@ fn without_modern_members(result: Json) -> Json {
         return result;
     }
     let Ok(mut members) = Object::parse(&result) else { return result };
-    let kind = members.get("resultType").and_then(Json::text);
+    let kind = members.get("resultType").and_then(Json::string_value);
     if kind.as_deref() != Some("complete") {
         return result;
     }
@@ -99,7 +99,7 @@ fn with_modern_members(result: Json, server: &Json, lifetime: Option<Lifetime>) 
         return whole;
     }
     let Ok(mut members) = Object::parse(&result) else { return result };
-    let kind = members.get("resultType").and_then(Json::text);
+    let kind = members.get("resultType").and_then(Json::string_value);
     if kind.is_none() {
         members.set("resultType", Json::encode("complete"));
     }
@@ -139,7 +139,7 @@ fn appended(text: &str, server: &Json) -> Option<Json> {
     whole.push_str(comma);
     members.write_members(&mut whole);
     whole.push('}');
-    Some(Json::trusted(whole))
+    Some(Json::from_trusted(whole))
 }
 
 fn modern_error(method: &str, error: RpcError) -> RpcError {
@@ -162,7 +162,7 @@ fn legacy_error(method: &str, error: RpcError) -> RpcError {
 fn recoded(error: &RpcError, code: i64) -> RpcError {
     let mut raw = Object::parse(&error.raw).unwrap_or_default();
     raw.set("code", Json::encode(&code));
-    RpcError::read(raw.to_json())
+    RpcError::parse(raw.to_json())
 }
 
 #[cfg(test)]

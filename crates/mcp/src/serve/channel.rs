@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tool::{Client, ClientHandle, Failure, Json, Note, Object, Reply};
+use tool::{Client, ClientHandle, Failure, Json, Notification, Object, Reply};
 
 use super::session::{QUESTIONS, Session};
 use crate::level::Level;
@@ -186,13 +186,13 @@ impl ClientChannel {
     }
 
     /// Returns what of a notification the client wants to see.
-    fn wanted(&self, note: Note) -> Option<Note> {
+    fn wanted(&self, note: Notification) -> Option<Notification> {
         match note.method.as_str() {
             method::PROGRESS => {
                 let token = self.state.lock().token.clone()?;
                 let mut params = note.params;
                 params.set(meta::PROGRESS_TOKEN, token);
-                Some(Note { params, ..note })
+                Some(Notification { params, ..note })
             }
             method::MESSAGE => {
                 let level = Level::read(&note.params, "level");
@@ -306,7 +306,7 @@ impl Outgoing {
 
 #[async_trait]
 impl ClientHandle for ClientChannel {
-    fn notify(&self, note: Note) {
+    fn notify(&self, note: Notification) {
         if let Some(note) = self.wanted(note) {
             self.say(&note.method, &note.params.to_json());
         }
@@ -348,7 +348,7 @@ pub(crate) fn missing_capability(
         method::ROOTS_LIST => "roots",
         _ => return None,
     };
-    if !client.can(needed) {
+    if !client.has_capability(needed) {
         return Some(needed);
     }
     let by_url = || params.member_as::<String>("mode").as_deref() == Some("url");
@@ -364,7 +364,7 @@ fn is_input(method: &str) -> bool {
 }
 
 fn unable(method: &str, why: &str) -> Failure {
-    Failure::Unsupported { what: format!("`{method}` by this client, {why}") }
+    Failure::Unsupported { feature: format!("`{method}` by this client, {why}") }
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ mod tests {
         let tool = Json::parse(r#"{"name":"t", "x":1e400}"#).unwrap();
         Listing {
             server: Server::new("s", "1", capabilities),
-            tools: vec![Tool::read(tool).unwrap()],
+            tools: vec![Tool::parse(tool).unwrap()],
             ..Listing::default()
         }
     }

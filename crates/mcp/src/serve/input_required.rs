@@ -37,15 +37,15 @@ pub(crate) async fn ask(
         };
         let Some(mut again) = read_again() else { return Ok(reply) };
         match wanted.answers(context).await? {
-            Ok(responses) => again.rest_mut().set("inputResponses", responses.to_json()),
+            Ok(responses) => again.other_params_mut().set("inputResponses", responses.to_json()),
             Err(error) => return Ok(Reply::Error(error)),
         }
-        again.rest_mut().remove("requestState");
+        again.other_params_mut().remove("requestState");
         if let Some(state) = wanted.state {
-            again.rest_mut().push("requestState", state);
+            again.other_params_mut().push("requestState", state);
         }
         if wanted.requests.is_empty() {
-            again.rest_mut().remove("inputResponses");
+            again.other_params_mut().remove("inputResponses");
             tokio::time::sleep(PAUSE).await;
         }
         reply = provider.ask(again, context).await?;
@@ -70,7 +70,7 @@ pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
     if let Some(missing) = missing {
         return Reply::Error(incapable(missing));
     }
-    let state = wanted.state.as_ref().and_then(Json::text);
+    let state = wanted.state.as_ref().and_then(Json::string_value);
     match (state.as_deref().map(ParkedCalls::mark_foreign), Object::parse(result)) {
         (Some(Cow::Owned(mark_foreign)), Ok(mut members)) => {
             members.set("requestState", Json::encode(&mark_foreign));

@@ -12,7 +12,7 @@ use std::task::{Context as Task, Poll, ready};
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream};
-use tool::{Context, Event, Json, Kind, Listing, Note, Object, Provider, Reply, RpcError};
+use tool::{Context, Event, Json, Kind, Listing, Notification, Object, Provider, Reply, RpcError};
 
 use super::caller::{CallerKey, Counted, PerCaller};
 use super::session::{changed, is_below};
@@ -97,7 +97,7 @@ impl SubscriptionStream {
         adapt::modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
     }
 
-    fn write(&self, note: Note) -> Bytes {
+    fn write(&self, note: Notification) -> Bytes {
         let mut params = note.params;
         let about = params.get("_meta").and_then(|about| Object::parse(about).ok());
         let mut about = about.unwrap_or_default();
@@ -116,7 +116,7 @@ impl Stream for SubscriptionStream {
         if !self.acknowledged {
             self.acknowledged = true;
             let params = Object::from_iter([("notifications".to_owned(), self.filter.to_json())]);
-            let note = Note { method: method::ACKNOWLEDGED.to_owned(), params };
+            let note = Notification { method: method::ACKNOWLEDGED.to_owned(), params };
             return Poll::Ready(Some(self.write(note)));
         }
         loop {
@@ -139,7 +139,7 @@ impl Filter {
             capability.and_then(|capability| capability.member_as::<bool>(key)).unwrap_or(false)
         };
         let wants = |key: &str| wanted.get(key).is_some_and(|value| value.as_str() == "true");
-        let uris = wanted.get("resourceSubscriptions").and_then(|uris| uris.read().ok());
+        let uris = wanted.get("resourceSubscriptions").and_then(|uris| uris.parse_as().ok());
         Filter {
             tools: wants("toolsListChanged") && tells("tools", "listChanged"),
             prompts: wants("promptsListChanged") && tells("prompts", "listChanged"),
@@ -166,7 +166,7 @@ impl Filter {
     }
 
     /// Returns what the listener is told of something that happened, if anything.
-    fn news(&self, event: Event) -> Option<Note> {
+    fn news(&self, event: Event) -> Option<Notification> {
         match event {
             Event::Changed(kind) => {
                 let wants = match kind {
@@ -174,15 +174,18 @@ impl Filter {
                     Kind::Prompts => self.prompts,
                     Kind::Resources | Kind::Templates => self.resources,
                 };
-                wants.then(|| Note { method: changed(kind).to_owned(), params: Object::new() })
+                wants.then(|| Notification {
+                    method: changed(kind).to_owned(),
+                    params: Object::new(),
+                })
             }
-            Event::Updated { uri, note } => {
+            Event::Updated { uri, notification: note } => {
                 let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
                 self.uris.iter().any(wants).then_some(note)
             }
             // Log lines belong to requests, and what belongs to none of the
             // kinds above was not asked for.
-            Event::Note(_) | Event::Gone { .. } => None,
+            Event::Notification(_) | Event::Gone { .. } => None,
         }
     }
 }

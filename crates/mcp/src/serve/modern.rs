@@ -85,7 +85,7 @@ pub(crate) fn open(
     };
     let about = params.get("_meta").and_then(|about| Object::parse(about).ok());
     let mut about = about.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-    let asked = about.remove(meta::PROTOCOL_VERSION).and_then(|asked| asked.text());
+    let asked = about.remove(meta::PROTOCOL_VERSION).and_then(|asked| asked.string_value());
     let asked = asked.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
     let revision = asked.parse::<Revision>().ok().filter(|revision| revision.is_modern());
     let revision = revision.ok_or_else(|| unsupported(&asked))?;
@@ -165,7 +165,7 @@ fn ask(
     let listing = provider.listing();
     let invalid =
         |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
-    let mut ask = Ask::read(&request.method, &params.to_json()).map_err(invalid)?;
+    let mut ask = Ask::parse(&request.method, &params.to_json()).map_err(invalid)?;
     let key = key(&ask, &caller.identity);
     let parking = key.map(|key| Parking {
         park: Arc::clone(&server.park),
@@ -198,7 +198,7 @@ fn ask(
 fn key(ask: &Ask, caller: &Identity) -> Option<CallKey> {
     let (name, arguments) = match ask {
         Ask::Call(call) => (&call.name, call.arguments.as_ref()),
-        Ask::Read(read) => (&read.uri, None),
+        Ask::ReadResource(read) => (&read.uri, None),
         Ask::Prompt(prompt) => (&prompt.name, prompt.arguments.as_ref()),
         Ask::Complete(_) | Ask::Other { .. } => return None,
     };
@@ -213,15 +213,17 @@ fn key(ask: &Ask, caller: &Identity) -> Option<CallKey> {
 /// The parked call that a request takes up again, with its answers handed over.
 /// A state of the provider's is given to the provider as it was.
 fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<ParkedCall>, RpcError> {
-    let Some(state) = ask.rest().get("requestState").and_then(Json::text) else { return Ok(None) };
+    let Some(state) = ask.other_params().get("requestState").and_then(Json::string_value) else {
+        return Ok(None);
+    };
     if let StateOwner::Provider(theirs) = ParkedCalls::owner(&state) {
         if theirs != state {
-            ask.rest_mut().set("requestState", Json::encode(theirs));
+            ask.other_params_mut().set("requestState", Json::encode(theirs));
         }
         return Ok(None);
     }
     let invalid = |message: String| RpcError::new(code::INVALID_PARAMS, message);
-    let responses = match ask.rest().get("inputResponses") {
+    let responses = match ask.other_params().get("inputResponses") {
         Some(responses) => Object::parse(responses)
             .map_err(|_| invalid("`inputResponses` must be an object".to_owned()))?,
         None => Object::new(),

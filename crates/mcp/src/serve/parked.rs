@@ -253,7 +253,7 @@ impl Parked {
 /// Arguments that are no tree for us, such as nesting without end, have to come
 /// back as they were.
 fn sorted(arguments: &Json) -> String {
-    match arguments.value() {
+    match arguments.to_value() {
         Ok(mut value) => {
             value.sort_all_objects();
             value.to_string()

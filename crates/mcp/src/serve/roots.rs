@@ -16,7 +16,7 @@ use crate::revision::method;
 /// The provider may ask for them: its question goes to the pipe, or is among
 /// the messages of the exchange. Without a way there, nobody can be asked.
 pub(crate) fn changed(session: &Arc<Session>, notification: &Notification) -> Option<Exchange> {
-    if notification.method != method::ROOTS_CHANGED || !session.client.can("roots") {
+    if notification.method != method::ROOTS_CHANGED || !session.client.has_capability("roots") {
         return None;
     }
     let channel = ClientChannel::new(Route::Session(Arc::clone(session)), None, None);

@@ -182,7 +182,7 @@ fn ask(
         Ok(ask) => ask,
         Err(error) => return ready(Reply::Error(error)),
     };
-    channel.want_progress(ask.rest().get("_meta"));
+    channel.want_progress(ask.other_params().get("_meta"));
     let context = Context { trace, ..session.context(Arc::clone(channel) as _) };
     async move {
         let again = || read(&method, &params, level).ok();
@@ -234,15 +234,15 @@ fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
 
 /// A question to a provider, as it stands in a request of a session.
 fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcError> {
-    let mut ask = Ask::read(method, params)
+    let mut ask = Ask::parse(method, params)
         .map_err(|error| RpcError::new(code::INVALID_PARAMS, error.to_string()))?;
     // A modern server logs for one request at a time, and only when told to.
     // Which of them is behind the provider is not known here.
     if let Some(level) = level {
-        let about = ask.rest().get("_meta").and_then(|about| Object::parse(about).ok());
+        let about = ask.other_params().get("_meta").and_then(|about| Object::parse(about).ok());
         let mut about = about.unwrap_or_default();
         about.set(meta::LOG_LEVEL, level.to_json());
-        ask.rest_mut().set("_meta", about.to_json());
+        ask.other_params_mut().set("_meta", about.to_json());
     }
     Ok(ask)
 }

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tool::{
-    Client, ClientHandle, Context, Event, Failure, Identity, Json, Kind, Note, Object, Provider,
-    Reply, RpcError,
+    Client, ClientHandle, Context, Event, Failure, Identity, Json, Kind, Notification, Object,
+    Provider, Reply, RpcError,
 };
 
 use super::caller::{Caller, CallerKey, Counted, PerCaller};
@@ -159,21 +159,21 @@ impl Session {
     }
 
     /// Returns what the client is told of something that happened, if anything.
-    pub(crate) fn news(&self, event: Event) -> Option<Note> {
+    pub(crate) fn news(&self, event: Event) -> Option<Notification> {
         match event {
             Event::Changed(kind) => {
-                Some(Note { method: changed(kind).to_owned(), params: <_>::default() })
+                Some(Notification { method: changed(kind).to_owned(), params: <_>::default() })
             }
-            Event::Updated { uri, note } => {
+            Event::Updated { uri, notification: note } => {
                 let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
                 self.subscriptions.lock().keys().any(wants).then_some(note)
             }
-            Event::Note(note) if note.method == method::MESSAGE => {
+            Event::Notification(note) if note.method == method::MESSAGE => {
                 let at = Level::read(&note.params, "level");
                 let wants = self.level().is_none_or(|least| at.is_none_or(|at| least <= at));
                 wants.then_some(note)
             }
-            Event::Note(note) => Some(note),
+            Event::Notification(note) => Some(note),
             Event::Gone { .. } => None,
         }
     }
@@ -194,7 +194,7 @@ impl Session {
 
     /// Hands an answer of the client to whoever asked.
     pub(crate) fn complete_question(&self, response: Response) {
-        let number = response.id.read::<u64>().ok();
+        let number = response.id.parse_as::<u64>().ok();
         if let Some(sender) = number.and_then(|number| self.asked.lock().remove(&number)) {
             // Whoever stopped waiting needs no answer.
             drop(sender.send(response.reply));
@@ -278,7 +278,7 @@ pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Result<
     let client = client(member("clientInfo"), member("capabilities"), revision)?;
     // Copied, because a session would keep the whole buffer of its first
     // request alive otherwise.
-    let copy = |json: &Json| Json::trusted(json.as_str().to_owned());
+    let copy = |json: &Json| Json::from_trusted(json.as_str().to_owned());
     Ok(Client { raw: copy(&client.raw), capabilities: copy(&client.capabilities), ..client })
 }
 
@@ -294,7 +294,7 @@ pub(crate) fn client(
     let text = |key: &str| {
         let part = about.as_ref().and_then(|about| about.member(key));
         let part = part.map(|part| within(part, key, NAME_BYTES)).transpose()?;
-        Ok(part.as_ref().and_then(Json::text))
+        Ok(part.as_ref().and_then(Json::string_value))
     };
     let (name, version, title) = (text("name")?, text("version")?, text("title")?);
     let raw = match about {

@@ -37,7 +37,7 @@ pub(crate) async fn unsubscribe(
 
 /// The resource that params name.
 pub(crate) fn uri(params: &Object) -> Option<String> {
-    params.get("uri")?.read().ok()
+    params.get("uri")?.parse_as().ok()
 }
 
 pub(crate) fn missing_uri() -> Reply {

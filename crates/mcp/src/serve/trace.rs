@@ -24,7 +24,7 @@ impl Tracing {
         let text = |name| headers?.get(name).map(HeaderValue::to_str)?.ok();
         let span = text(TRACEPARENT).and_then(|span| SpanContext::parse(span, text(TRACESTATE)));
         let trace = Trace::new(span);
-        trace.set_request_id(|| id.text().unwrap_or_else(|| id.to_string()));
+        trace.set_request_id(|| id.string_value().unwrap_or_else(|| id.to_string()));
         Some(Arc::new(trace))
     }
 }

@@ -50,7 +50,7 @@ async fn odd_errors_come_through_byte_for_byte() {
 async fn odd_params_reach_the_server_byte_for_byte() {
     let upstream = open("plain").await;
     let params = r#"{"name":"params","arguments":{"a": 1e400,"a":[ 1.0 ],"":{}},"_meta":{"v":{ }},"task":{"ttl":1},"odd":null}"#;
-    let ask = Ask::read("tools/call", &Json::parse(params).unwrap()).unwrap();
+    let ask = Ask::parse("tools/call", &Json::parse(params).unwrap()).unwrap();
     let answer = upstream.ask(ask, &Context::anonymous()).await;
     assert_eq!(result(answer).as_str(), params);
 }
@@ -83,7 +83,7 @@ async fn methods_that_nobody_here_knows_pass_through() {
     let params = json!({"taskId": "7", "n": 1});
     let ask = crate::support::other("echo/params", params.clone());
     let answer = upstream.ask(ask, &Context::anonymous()).await;
-    assert_eq!(result(answer).value().unwrap(), params);
+    assert_eq!(result(answer).to_value().unwrap(), params);
 }
 
 #[tokio::test]

@@ -171,7 +171,7 @@ async fn a_call_that_hangs_runs_out_of_patience_and_is_cancelled() {
     let answer = call(&upstream, "hang", json!({})).await;
     assert_eq!(answer, Err(Failure::Timeout { after: Duration::from_millis(300) }));
     let cancelled = result(call(&upstream, "cancelled", json!({})).await);
-    assert_eq!(cancelled.read::<Vec<u64>>().unwrap().len(), 1);
+    assert_eq!(cancelled.parse_as::<Vec<u64>>().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -277,10 +277,10 @@ async fn a_list_that_is_refused_at_first_is_read_a_moment_later() {
     .await;
     let upstream = reach(&web).await;
     let mut events = upstream.events();
-    assert_eq!(upstream.listing().unread, [Kind::Tools]);
+    assert_eq!(upstream.listing().failed_lists, [Kind::Tools]);
     event_where(&mut events, |event| matches!(event, Event::Changed(Kind::Tools))).await;
     let listing = upstream.listing();
-    assert_eq!((listing.tools.len(), listing.unread.len()), (1, 0));
+    assert_eq!((listing.tools.len(), listing.failed_lists.len()), (1, 0));
     assert!(listing.findings.is_empty(), "{:?}", listing.findings);
 }
 
@@ -331,7 +331,7 @@ async fn an_older_server_is_told_how_much_a_modern_question_wants_logged() {
     for level in ["info", "debug", "info"] {
         let mut call = tool::Call::new("t", json!({}).into());
         let about = json!({"io.modelcontextprotocol/logLevel": level});
-        call.rest.set("_meta", about.into());
+        call.other_params.set("_meta", about.into());
         result(upstream.ask(tool::Ask::Call(call), &Context::anonymous()).await);
     }
     let told: Vec<_> = web.asked("logging/setLevel");
@@ -369,7 +369,10 @@ async fn a_question_that_is_cut_off_goes_again_where_that_does_no_harm() {
     })
     .await;
     let upstream = reach(&web).await;
-    let read = tool::Ask::Read(tool::Read { uri: "test://a".to_owned(), rest: Object::new() });
+    let read = tool::Ask::ReadResource(tool::ReadResource {
+        uri: "test://a".to_owned(),
+        other_params: Object::new(),
+    });
     result(upstream.ask(read, &Context::anonymous()).await);
     assert_eq!(web.asked("resources/read").len(), 2);
     let failure = call(&upstream, "t", json!({})).await.unwrap_err();

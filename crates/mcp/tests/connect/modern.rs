@@ -32,14 +32,14 @@ async fn every_question_carries_what_its_own_client_can_do() {
     let upstream = open("modern").await;
     let listener = Listener::answering("{}");
     let params = result(call_in(&upstream, "params", json!({}), &listener.context("s")).await);
-    let meta = params.value().unwrap()["_meta"].clone();
+    let meta = params.to_value().unwrap()["_meta"].clone();
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({"sampling": {}}));
     assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "test");
     // Another client, other capabilities, on the same upstream.
     let params = result(call(&upstream, "params", json!({})).await);
     let capabilities =
-        &params.value().unwrap()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        &params.to_value().unwrap()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(*capabilities, json!({}));
 }
 
@@ -70,15 +70,15 @@ async fn a_subscription_becomes_a_stream_that_is_listened_to() {
     assert_eq!(result(answer).as_str(), "{}");
     result(call(&upstream, "update", json!({})).await);
     let event = event_where(&mut events, |event| matches!(event, Event::Updated { .. })).await;
-    let Event::Updated { note, .. } = event else { panic!() };
+    let Event::Updated { notification, .. } = event else { panic!() };
     // Our own number for the stream is of no use to anybody else.
-    assert_eq!(note.params.to_json().as_str(), r#"{"uri":"a://b"}"#);
+    assert_eq!(notification.params.to_json().as_str(), r#"{"uri":"a://b"}"#);
     let answer = upstream.ask(other("resources/unsubscribe", uri), &context).await;
     assert_eq!(result(answer).as_str(), "{}");
     // The old stream is closed twice: once for each change of what is wanted.
     let n_cancelled = async || {
         let cancelled = result(call(&upstream, "cancelled", json!({})).await);
-        cancelled.read::<Vec<Value>>().unwrap().len()
+        cancelled.parse_as::<Vec<Value>>().unwrap().len()
     };
     while n_cancelled().await < 2 {
         tokio::task::yield_now().await;

@@ -154,7 +154,10 @@ async fn without_a_login_a_server_is_asked_once_and_the_human_told() {
     }
     assert_eq!(stage.server.asked("/mcp"), 1);
     let todo = "run `gatelet login wiki`".to_owned();
-    assert_eq!(stage.keeper.credential_health(), CredentialHealth::NeedsHuman { todo });
+    assert_eq!(
+        stage.keeper.credential_health(),
+        CredentialHealth::NeedsHuman { instruction: todo }
+    );
     stage.log_in().await;
     assert!(stage.connect().await.is_ok());
     assert_eq!(stage.keeper.credential_health(), CredentialHealth::Fine);

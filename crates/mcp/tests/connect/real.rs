@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcp::connect::{Endpoint, Options, Program, Target, Upstream, connect};
 use mcp::revision::Revision;
 use serde_json::json;
-use tool::{Ask, Client, Context, GetPrompt, Object, Provider, Read};
+use tool::{Ask, Client, Context, GetPrompt, Object, Provider, ReadResource};
 
 use crate::support::{Listener, call, call_in, options, other, result};
 
@@ -88,11 +88,13 @@ async fn try_everything(upstream: &Upstream) {
     assert!(sum.as_str().contains('5'), "{sum}");
     let context = Context::anonymous();
     let uri = listing.resources[0].uri.clone();
-    let read = upstream.ask(Ask::Read(Read { uri, rest: Object::new() }), &context).await;
+    let read = upstream
+        .ask(Ask::ReadResource(ReadResource { uri, other_params: Object::new() }), &context)
+        .await;
     assert!(result(read).member("contents").is_some());
     let prompt = listing.prompts.iter().find(|prompt| prompt.arguments.is_empty()).unwrap();
     let name = prompt.name.clone();
-    let prompt = Ask::Prompt(GetPrompt { name, arguments: None, rest: Object::new() });
+    let prompt = Ask::Prompt(GetPrompt { name, arguments: None, other_params: Object::new() });
     assert!(result(upstream.ask(prompt, &context).await).member("messages").is_some());
     result(upstream.ask(other("ping", json!({})), &context).await);
     try_progress(upstream).await;
@@ -102,7 +104,7 @@ async fn try_progress(upstream: &Upstream) {
     let listener = Listener::answering("{}");
     let name = "trigger-long-running-operation";
     let params = json!({"name": name, "arguments": {"duration": 1, "steps": 2}, "_meta": {"progressToken": "t"}});
-    let ask = Ask::read("tools/call", &params.into()).unwrap();
+    let ask = Ask::parse("tools/call", &params.into()).unwrap();
     result(upstream.ask(ask, &listener.context("s")).await);
     let notes = listener.notes();
     let n_progress = notes.iter().filter(|note| note.contains(r#""progressToken":"t""#)).count();

@@ -88,7 +88,7 @@ async fn progress_comes_back_under_the_clients_own_token() {
     let listener = Listener::answering("{}");
     let mut rest = Object::new();
     rest.push("_meta", json!({"progressToken": "mine"}).into());
-    let ask = Ask::Call(Call { name: "progress".to_owned(), arguments: None, rest });
+    let ask = Ask::Call(Call { name: "progress".to_owned(), arguments: None, other_params: rest });
     result(upstream.ask(ask, &listener.context("s")).await);
     let progress = |n| {
         format!(r#"notifications/progress {{"progressToken":"mine","progress":{n},"x":1e400}}"#)
@@ -116,7 +116,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
         answer = poke => { result(answer); }
     }
     let cancelled = result(call(&upstream, "cancelled", json!({})).await);
-    assert_eq!(cancelled.read::<Vec<u64>>().unwrap().len(), 1);
+    assert_eq!(cancelled.parse_as::<Vec<u64>>().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -244,8 +244,8 @@ async fn logs_reach_the_caller_and_unknown_notifications_become_events() {
     result(call_in(&upstream, "tell", log, &listener.context("s")).await);
     assert_eq!(listener.notes(), [r#"notifications/message {"data":1e400}"#]);
     result(call(&upstream, "tell", tell("notifications/vendor/odd")).await);
-    let event = event_where(&mut events, |event| matches!(event, Event::Note(_))).await;
-    let Event::Note(note) = event else { panic!() };
+    let event = event_where(&mut events, |event| matches!(event, Event::Notification(_))).await;
+    let Event::Notification(note) = event else { panic!() };
     assert_eq!(note.method, "notifications/vendor/odd");
     assert_eq!(note.params.to_json().as_str(), r#"{"data":1e400}"#);
 }
@@ -268,7 +268,7 @@ async fn a_log_line_with_two_clients_calling_reaches_nobody() {
     // What is told next comes first: nothing was told before it.
     let odd = json!({"method": "notifications/vendor/odd", "params": "{}"});
     result(call(&upstream, "tell", odd).await);
-    let Event::Note(note) = event_where(&mut events, |_| true).await else { panic!() };
+    let Event::Notification(note) = event_where(&mut events, |_| true).await else { panic!() };
     assert_eq!(note.method, "notifications/vendor/odd");
 }
 
@@ -280,8 +280,11 @@ async fn an_update_of_a_resource_becomes_an_event() {
     result(upstream.ask(subscribe, &Context::anonymous()).await);
     result(call(&upstream, "update", json!({})).await);
     let event = event_where(&mut events, |event| matches!(event, Event::Updated { .. })).await;
-    let Event::Updated { uri, note } = event else { panic!() };
-    assert_eq!((uri.as_str(), note.params.to_json().as_str()), ("a://b", r#"{"uri":"a://b"}"#));
+    let Event::Updated { uri, notification } = event else { panic!() };
+    assert_eq!(
+        (uri.as_str(), notification.params.to_json().as_str()),
+        ("a://b", r#"{"uri":"a://b"}"#)
+    );
 }
 
 #[tokio::test]

@@ -9,7 +9,8 @@ use futures::StreamExt;
 use mcp::connect::{ConnectError, Launcher, Options, Program, Target, Upstream, connect};
 use serde_json::json;
 use tool::{
-    Ask, Call, Client, ClientHandle, Context, Event, Failure, Json, Note, Object, Provider, Reply,
+    Ask, Call, Client, ClientHandle, Context, Event, Failure, Json, Notification, Object, Provider,
+    Reply,
 };
 
 pub(crate) const SCRIPTED: &str = env!("CARGO_BIN_EXE_scripted");
@@ -107,7 +108,7 @@ impl Listener {
 
 #[async_trait]
 impl ClientHandle for Listener {
-    fn notify(&self, note: Note) {
+    fn notify(&self, note: Notification) {
         let text = format!("{} {}", note.method, note.params.to_json());
         self.notes.lock().unwrap().push(text);
     }
@@ -145,7 +146,7 @@ pub(crate) fn slow_human() -> Context {
 
     #[async_trait]
     impl ClientHandle for Slow {
-        fn notify(&self, _: Note) {}
+        fn notify(&self, _: Notification) {}
 
         async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
             tokio::time::sleep(Duration::from_millis(700)).await;

@@ -61,7 +61,7 @@ impl Provider for Watched {
                 Ok(Reply::text("waited"))
             }
             Ask::Call(_) => Ok(Reply::text(&"x".repeat(1000))),
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Ok(Reply::Result(json!({}).into()))
             }
         }

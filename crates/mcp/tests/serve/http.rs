@@ -280,8 +280,8 @@ async fn news_of_the_provider_flow_on_the_stream_of_the_session() {
     assert!(everything.subscribed().contains(uri));
     let updated = |uri: &str| {
         let params = tool::Object::from_iter([("uri".to_owned(), tool::Json::encode(uri))]);
-        let note = tool::Note { method: "notifications/resources/updated".into(), params };
-        Event::Updated { uri: uri.to_owned(), note }
+        let note = tool::Notification { method: "notifications/resources/updated".into(), params };
+        Event::Updated { uri: uri.to_owned(), notification: note }
     };
     everything.tell(updated("test://other"));
     everything.tell(updated(uri));

@@ -2,8 +2,8 @@
 //! ours where somebody decides.
 
 use serde_json::json;
-use tool::text::plain;
-use tool::{Client, Context, Json, Note, Object, Reply};
+use tool::text::without_invisible;
+use tool::{Client, Context, Json, Notification, Object, Reply};
 
 use crate::approval::shown;
 
@@ -24,7 +24,7 @@ pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
         return Said::Nothing;
     }
     let params = json!({
-        "message": format!("{}. {}\nGo on?", plain(question), shown::arguments(arguments)),
+        "message": format!("{}. {}\nGo on?", without_invisible(question), shown::arguments(arguments)),
         "requestedSchema": {
             "type": "object",
             "properties": {
@@ -54,7 +54,7 @@ pub async fn point_to(context: &Context, question: &str, number: u64, page: &str
         "url": page,
         "message": format!(
             "{}. It waits as approval request {number}. Open gatelet's page to decide?",
-            plain(question),
+            without_invisible(question),
         ),
     });
     match context.client_handle.request(METHOD, params.into()).await {
@@ -68,7 +68,7 @@ pub fn page_is_done(context: &Context, number: u64) {
     let mut params = Object::new();
     params.push("elicitationId", Json::encode(&elicitation_id(number)));
     let method = "notifications/elicitation/complete".to_owned();
-    context.client_handle.notify(Note { method, params });
+    context.client_handle.notify(Notification { method, params });
 }
 
 /// Whether a client can have its user open a page.

@@ -40,7 +40,7 @@ pub struct ApprovalRequest<'a> {
 /// Who asks, as a hash: the caller, where they connect from when nobody knows
 /// who they are, and how many requests are counted for them.
 pub fn caller_hash(context: &Context) -> String {
-    let address = match context.caller.key() {
+    let address = match context.caller.caller_key() {
         CallerKey::Subject(_) => String::new(),
         CallerKey::Address(address) => format!("{address:?}"),
     };

@@ -5,7 +5,7 @@
 //! shortened says so.
 
 use serde_json::Value;
-use tool::text::plain;
+use tool::text::without_invisible;
 
 /// How many arguments are shown.
 const MOST: usize = 40;
@@ -52,7 +52,7 @@ fn visible(text: impl Iterator<Item = char>) -> String {
     for c in text {
         let mut own = [0; 4];
         let one = c.encode_utf8(&mut own);
-        let is_plain = !c.is_whitespace() && plain(one) == *one;
+        let is_plain = !c.is_whitespace() && without_invisible(one) == *one;
         match c {
             ' ' if visible.ends_with(' ') => visible.push('\u{b7}'),
             c if is_plain || c == ' ' => visible.push(c),

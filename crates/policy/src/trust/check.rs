@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 use parking_lot::Mutex;
-use tool::{Context, Finding, Json, Listing, QuickMap, Severity, Tool};
+use tool::{Context, FastMap, Finding, Json, Listing, Severity, Tool};
 
 use crate::admission::{Admission, Check, ListingCheck};
 use crate::call;
@@ -27,9 +27,9 @@ pub struct TrustCheck {
 #[derive(Default)]
 struct Known {
     /// By tool, made from this definition.
-    digests: QuickMap<String, (Json, Digest)>,
+    digests: FastMap<String, (Json, Digest)>,
     /// By tool, for this definition in this very ledger.
-    states: QuickMap<String, (Json, TrustLevel)>,
+    states: FastMap<String, (Json, TrustLevel)>,
     ledger: Arc<Ledger>,
 }
 

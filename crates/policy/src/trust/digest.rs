@@ -65,8 +65,9 @@ impl Digest {
 impl Seen {
     pub fn of(tool: &Tool) -> Seen {
         // What cannot be understood is compared as text.
-        let value =
-            |json: &Json| json.value().unwrap_or_else(|_| Value::String(json.as_str().to_owned()));
+        let value = |json: &Json| {
+            json.to_value().unwrap_or_else(|_| Value::String(json.as_str().to_owned()))
+        };
         let member = |key: &str| tool.raw.member(key).as_ref().map_or(Value::Null, value);
         Seen {
             description: tool.description.clone().unwrap_or_default(),
@@ -94,7 +95,7 @@ fn is_held(key: &str, raw: &Json) -> bool {
     match key {
         "name" | "inputSchema" | "outputSchema" | "annotations" => true,
         // Where they are no text they are read as absent, and a host gets them all the same.
-        "title" | "description" => raw.text().is_some(),
+        "title" | "description" => raw.string_value().is_some(),
         _ => false,
     }
 }
@@ -106,7 +107,7 @@ fn extras(tool: &Tool) -> Value {
     let mut found = Map::new();
     let members = Object::parse(&tool.raw).unwrap_or_default();
     for (key, raw) in members.iter().filter(|(key, raw)| !is_held(key, raw)) {
-        let value = raw.value().unwrap_or_else(|_| Value::String(raw.as_str().to_owned()));
+        let value = raw.to_value().unwrap_or_else(|_| Value::String(raw.as_str().to_owned()));
         let is_empty = match &value {
             Value::Null => true,
             Value::Array(items) => items.is_empty(),
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_digest_changes_with_all_that_a_model_sees() {
-        let tool = |text: &str| Tool::read(Json::parse(text.to_owned()).unwrap()).unwrap();
+        let tool = |text: &str| Tool::parse(Json::parse(text.to_owned()).unwrap()).unwrap();
         let base = tool(r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2}}"#);
         let same = tool(r#"{"inputSchema":{"b":2,"a":1},"description":"d","name":"t","_meta":{}}"#);
         assert_eq!(Digest::of(&base), Digest::of(&same));

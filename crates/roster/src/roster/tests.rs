@@ -305,8 +305,11 @@ async fn many_changes_at_once_are_one_and_the_last_is_never_lost() {
 #[tokio::test(start_paused = true)]
 async fn sessions_are_opened_with_what_the_client_can_do() {
     let scripts = Scripts::new(|_, client| {
-        Ok(if client.can("sampling") { provider(&["x", "ask_model"]) } else { provider(&["x"]) }
-            as _)
+        Ok(if client.has_capability("sampling") {
+            provider(&["x", "ask_model"])
+        } else {
+            provider(&["x"])
+        } as _)
     });
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
     let (plain, able) =
@@ -553,8 +556,8 @@ async fn a_slow_listener_is_told_that_everything_may_have_changed() {
     settle().await;
     let events = pool.events();
     for n in 0..300 {
-        let note = tool::Note { method: format!("n{n}"), params: tool::Object::new() };
-        source.tell(Event::Note(note));
+        let note = tool::Notification { method: format!("n{n}"), params: tool::Object::new() };
+        source.tell(Event::Notification(note));
         tokio::task::yield_now().await;
     }
     let changed: Vec<Event> = events.take(4).collect().await;
@@ -575,14 +578,14 @@ async fn secrets_in_log_lines_and_progress_reach_no_client() {
     pool.snapshot().upstream(1).unwrap().ask(ask, &context).await.unwrap();
     assert_eq!(*heard.0.lock(), [r#"{"data":"[REDACTED-SECRET]"}"#]);
     let mut events = pool.events();
-    source.0.tell(Event::Note(leak()));
-    let Some(Event::Note(note)) = events.next().await else { panic!() };
+    source.0.tell(Event::Notification(leak()));
+    let Some(Event::Notification(note)) = events.next().await else { panic!() };
     assert_eq!(note.params.to_json().as_str(), r#"{"data":"[REDACTED-SECRET]"}"#);
 }
 
-fn leak() -> tool::Note {
+fn leak() -> tool::Notification {
     let params = json!({"data": "sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb"}).into();
-    tool::Note { method: "log".to_owned(), params: tool::Object::parse(&params).unwrap() }
+    tool::Notification { method: "log".to_owned(), params: tool::Object::parse(&params).unwrap() }
 }
 
 /// Tells a secret during every call.
@@ -610,7 +613,7 @@ struct Heard(parking_lot::Mutex<Vec<String>>);
 
 #[async_trait]
 impl tool::ClientHandle for Heard {
-    fn notify(&self, note: tool::Note) {
+    fn notify(&self, note: tool::Notification) {
         self.0.lock().push(note.params.to_json().to_string());
     }
 
@@ -707,7 +710,7 @@ async fn a_list_that_cannot_be_read_is_as_it_was_remembered() {
     let pool = first.default_pool();
     settle().await;
     assert_eq!(described(&pool), "a[x y] up");
-    let unread = Listing { unread: vec![Kind::Tools], ..listing(Vec::new()) };
+    let unread = Listing { failed_lists: vec![Kind::Tools], ..listing(Vec::new()) };
     let refusing = || Scripted::new(unread.clone(), |_| Ok(Reply::text("done")));
     for _ in 0..2 {
         let again = roster(vec![Upstream::new("a", Scripts::of(refusing()))], &listing_store);
@@ -798,8 +801,9 @@ async fn upstreams_log_at_the_lowest_level_of_all_sessions_while_those_last() {
         pool.snapshot().upstreams()[0].notify(ask, context, Duration::from_secs(1)).await;
     };
     let levels = || {
-        let levels = provider.asked().into_iter().map(|ask| ask.rest().get("level").cloned());
-        levels.map(|level| level.unwrap().text().unwrap()).collect::<Vec<_>>()
+        let levels =
+            provider.asked().into_iter().map(|ask| ask.other_params().get("level").cloned());
+        levels.map(|level| level.unwrap().string_value().unwrap()).collect::<Vec<_>>()
     };
     let [verbose, terse] = ["verbose", "terse"].map(|session| Context {
         session: session.into(),

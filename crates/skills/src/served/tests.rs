@@ -22,7 +22,7 @@ fn of_entry(entry: &Value) -> Served {
 }
 
 fn entries(served: &Served) -> Vec<Value> {
-    served.list(None).value().unwrap()["skills"].as_array().unwrap().clone()
+    served.list(None).to_value().unwrap()["skills"].as_array().unwrap().clone()
 }
 
 const REFUNDS: &str = "skill://acme/billing/refunds/SKILL.md";
@@ -52,7 +52,7 @@ fn the_digest_of_a_skill_is_that_of_what_is_read() {
     assert!(!text.contains("rm -rf"), "{text}");
     let resources = json!([{"uri": uri, "digest": digest(text.as_bytes()), "size": text.len()}]);
     assert_eq!(entry["resources"], resources);
-    assert_eq!(served.get(uri).unwrap().value().unwrap()["skill"], entry);
+    assert_eq!(served.get(uri).unwrap().to_value().unwrap()["skill"], entry);
     assert!(served.get("skill://gatelet/orders/other/SKILL.md").is_none());
     assert_eq!(served.place("skill://gatelet/orders/create-order/scripts/x.sh"), None);
 }

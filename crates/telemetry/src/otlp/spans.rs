@@ -1,6 +1,6 @@
 //! Spans by the semantic conventions for MCP, as OTLP writes them.
 
-use tool::trace::{SpanContext, TraceNote};
+use tool::trace::{SpanContext, TraceEvent};
 
 use super::protobuf::Message;
 use super::resource::{Attribute, Resource, Value, attribute, enclose};
@@ -117,8 +117,8 @@ fn own(operation: &Operation, span: &SpanParts) -> Vec<Attribute> {
     attributes
 }
 
-fn write_event(message: &mut Message, start: u64, note: &TraceNote) {
-    let at = u64::try_from(note.at.as_nanos()).unwrap_or(u64::MAX);
+fn write_event(message: &mut Message, start: u64, note: &TraceEvent) {
+    let at = u64::try_from(note.offset.as_nanos()).unwrap_or(u64::MAX);
     message.fixed64(1, start.saturating_add(at));
     message.string(2, note.name);
     for (key, text) in &note.attributes {

@@ -85,7 +85,7 @@ impl OpenOperation {
         let Some(mut operation) = self.operation.take() else { return };
         operation.took = self.tracer.elapsed().saturating_sub(self.since);
         if let (Some(span), Some(trace)) = (&mut operation.span, &self.trace) {
-            span.notes = trace.take_notes();
+            span.notes = trace.take_events();
             if span.request_id.is_none() {
                 span.request_id = trace.request_id().map(str::to_owned);
             }
@@ -105,15 +105,15 @@ impl Drop for OpenOperation {
 
 /// The span that a question says it belongs to, in its `_meta`.
 pub(super) fn span_in(ask: &Ask) -> Option<SpanContext> {
-    let meta = ask.rest().get("_meta").filter(|meta| meta.mentions(TRACEPARENT))?;
-    let parent = meta.member(TRACEPARENT).as_ref().and_then(Json::text)?;
-    let state = meta.member(TRACESTATE).as_ref().and_then(Json::text);
+    let meta = ask.other_params().get("_meta").filter(|meta| meta.mentions(TRACEPARENT))?;
+    let parent = meta.member(TRACEPARENT).as_ref().and_then(Json::string_value)?;
+    let state = meta.member(TRACESTATE).as_ref().and_then(Json::string_value);
     SpanContext::parse(&parent, state.as_deref())
 }
 
 /// Has a question say which span it belongs to.
 pub(super) fn put_span(ask: &mut Ask, span: &SpanContext) {
-    let meta = ask.rest().get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let meta = ask.other_params().get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
     meta.set(TRACEPARENT, Json::encode(&span.to_string()));
     match span.state() {
@@ -121,5 +121,5 @@ pub(super) fn put_span(ask: &mut Ask, span: &SpanContext) {
         // A state without its span means nothing.
         None => drop(meta.remove(TRACESTATE)),
     }
-    ask.rest_mut().set("_meta", meta.to_json());
+    ask.other_params_mut().set("_meta", meta.to_json());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tool::trace::{SpanContext, TraceNote};
+use tool::trace::{SpanContext, TraceEvent};
 
 use super::peer::Peer;
 use crate::semantics::{Outcome, Side, Target};
@@ -33,7 +33,7 @@ pub(crate) struct SpanParts {
     pub(crate) link: Option<SpanContext>,
     pub(crate) request_id: Option<String>,
     pub(crate) session_id: Option<String>,
-    pub(crate) notes: Vec<TraceNote>,
+    pub(crate) notes: Vec<TraceEvent>,
 }
 
 /// A session that has ended.

@@ -1,7 +1,7 @@
 //! The stages of a call as events of its span.
 
 use gateway::record::{Ending, Record, Sink};
-use tool::trace::TraceNote;
+use tool::trace::TraceEvent;
 
 use super::tracer::Tracer;
 
@@ -9,20 +9,20 @@ use super::tracer::Tracer;
 impl Sink for Tracer {
     fn put(&self, record: Record) {
         let Some(trace) = &record.trace else { return };
-        trace.note(notes(&record));
+        trace.add_events(notes(&record));
     }
 }
 
 /// One event for every stage that decided something, and one that says how the
 /// call ended.
-fn notes(record: &Record) -> Vec<TraceNote> {
+fn notes(record: &Record) -> Vec<TraceEvent> {
     let last = record.stages.last().map(|entry| entry.stage);
-    let mut notes: Vec<TraceNote> = record
+    let mut notes: Vec<TraceEvent> = record
         .stages
         .iter()
-        .map(|entry| TraceNote {
+        .map(|entry| TraceEvent {
             name: entry.stage.as_str(),
-            at: entry.at,
+            offset: entry.at,
             attributes: match Some(entry.stage) == last {
                 true => vec![("gatelet.decision", record.ending.as_str().to_owned())],
                 false => Vec::new(),
@@ -43,6 +43,6 @@ fn notes(record: &Record) -> Vec<TraceNote> {
         attributes.push(("gatelet.error.code", code.as_str()));
     }
     attributes.retain(|(_, value)| !value.is_empty());
-    notes.push(TraceNote { name: "gatelet.call", at: record.took, attributes });
+    notes.push(TraceEvent { name: "gatelet.call", offset: record.took, attributes });
     notes
 }

@@ -76,7 +76,7 @@ fn gate(sample: f64) -> (Tracer, Arc<dyn Provider>) {
 fn call(meta: Option<&str>) -> Ask {
     let mut call = Call::new("read", Json::empty_object());
     if let Some(meta) = meta {
-        call.rest =
+        call.other_params =
             Object::from_iter([("_meta".to_owned(), Json::parse(meta.to_owned()).unwrap())]);
     }
     Ask::Call(call)
@@ -110,8 +110,11 @@ async fn a_call_is_a_server_span_with_a_client_span_inside() {
     assert_eq!(client.context.trace_id(), parent.trace_id());
     // The upstream is told of the client span, and of nothing else that was there less.
     let meta = sent.member("_meta").unwrap();
-    assert_eq!(meta.member("traceparent").unwrap().text(), Some(client.context.to_string()));
-    assert_eq!(meta.member("tracestate").unwrap().text().as_deref(), Some("a=1"));
+    assert_eq!(
+        meta.member("traceparent").unwrap().string_value(),
+        Some(client.context.to_string())
+    );
+    assert_eq!(meta.member("tracestate").unwrap().string_value().as_deref(), Some("a=1"));
     assert_eq!(meta.member("other").unwrap().as_str(), "[1]");
     // Every stage is an event of the span, and the last one says what was decided.
     let names: Vec<&str> = server.notes.iter().map(|note| note.name).collect();
@@ -174,7 +177,7 @@ async fn a_damaged_parent_begins_a_trace_of_its_own() {
     assert_eq!(server.span.unwrap().parent, None);
     let meta = sent.member("_meta").unwrap();
     let told = client.span.unwrap().context.to_string();
-    assert_eq!(meta.member("traceparent").unwrap().text(), Some(told));
+    assert_eq!(meta.member("traceparent").unwrap().string_value(), Some(told));
     // The state belonged to a span that there is not.
     assert_eq!(meta.member("tracestate"), None);
 }

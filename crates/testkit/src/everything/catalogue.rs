@@ -50,10 +50,10 @@ pub(super) fn listing(extra_tool: bool, extra_prompt: bool, protocol: &str) -> L
     server.protocol = protocol.to_owned();
     Listing {
         server,
-        tools: read_all(tools(extra_tool), Tool::read),
-        resources: read_all(resources(), Resource::read),
-        templates: read_all(vec![template()], Template::read),
-        prompts: read_all(prompts(extra_prompt), Prompt::read),
+        tools: read_all(tools(extra_tool), Tool::parse),
+        resources: read_all(resources(), Resource::parse),
+        templates: read_all(vec![template()], Template::parse),
+        prompts: read_all(prompts(extra_prompt), Prompt::parse),
         ..Listing::default()
     }
 }

@@ -157,14 +157,14 @@ impl Wish {
 
     /// Answers that input is required, until it is all there.
     fn require(self, call: &Call, context: &Context) -> Reply {
-        let responses = match call.rest.get("inputResponses") {
+        let responses = match call.other_params.get("inputResponses") {
             None => Object::new(),
             Some(responses) => match Object::parse(responses) {
                 Ok(responses) if responses.iter().all(|(_, one)| one.is_object()) => responses,
                 _ => return invalid("`inputResponses` must be an object of objects"),
             },
         };
-        let state = call.rest.get("requestState").and_then(Json::text);
+        let state = call.other_params.get("requestState").and_then(Json::string_value);
         let round = match self.round(call, state.as_deref()) {
             Ok(round) => round,
             Err(refusal) => return refusal,
@@ -213,7 +213,7 @@ impl Wish {
             "roots/list" => "roots",
             _ => "elicitation",
         };
-        !self.careful || context.client.can(capability)
+        !self.careful || context.client.has_capability(capability)
     }
 }
 
@@ -244,7 +244,7 @@ fn invalid(message: &str) -> Reply {
 }
 
 fn value(json: &Json) -> Value {
-    json.value().unwrap_or_default()
+    json.to_value().unwrap_or_default()
 }
 
 fn elicit(key: &'static str, message: &str, properties: &Value, required: &[&str]) -> Question {

@@ -6,27 +6,27 @@
 
 use std::borrow::Cow;
 
-use super::{Part, members};
+use super::{ValueText, scan_members};
 
 /// So many members are compared without an allocation.
-const FEW: usize = 8;
+const MAX_COMPARED_PAIRWISE: usize = 8;
 
 /// A name that stands twice in one object of `text`, however deep it lies.
 ///
 /// `text` has to be well-formed, as a [`Json`](crate::Json) is.
 pub fn duplicate_key(text: &str) -> Option<String> {
-    match of_few(text) {
+    match in_small_object(text) {
         Some(found) => found,
-        None => anywhere(text),
+        None => at_any_depth(text),
     }
 }
 
 /// Most arguments: a few plain values. `None` where it is more than that.
-fn of_few(text: &str) -> Option<Option<String>> {
-    let (mut names, mut n_names, mut is_plain) = ([""; FEW], 0, true);
+fn in_small_object(text: &str) -> Option<Option<String>> {
+    let (mut names, mut n_names, mut is_plain) = ([""; MAX_COMPARED_PAIRWISE], 0, true);
     let mut twice = None;
-    members(text, |name, part: Part<'_>| {
-        is_plain &= n_names < FEW && !part.as_str().starts_with(['{', '[']);
+    scan_members(text, |name, part: ValueText<'_>| {
+        is_plain &= n_names < MAX_COMPARED_PAIRWISE && !part.as_str().starts_with(['{', '[']);
         if is_plain {
             if names[..n_names].contains(&name) {
                 twice = Some(name);
@@ -39,13 +39,13 @@ fn of_few(text: &str) -> Option<Option<String>> {
 }
 
 /// What an open bracket is of.
-enum Open {
+enum OpenBracket {
     Array,
     /// The place of its first name among all that are known now.
     Object(usize),
 }
 
-fn anywhere(text: &str) -> Option<String> {
+fn at_any_depth(text: &str) -> Option<String> {
     let (mut open, mut names) = (Vec::new(), Vec::new());
     let mut is_name = false;
     let mut at = 0;
@@ -53,27 +53,27 @@ fn anywhere(text: &str) -> Option<String> {
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'{' => {
-                open.push(Open::Object(names.len()));
+                open.push(OpenBracket::Object(names.len()));
                 is_name = true;
             }
             b'[' => {
-                open.push(Open::Array);
+                open.push(OpenBracket::Array);
                 is_name = false;
             }
             b']' => drop(open.pop()),
             b'}' => {
-                if let Some(Open::Object(first)) = open.pop() {
-                    if let Some(twice) = twice(&mut names[first..]) {
+                if let Some(OpenBracket::Object(first)) = open.pop() {
+                    if let Some(twice) = first_repeated(&mut names[first..]) {
                         return Some(twice);
                     }
                     names.truncate(first);
                 }
             }
-            b',' => is_name = matches!(open.last(), Some(Open::Object(_))),
+            b',' => is_name = matches!(open.last(), Some(OpenBracket::Object(_))),
             b'"' => {
-                let end = at + 1 + n_quoted(bytes.get(at + 1..)?)?;
+                let end = at + 1 + n_bytes_before_quote(bytes.get(at + 1..)?)?;
                 if is_name {
-                    names.push(meant(text.get(at..=end)?));
+                    names.push(unescape(text.get(at..=end)?));
                     is_name = false;
                 }
                 at = end;
@@ -86,10 +86,10 @@ fn anywhere(text: &str) -> Option<String> {
 }
 
 /// Returns how many bytes of a string come before the quote that ends it.
-fn n_quoted(bytes: &[u8]) -> Option<usize> {
+fn n_bytes_before_quote(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
-        at += super::n_plain(bytes.get(at..)?);
+        at += super::n_bytes_without_special(bytes.get(at..)?);
         match bytes.get(at)? {
             b'"' => return Some(at),
             b'\\' => at += 2,
@@ -99,16 +99,16 @@ fn n_quoted(bytes: &[u8]) -> Option<usize> {
 }
 
 /// A name without its escapes. One that means nothing stands for itself.
-fn meant(quoted: &str) -> Cow<'_, str> {
-    let plain = &quoted[1..quoted.len() - 1];
+fn unescape(escaped: &str) -> Cow<'_, str> {
+    let plain = &escaped[1..escaped.len() - 1];
     match plain.contains('\\') {
-        true => serde_json::from_str(quoted).map_or(Cow::Borrowed(plain), Cow::Owned),
+        true => serde_json::from_str(escaped).map_or(Cow::Borrowed(plain), Cow::Owned),
         false => Cow::Borrowed(plain),
     }
 }
 
 /// Sorted, so that many names cost little more than few.
-fn twice(names: &mut [Cow<'_, str>]) -> Option<String> {
+fn first_repeated(names: &mut [Cow<'_, str>]) -> Option<String> {
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone().into_owned())
 }

@@ -34,7 +34,7 @@ fn parsed(text: &str) -> Option<Vec<(String, String)>> {
 
 fn scanned(text: &str) -> Option<Vec<(String, String)>> {
     let mut found = Vec::new();
-    members(text, |name, part| found.push((name.to_owned(), part.as_str().to_owned())))?;
+    scan_members(text, |name, part| found.push((name.to_owned(), part.as_str().to_owned())))?;
     Some(found)
 }
 
@@ -51,7 +51,7 @@ fn check(text: &str) {
         assert!(is_odd || may_be_deep || text.contains("\\u"), "{text} is not found");
     }
     let raw = serde_json::from_str::<&RawValue>(text).ok();
-    if let Some(part) = whole(text) {
+    if let Some(part) = scan_value(text) {
         assert_eq!(Some(part.as_str()), raw.map(RawValue::get), "{text}");
     }
 }
@@ -140,11 +140,11 @@ fn a_string_ends_where_it_ends_wherever_that_is() {
     for special in ["\"", "\\", "\u{0}", "\u{1f}", "\n"] {
         for before in 0..40 {
             let text = format!("{}{special}{}", "é".repeat(before), "\" \\ z".repeat(3));
-            assert_eq!(n_plain(text.as_bytes()), 2 * before, "{text:?}");
+            assert_eq!(n_bytes_without_special(text.as_bytes()), 2 * before, "{text:?}");
         }
     }
     for plain in ["", "a", "\u{7f}\u{80} !#[]", "twenty plain bytes !!"] {
-        assert_eq!(n_plain(plain.as_bytes()), plain.len(), "{plain:?}");
+        assert_eq!(n_bytes_without_special(plain.as_bytes()), plain.len(), "{plain:?}");
     }
 }
 

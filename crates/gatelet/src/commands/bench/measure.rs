@@ -152,7 +152,8 @@ fn names(page: &str, tool: &str) -> bool {
 
 /// The first words of a tool's description, or of its name.
 fn words(tool: &Tool) -> String {
-    let about = tool.raw.member("description").and_then(|text| text.text()).unwrap_or_default();
+    let about =
+        tool.raw.member("description").and_then(|text| text.string_value()).unwrap_or_default();
     let first: Vec<&str> = about.split_whitespace().take(WORDS).collect();
     match first.is_empty() {
         true => tool.name.replace(['_', '-'], " "),

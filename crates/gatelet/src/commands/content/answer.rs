@@ -35,7 +35,7 @@ impl MessageHandler for Stateless {
             return answered(&Json::null(), &refusal(-32600, "Invalid Request."));
         };
         let id = message.get("id").filter(|id| !id.is_null());
-        let version = message.get("jsonrpc").and_then(Json::text);
+        let version = message.get("jsonrpc").and_then(Json::string_value);
         let odd_id = id.is_some_and(|id| !is_id(id.as_str()));
         if version.as_deref() != Some("2.0") || odd_id {
             let text = "Invalid Request: `jsonrpc` must be \"2.0\" and `id` text or an integer.";
@@ -44,7 +44,7 @@ impl MessageHandler for Stateless {
         }
         let Some(id) = id else { return Answered::default() };
         let method: String =
-            message.get("method").and_then(|it| it.read().ok()).unwrap_or_default();
+            message.get("method").and_then(|it| it.parse_as().ok()).unwrap_or_default();
         let params = message.get("params").cloned().unwrap_or_else(Json::empty_object);
         let reply = self.answer(&method, &params, caller, session).await;
         answered(id, &reply)
@@ -129,7 +129,7 @@ impl Stateless {
     }
 
     async fn call(&self, params: &Json, caller: &Arc<Identity>, session: Option<&str>) -> Reply {
-        let Ok(ask) = Ask::read("tools/call", params) else {
+        let Ok(ask) = Ask::parse("tools/call", params) else {
             return refusal(-32602, "Missing [name] parameter.");
         };
         let context = Context {

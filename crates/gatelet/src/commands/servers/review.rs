@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     fn tool(text: &str) -> Tool {
-        Tool::read(Json::parse(text.to_owned()).unwrap()).unwrap()
+        Tool::parse(Json::parse(text.to_owned()).unwrap()).unwrap()
     }
 
     #[test]

@@ -304,7 +304,7 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
     };
     let mut tools = Vec::new();
     for raw in list {
-        let tool = Tool::read(Json::from(raw.clone()))
+        let tool = Tool::parse(Json::from(raw.clone()))
             .map_err(|finding| CliError::Usage(finding.to_string()))?;
         tools.push(Definition::from_tool(&tool));
     }

@@ -137,8 +137,8 @@ impl<'a> InnerCalls<'a> {
                 format!("the head of this recipe does not name tools.{name} in `functions`");
             return Err(thrown(message, "POLICY_DENIED"));
         }
-        let given = Json::trusted(call.arguments.get().to_owned());
-        let arguments = match given.text() {
+        let given = Json::from_trusted(call.arguments.get().to_owned());
+        let arguments = match given.string_value() {
             // `tools.find("words")`.
             Some(words) if call.path.len() == 1 => serde_json::json!({"query": words}).into(),
             _ => given,
@@ -198,7 +198,7 @@ impl<'a> InnerCalls<'a> {
                 Err(thrown(refusal.message.clone(), refusal.code.as_str()))
             }
             Err(CallError::Failed { upstream, cause }) => {
-                let code = Json::encode(&classify(&cause)).text().unwrap_or_default();
+                let code = Json::encode(&classify(&cause)).string_value().unwrap_or_default();
                 let ran = match cause.sent() {
                     tool::Sent::No => "",
                     tool::Sent::Perhaps => "; it may have run",
@@ -266,7 +266,7 @@ fn data(json: Json) -> Result<Json, Thrown> {
         return Err(thrown(result.text(), "TOOL_ERROR"));
     }
     Ok(match pick::data(&result) {
-        Some(text) => Json::trusted(text.into_owned()),
+        Some(text) => Json::from_trusted(text.into_owned()),
         None => Json::encode(&result.content),
     })
 }

@@ -25,7 +25,7 @@ impl Dispatcher {
         owner: &Owner,
     ) -> Result<(), TooLarge> {
         let data = Json::encode(journal);
-        let inputs = Json::trusted(journal.inputs.get().to_owned());
+        let inputs = Json::from_trusted(journal.inputs.get().to_owned());
         let artifact = Artifact {
             handle: handle.to_owned(),
             owner: owner.clone(),
@@ -55,7 +55,7 @@ impl Dispatcher {
         let is_script = artifact.upstream == LABEL && artifact.tool == RUN;
         let result = Reply::Result(artifact.result.clone()).tool_result();
         let data = result.filter(|_| is_script).and_then(|result| result.structured);
-        let journal: Journal = data.and_then(|data| data.read().ok()).ok_or_else(missing)?;
+        let journal: Journal = data.and_then(|data| data.parse_as().ok()).ok_or_else(missing)?;
         match journal.finished {
             true => Err(format!("the script `{shown}` has ended; run it again by its code")),
             false => Ok(journal),

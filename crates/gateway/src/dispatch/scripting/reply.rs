@@ -27,8 +27,8 @@ impl Told<'_> {
         let log = log(finished);
         match &finished.outcome {
             Ok(Some(returned)) => {
-                let returned = Json::trusted(returned.get().to_owned());
-                let text = returned.text().unwrap_or_else(|| returned.to_string());
+                let returned = Json::from_trusted(returned.get().to_owned());
+                let text = returned.string_value().unwrap_or_else(|| returned.to_string());
                 result([text].into_iter().chain(log), false, self.meta(finished))
             }
             Ok(None) => {

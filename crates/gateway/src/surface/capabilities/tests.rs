@@ -78,7 +78,7 @@ fn provider(opened: &Opened, surface: Surface) -> Arc<dyn Provider> {
 }
 
 fn capabilities(provider: &Arc<dyn Provider>) -> Value {
-    provider.listing().server.capabilities.value().unwrap()
+    provider.listing().server.capabilities.to_value().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn promises_are_kept(opened: &Opened) {
             let promise = PROMISES.iter().find(|(name, _)| *name == key);
             let (_, methods) = promise.unwrap_or_else(|| panic!("what does `{key}` promise?"));
             for (method, params) in *methods {
-                let ask = Ask::read(method, &Json::parse(*params).unwrap()).unwrap();
+                let ask = Ask::parse(method, &Json::parse(*params).unwrap()).unwrap();
                 let reply = provider.ask(ask, &Context::anonymous()).await.unwrap();
                 let unknown = matches!(&reply, Reply::Error(error) if error.code == -32601);
                 assert!(!unknown, "{surface:?} declares `{key}` and does not answer {method}");

@@ -84,8 +84,8 @@ impl CallArguments {
                 continue;
             }
             let mistake = match name::canonical(&key).as_str() {
-                "namespace" => read(&mut namespace, value.text(), BadMember::Namespace),
-                "function" => read(&mut function, value.text(), BadMember::Function),
+                "namespace" => read(&mut namespace, value.string_value(), BadMember::Namespace),
+                "function" => read(&mut function, value.string_value(), BadMember::Function),
                 "kwargs" => read(&mut kwargs, object_of(value), BadMember::Kwargs),
                 "sizelimit" => read(&mut wanted, size(&value), BadMember::Size),
                 "pick" => match Pick::read(&value) {
@@ -174,7 +174,7 @@ pub(super) fn object_of(value: Json) -> Option<Json> {
     if value.is_object() {
         return Some(value);
     }
-    let text = value.text()?.trim().to_owned();
+    let text = value.string_value()?.trim().to_owned();
     if text.is_empty() {
         return Some(Json::empty_object());
     }
@@ -183,7 +183,7 @@ pub(super) fn object_of(value: Json) -> Option<Json> {
 
 /// A whole number from 1 on, however it is written: `100`, `"100"`, `100.0`.
 pub(super) fn size(value: &Json) -> Option<usize> {
-    let written = value.text().unwrap_or_else(|| value.to_string());
+    let written = value.string_value().unwrap_or_else(|| value.to_string());
     let written = written.trim();
     let whole = |number: f64| number.fract() == 0.0 && number < EXACT;
     let size = written.parse::<usize>().ok().or_else(|| {
@@ -232,7 +232,7 @@ impl LenientArguments {
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
         let Given { value, .. } = self.0.iter().find(|g| g.key == key && !g.value.is_null())?;
-        value.text().or_else(|| Some(value.to_string()))
+        value.string_value().or_else(|| Some(value.to_string()))
     }
 
     pub(super) fn is_true(&self, key: &str) -> bool {

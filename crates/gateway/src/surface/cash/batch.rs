@@ -42,18 +42,20 @@ impl Batch {
         let arguments = arguments.filter(|given| given.mentions(CALLS))?;
         let object = Object::parse(arguments).ok()?;
         let own = ["namespace", "function", "kwargs"].map(|key| object.get(key));
-        let is_named =
-            |json: &Json| !json.is_null() && json.text().is_none_or(|text| !text.is_empty());
+        let is_named = |json: &Json| {
+            !json.is_null() && json.string_value().is_none_or(|text| !text.is_empty())
+        };
         let [_, function, kwargs] = own;
         // What others put into `kwargs` of a function of that name is meant so, too.
-        let inner = kwargs.filter(|_| function.and_then(Json::text).as_deref() == Some(CALLS));
+        let inner =
+            kwargs.filter(|_| function.and_then(Json::string_value).as_deref() == Some(CALLS));
         let inner = inner.and_then(|kwargs| kwargs.member(CALLS));
         let calls = match (object.get(CALLS).filter(|calls| !calls.is_null()), inner) {
             (Some(calls), _) => calls.clone(),
             (None, Some(calls)) => calls,
             (None, None) => return None,
         };
-        let text = function.and_then(Json::text).unwrap_or_default();
+        let text = function.and_then(Json::string_value).unwrap_or_default();
         if function.is_some_and(is_named) && text != CALLS {
             return None;
         }
@@ -65,9 +67,9 @@ impl Batch {
         let expected = "`calls` must be a list of calls such as {\"namespace\": \"…\", \"function\": \
                         \"…\", \"kwargs\": {…}, \"pick\": \"…\"}";
         // Lists that were written as text are read as such.
-        let text = calls.text().and_then(|text| Json::parse(text).ok());
+        let text = calls.string_value().and_then(|text| Json::parse(text).ok());
         let calls: Vec<Json> =
-            text.as_ref().unwrap_or(calls).read().map_err(|_| expected.to_owned())?;
+            text.as_ref().unwrap_or(calls).parse_as().map_err(|_| expected.to_owned())?;
         if calls.is_empty() || calls.iter().any(|call| !call.is_object()) {
             return Err(expected.to_owned());
         }
@@ -148,7 +150,7 @@ impl Cash {
         context: &Context,
     ) -> Answered {
         let arguments = Some(call.clone());
-        let asked = Call { name: "call".to_owned(), arguments, rest: rest.clone() };
+        let asked = Call { name: "call".to_owned(), arguments, other_params: rest.clone() };
         let reply = Box::pin(self.call_within(asked, scope, Some(share), context)).await;
         Answered { call, reply }
     }

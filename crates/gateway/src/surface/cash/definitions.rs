@@ -62,7 +62,7 @@ pub fn tools(map: &str) -> Vec<Tool> {
             },
         }),
     ];
-    let read = |raw: Value| Tool::read(raw.into()).expect("our own tools have names");
+    let read = |raw: Value| Tool::parse(raw.into()).expect("our own tools have names");
     definitions.into_iter().map(read).collect()
 }
 
@@ -84,7 +84,7 @@ pub(super) fn read_tool() -> Tool {
             "required": ["function"],
         },
     });
-    Tool::read(raw.into()).expect("our own tools have names")
+    Tool::parse(raw.into()).expect("our own tools have names")
 }
 
 /// The whole listing over one catalog, of what a caller sees.

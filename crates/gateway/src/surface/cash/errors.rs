@@ -255,7 +255,7 @@ impl CashRequest<'_> {
         raw.push("message", Json::encode(&scrubber.scrub_to_line(&error.message)));
         let data = error.raw.member("data").filter(|data| data.as_str().len() <= REJECTED);
         data.into_iter().for_each(|data| raw.push("data", data));
-        Reply::Error(RpcError::read(raw.to_json()))
+        Reply::Error(RpcError::parse(raw.to_json()))
     }
 
     /// Why the pipeline refused a call.
@@ -360,7 +360,9 @@ fn failure_text(upstream: &str, cause: &Failure) -> String {
             format!("`{upstream}` gave an answer that cannot be used: {reason}.")
         }
         Failure::Cancelled => "The call was cancelled.".to_owned(),
-        Failure::Unsupported { what } => format!("`{upstream}` needs what is missing: {what}."),
+        Failure::Unsupported { feature: what } => {
+            format!("`{upstream}` needs what is missing: {what}.")
+        }
     };
     let what = cut(&what.split_whitespace().collect::<Vec<_>>().join(" "), 400);
     match cause.sent() {

@@ -3,7 +3,7 @@
 use catalog::signature::UNDECLARED;
 use catalog::{Contract, Parameter, Sample, Slot, summary};
 use serde_json::{Value, json};
-use tool::text::{plain, quoted};
+use tool::text::{quoted, without_invisible};
 
 use super::arguments::LenientArguments;
 use super::help::Format;
@@ -270,7 +270,7 @@ impl FunctionPage<'_> {
             "returns": self.returns(),
         });
         if self.full {
-            told["schema"] = self.tool().input_schema.value().unwrap_or(Value::Null);
+            told["schema"] = self.tool().input_schema.to_value().unwrap_or(Value::Null);
         } else {
             told["arguments"] = json!(["params", "examples"]);
         }
@@ -304,7 +304,7 @@ fn kind<'p>(parameter: &'p Parameter, shapes: &'p [(&Parameter, String)]) -> &'p
 }
 
 fn cell(text: &str, limit: usize) -> String {
-    let line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = without_invisible(text).split_whitespace().collect::<Vec<_>>().join(" ");
     summary::cut(&line, limit).replace('|', "\\|")
 }
 
@@ -319,7 +319,7 @@ fn theirs(text: &str, limit: usize) -> String {
         && text.starts_with(char::is_alphanumeric)
         && !OURS.iter().any(|word| text.starts_with(word));
     match is_sentence {
-        true => summary::cut(&plain(text), limit),
+        true => summary::cut(&without_invisible(text), limit),
         false => quoted(text, limit),
     }
 }

@@ -83,14 +83,16 @@ impl Cash {
         let mode = if shows { Mode::Pass } else { Mode::Run };
         let (namespace, function) = (String::new(), String::new());
         let arguments = CallArguments { namespace, function, kwargs, wanted: None, pick: None };
-        request.run(slot, arguments, call.rest, None, mode).await
+        request.run(slot, arguments, call.other_params, None, mode).await
     }
 
     /// One call, or several.
     async fn call(&self, call: Call, scope: Scope, context: &Context) -> Reply {
         match Batch::read(call.arguments.as_ref()) {
             None => self.call_within(call, scope, None, context).await,
-            Some(Ok(batch)) => Box::pin(self.calls(batch, &call.rest, scope, context)).await,
+            Some(Ok(batch)) => {
+                Box::pin(self.calls(batch, &call.other_params, scope, context)).await
+            }
             Some(Err(why)) => {
                 let snapshot = self.pool.snapshot();
                 let request = self.request(&snapshot, context);
@@ -132,7 +134,7 @@ impl Cash {
             Ok(slot) if scope == Scope::Reading && !request.only_reads(slot) => {
                 request.refuse(Refused::Denied, request.may_change(slot))
             }
-            Ok(slot) => request.run(slot, arguments, call.rest, share, Mode::Run).await,
+            Ok(slot) => request.run(slot, arguments, call.other_params, share, Mode::Run).await,
             Err(why) => request.refuse(Refused::UnknownFunction, request.unknown(&why, &arguments)),
         }
     }
@@ -267,7 +269,7 @@ impl Provider for Cash {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.tool(call, context).await,
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Box::pin(self.other_requests.ask(ask, context)).await
             }
         }

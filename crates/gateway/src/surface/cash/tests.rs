@@ -125,13 +125,13 @@ async fn what_comes_with_a_call_goes_on_with_it() {
         &json!({"_meta": {"x": 1}, "requestState": "s", "inputResponses": {}}).into(),
     );
     let call = Call {
-        rest: rest.unwrap(),
+        other_params: rest.unwrap(),
         ..Call::new("call", json!({"namespace": "orders", "function": "summary"}).into())
     };
     opened.surface.ask(Ask::Call(call), &Context::anonymous()).await.unwrap();
     let Ask::Call(asked) = &orders.asked()[0] else { panic!() };
     assert_eq!(
-        asked.rest.to_json().as_str(),
+        asked.other_params.to_json().as_str(),
         r#"{"_meta":{"x":1},"requestState":"s","inputResponses":{}}"#
     );
 }
@@ -232,7 +232,7 @@ async fn a_long_answer_is_kept_and_given_whole_without_running_again() {
     assert!(!result.is_error);
     assert!(text.chars().count() < 1_000, "{text}");
     let Reply::Result(json) = &reply else { panic!() };
-    let meta = json.value().unwrap()["_meta"]["cash/gated"].clone();
+    let meta = json.to_value().unwrap()["_meta"]["cash/gated"].clone();
     assert_eq!(meta["chars"], chars);
     let suggested = meta["suggested"].as_u64().unwrap();
     assert!(chars as f64 * 1.02 <= suggested as f64);
@@ -266,7 +266,7 @@ async fn a_kept_answer_can_be_read_in_parts_by_its_owner_only() {
     let (opened, _) = opened().await;
     let reply = opened.ask("call", json!({"namespace": "orders", "function": "list"})).await;
     let Reply::Result(json) = &reply else { panic!() };
-    let handle = json.value().unwrap()["_meta"]["cash/gated"]["handle"].clone();
+    let handle = json.to_value().unwrap()["_meta"]["cash/gated"]["handle"].clone();
     let view = |more: Value| {
         let mut kwargs = json!({"handle": handle});
         for (key, value) in more.as_object().unwrap() {
@@ -514,7 +514,7 @@ async fn failures_say_whether_the_function_may_have_run() {
         holds(&told, &["!**Error:**", words]);
         let answer = opened.ask("call", json!({"namespace": "up", "function": "f"})).await;
         let Reply::Result(answer) = answer else { panic!("{answer:?}") };
-        let answer = answer.value().unwrap();
+        let answer = answer.to_value().unwrap();
         let may_have_run = failure.sent() == tool::Sent::Perhaps;
         assert_eq!(answer["_meta"]["cash/error"]["mayHaveRun"], may_have_run, "{answer}");
         assert_eq!(told.contains("may have run"), may_have_run, "{told}");
@@ -573,8 +573,8 @@ async fn a_caller_who_hangs_up_leaves_one_record_too() {
 #[tokio::test(start_paused = true)]
 async fn resources_and_prompts_of_all_upstreams_are_there() {
     let listed = tool::Listing {
-        resources: vec![tool::Resource::read(json!({"uri": "shop://1", "x": 1}).into()).unwrap()],
-        prompts: vec![tool::Prompt::read(json!({"name": "greet"}).into()).unwrap()],
+        resources: vec![tool::Resource::parse(json!({"uri": "shop://1", "x": 1}).into()).unwrap()],
+        prompts: vec![tool::Prompt::parse(json!({"name": "greet"}).into()).unwrap()],
         ..listing(vec![])
     };
     let provider = Scripted::new(listed, |ask| Ok(Reply::text(&ask.params().to_string())));
@@ -588,11 +588,11 @@ async fn resources_and_prompts_of_all_upstreams_are_there() {
         ("resources/subscribe", r#"{"uri":"shop://1"}"#),
         ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#),
     ] {
-        let ask = Ask::read(method, &Json::parse(params).unwrap()).unwrap();
+        let ask = Ask::parse(method, &Json::parse(params).unwrap()).unwrap();
         let reply = opened.surface.ask(ask, &Context::anonymous()).await.unwrap();
         assert_eq!(reply.tool_result().unwrap().text(), params);
     }
-    let ask = Ask::read("resources/read", &Json::parse(r#"{"uri":"x://"}"#).unwrap()).unwrap();
+    let ask = Ask::parse("resources/read", &Json::parse(r#"{"uri":"x://"}"#).unwrap()).unwrap();
     let reply = opened.surface.ask(ask, &Context::anonymous()).await.unwrap();
     assert!(matches!(reply, Reply::Error(error) if error.code == -32002));
 }
@@ -683,7 +683,7 @@ async fn a_task_is_asked_about_where_it_runs() {
     let provider = Scripted::new(listing(vec![tool("f", "F.", &json!({}))]), |ask| {
         Ok(match ask {
             Ask::Call(_) => Reply::Result(json!({"task": {"taskId": "t1"}}).into()),
-            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Reply::text(ask.method())
             }
         })
@@ -692,7 +692,7 @@ async fn a_task_is_asked_about_where_it_runs() {
     upstreams.push(Upstream::new("up", Scripts::of(provider)));
     let opened = open(upstreams, |_| {}).await;
     opened.ask("call", json!({"namespace": "up", "function": "f"})).await;
-    let get = |id: &str| Ask::read("tasks/get", &json!({"taskId": id}).into()).unwrap();
+    let get = |id: &str| Ask::parse("tasks/get", &json!({"taskId": id}).into()).unwrap();
     let reply = opened.surface.ask(get("t1"), &Context::anonymous()).await.unwrap();
     assert_eq!(reply.tool_result().unwrap().text(), "tasks/get");
     let reply = opened.surface.ask(get("t2"), &Context::anonymous()).await.unwrap();

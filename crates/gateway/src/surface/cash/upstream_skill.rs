@@ -1,6 +1,6 @@
 //! Skills at upstreams, read when somebody asks for one.
 
-use tool::text::plain;
+use tool::text::without_invisible;
 use tool::{Json, Object, Reply};
 
 use super::arguments::LenientArguments;
@@ -19,7 +19,7 @@ const SIZE: &str = "sizelimit";
 fn readable(skill: Skill) -> Skill {
     let content = match skill.content {
         Content::Text { body, form } => {
-            let body = plain(&body).into_owned();
+            let body = without_invisible(&body).into_owned();
             Content::Text { body, form }
         }
         content @ Content::Upstream { .. } => content,
@@ -131,7 +131,7 @@ impl CashRequest<'_> {
             Route::Cash { .. } => match reply.tool_result() {
                 // What the other side says about it.
                 Some(result) if result.is_error => {
-                    return Reply::error_text(&plain(&cash::result_text(&result)));
+                    return Reply::error_text(&without_invisible(&cash::result_text(&result)));
                 }
                 Some(result) => {
                     let is_here = |path: &str| self.is_here(path, library);

@@ -40,7 +40,7 @@ fn demo() -> Arc<Scripted> {
     let path = json!({"type": "object", "properties": {"path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["path"]});
     let annotated = |name: &str, hint: &str| {
         let raw = json!({"name": name, "description": format!("{name} does a thing."), "inputSchema": path, "annotations": {hint: true}});
-        Tool::read(raw.into()).unwrap()
+        Tool::parse(raw.into()).unwrap()
     };
     let listing = Listing {
         tools: vec![
@@ -50,9 +50,9 @@ fn demo() -> Arc<Scripted> {
             tool("big", "Long answer.", &json!({})),
             tool("leak", "Tells a secret.", &json!({})),
         ],
-        templates: vec![tool::Template::read(json!({"uriTemplate": "log:///{day}", "name": "logs", "description": "A day's log."}).into()).unwrap()],
-        resources: vec![Resource::read(json!({"uri": "file:///readme.md", "name": "README", "description": "Start here."}).into()).unwrap()],
-        prompts: vec![Prompt::read(json!({"name": "greet", "description": "Says hello.", "arguments": [{"name": "who", "required": true}]}).into()).unwrap()],
+        templates: vec![tool::Template::parse(json!({"uriTemplate": "log:///{day}", "name": "logs", "description": "A day's log."}).into()).unwrap()],
+        resources: vec![Resource::parse(json!({"uri": "file:///readme.md", "name": "README", "description": "Start here."}).into()).unwrap()],
+        prompts: vec![Prompt::parse(json!({"name": "greet", "description": "Says hello.", "arguments": [{"name": "who", "required": true}]}).into()).unwrap()],
         ..Listing::default()
     };
     Scripted::new(listing, |ask| {
@@ -64,7 +64,7 @@ fn demo() -> Arc<Scripted> {
         }
         Ask::Call(call) if call.name == "leak" => Ok(Reply::text("key sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb")),
         Ask::Call(_) => Ok(Reply::text("hello")),
-        Ask::Read(_) => Ok(Reply::Result(json!({"contents": [{"uri": "file:///readme.md", "text": "# Hi"}]}).into())),
+        Ask::ReadResource(_) => Ok(Reply::Result(json!({"contents": [{"uri": "file:///readme.md", "text": "# Hi"}]}).into())),
         Ask::Prompt(_) => Ok(Reply::Result(json!({"description": "D", "messages": [{"role": "user", "content": {"type": "text", "text": "Hi Ann"}}]}).into())),
         Ask::Complete(_) | Ask::Other { .. } => Ok(Reply::text("?")),
     }
@@ -305,7 +305,7 @@ async fn tolerant_arguments_are_repaired_and_it_is_recorded() {
         .await;
     let Reply::Result(json) = reply else { panic!("no result") };
     assert_eq!(
-        json.value().unwrap()["_meta"]["gatelet/arg_repairs"],
+        json.to_value().unwrap()["_meta"]["gatelet/arg_repairs"],
         json!([{"path": "$.n", "rule": "str_to_integer"}])
     );
     let Some(Ask::Call(call)) = opened.provider.asked().into_iter().next_back() else {
@@ -330,13 +330,16 @@ async fn a_long_result_is_summarised_and_can_be_looked_into() {
     let read = opened
         .surface
         .ask(
-            Ask::Read(tool::Read { uri: uri.clone(), rest: tool::Object::new() }),
+            Ask::ReadResource(tool::ReadResource {
+                uri: uri.clone(),
+                other_params: tool::Object::new(),
+            }),
             &Context::anonymous(),
         )
         .await
         .unwrap();
     let Reply::Result(json) = read else { panic!("{read:?}") };
-    assert_eq!(json.value().unwrap()["contents"][0]["mimeType"], "application/json");
+    assert_eq!(json.to_value().unwrap()["contents"][0]["mimeType"], "application/json");
     // Another session has nothing of that name.
     let mut other = Context::anonymous();
     other.session = "other".into();
@@ -413,7 +416,7 @@ async fn a_kept_answer_is_given_again_and_marked() {
     let Reply::Result(again) = opened.ask("tool_execute", call("x")).await else {
         panic!("no result")
     };
-    assert_eq!(again.value().unwrap()["_meta"]["gatelet/cache_hit"], true);
+    assert_eq!(again.to_value().unwrap()["_meta"]["gatelet/cache_hit"], true);
     assert_eq!(calls(), 1);
     opened.ask("tool_execute", call("y")).await;
     assert_eq!(calls(), 2);
@@ -440,9 +443,9 @@ async fn an_answer_is_kept_no_longer_than_its_tool_says() {
     .await;
     let mut tools = opened.provider.listing().tools.clone();
     for tool in &mut tools {
-        let mut raw = tool.raw.value().unwrap();
+        let mut raw = tool.raw.to_value().unwrap();
         raw["_meta"] = json!({"gatelet/tool": {"cache_ttl": 0.5}});
-        *tool = Tool::read(raw.into()).unwrap();
+        *tool = Tool::parse(raw.into()).unwrap();
     }
     opened.provider.relist(Listing { tools, ..Listing::default() });
     settle().await;
@@ -486,7 +489,7 @@ async fn resources_and_prompts_are_browsed_and_read() {
     let error = opened.error("resource_read", json!({"resource_id": id})).await;
     assert_eq!(error["details"]["uri_template"], "log:///{day}");
     assert_eq!(opened.say("resource_read", json!({"uri": "log:///monday"})).await, "# Hi");
-    let Some(Ask::Read(read)) = opened.provider.asked().into_iter().next_back() else {
+    let Some(Ask::ReadResource(read)) = opened.provider.asked().into_iter().next_back() else {
         panic!("no read")
     };
     assert_eq!(read.uri, "log:///monday");

@@ -15,7 +15,7 @@ fn named(name: &str, more: &Value) -> Tool {
     let mut raw = json!({"name": name, "description": format!("{name} it."),
         "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}});
     raw.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Tool::read(raw.into()).unwrap()
+    Tool::parse(raw.into()).unwrap()
 }
 
 /// `files` with tools that read, write, show something and answer too much.

@@ -414,7 +414,7 @@ fn place(path: &str, name: &str, words: &str, form: Form) -> Shown {
 
 /// The namespace of an upstream, as it stands in ids and paths.
 fn namespace(label: &str) -> String {
-    let any = Tool::read(serde_json::json!({"name": "any"}).into());
+    let any = Tool::parse(serde_json::json!({"name": "any"}).into());
     let derived = any.map(|any| id::of_tool(&id::qualify(label, "any"), &any));
     derived.map_or_else(|_| label.to_owned(), |derived| derived.id.body.namespace().to_owned())
 }

@@ -132,7 +132,7 @@ pub(super) fn arguments_of(name: &str) -> Vec<&'static str> {
 /// Meta-tools, by name; `map` names the namespaces that there are.
 pub(crate) fn tools(names: &[&str], map: &str) -> Vec<Tool> {
     let read =
-        |name: &&str| Tool::read(definition(name, map).into()).expect("our own tools have names");
+        |name: &&str| Tool::parse(definition(name, map).into()).expect("our own tools have names");
     names.iter().map(read).collect()
 }
 

@@ -225,8 +225,8 @@ impl Meta<'_> {
         if !self.config().tolerant {
             return (args, Vec::new());
         }
-        let schema = self.snapshot.catalog.tool(slot).input_schema.value();
-        let (Ok(value), Ok(schema)) = (args.value(), schema) else { return (args, Vec::new()) };
+        let schema = self.snapshot.catalog.tool(slot).input_schema.to_value();
+        let (Ok(value), Ok(schema)) = (args.to_value(), schema) else { return (args, Vec::new()) };
         let (repaired, repairs) = tolerant::repair(value, &schema);
         match repairs.is_empty() {
             true => (args, repairs),
@@ -239,7 +239,7 @@ impl Meta<'_> {
         let in_force = self.tools.pipeline.live.now();
         let Plan { call, is_within_limits } = plan;
         let annotations = self.snapshot.catalog.tool(slot).raw.member("annotations");
-        let annotations = annotations.and_then(|annotations| annotations.value().ok());
+        let annotations = annotations.and_then(|annotations| annotations.to_value().ok());
         let mut declared: Map<String, Value> = match annotations {
             Some(Value::Object(declared)) => declared,
             _ => Map::new(),
@@ -348,7 +348,7 @@ fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
 fn noted(reply: Reply, line: Option<&str>) -> Reply {
     let (Reply::Result(json), Some(line)) = (&reply, line) else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };
-    let content = result.get("content").and_then(|content| content.read::<Vec<Json>>().ok());
+    let content = result.get("content").and_then(|content| content.parse_as::<Vec<Json>>().ok());
     let mut content = content.unwrap_or_default();
     content.push(json!({"type": "text", "text": line}).into());
     result.set("content", Json::encode(&content));

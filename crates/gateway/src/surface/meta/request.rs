@@ -128,7 +128,7 @@ impl SearchError for GatewayError {
 /// The arguments of a meta-tool.
 pub(super) fn members(arguments: Option<&Json>) -> Result<Map<String, Value>, GatewayError> {
     let Some(arguments) = arguments else { return Ok(Map::new()) };
-    match arguments.value() {
+    match arguments.to_value() {
         Ok(Value::Object(members)) => Ok(members),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) | Err(_) => Err(bad("the arguments must be an object")),

@@ -5,7 +5,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{
-    Ask, Client, Context, Event, Identity, Listing, Note, Object, Provider, Reply, Resource,
+    Ask, Client, Context, Event, Identity, Listing, Notification, Object, Provider, Reply, Resource,
 };
 
 use crate::choice::Surface;
@@ -27,7 +27,7 @@ const SECRET: &str = "sk-ant-A1b2C3d4E5f6G7h8I9j0K1l2";
 fn worker(label: &str, id: &'static str, text: String) -> (Upstream, Arc<Scripted>) {
     let resource = json!({"uri": format!("{label}://x"), "name": "x"});
     let listing = Listing {
-        resources: vec![Resource::read(resource.into()).unwrap()],
+        resources: vec![Resource::parse(resource.into()).unwrap()],
         ..listing(vec![tool("f", "F.", &json!({}))])
     };
     let provider = Scripted::new(listing, move |ask| {
@@ -52,12 +52,12 @@ fn caller(subject: &str) -> Context {
 
 async fn begin(opened: &Opened, label: &str, context: &Context) {
     let call = json!({"name": "call", "arguments": {"namespace": label, "function": "f"}});
-    let ask = Ask::read("tools/call", &call.into()).unwrap();
+    let ask = Ask::parse("tools/call", &call.into()).unwrap();
     opened.surface.ask(ask, context).await.unwrap();
 }
 
 async fn ask(opened: &Opened, method: &str, params: Value, context: &Context) -> Reply {
-    let ask = Ask::read(method, &params.into()).unwrap();
+    let ask = Ask::parse(method, &params.into()).unwrap();
     opened.surface.ask(ask, context).await.unwrap()
 }
 
@@ -124,7 +124,7 @@ async fn what_came_of_a_task_is_masked_gated_and_recorded() {
     assert!(!result.contains("sizelimit"), "nothing may run again for it: {result}");
     let got = ask(&opened, "tasks/get", task.clone(), &ann).await;
     let Reply::Result(got) = got else { panic!("{got:?}") };
-    let got = got.value().unwrap();
+    let got = got.to_value().unwrap();
     assert_eq!((&got["taskId"], &got["status"]), (&json!("t1"), &json!("completed")));
     let inner = got["result"]["content"][0]["text"].as_str().unwrap();
     assert!(inner.starts_with("**Gated:**"), "{inner}");
@@ -134,7 +134,7 @@ async fn what_came_of_a_task_is_masked_gated_and_recorded() {
 
     let client = Arc::new(Client::named("test", ""));
     let direct = opened.gateway.surface(Surface::Direct).provider_for(&client, &Arc::default());
-    let whole = Ask::read("tasks/result", &task.into()).unwrap();
+    let whole = Ask::parse("tasks/result", &task.into()).unwrap();
     let whole = told(&direct.ask(whole, &ann).await.unwrap());
     assert!(20_000 < whole.len() && !whole.contains(SECRET));
 }
@@ -178,7 +178,10 @@ async fn news_of_a_client_reach_what_is_up_and_start_nothing() {
 async fn news_of_a_resource_end_with_the_right_to_it() {
     let news = |uri: &str| Event::Updated {
         uri: uri.to_owned(),
-        note: Note { method: "notifications/resources/updated".to_owned(), params: Object::new() },
+        notification: Notification {
+            method: "notifications/resources/updated".to_owned(),
+            params: Object::new(),
+        },
     };
     let deny = Rule { namespace: Some(Pattern::new("up")), ..Rule::any(Action::Deny) };
     let config = rules::Config { default: Action::Allow, rules: vec![deny] };
@@ -208,12 +211,12 @@ async fn news_of_a_resource_end_with_the_right_to_it() {
             _ => opened.gateway.set_visibility(hide.clone()),
         }
         provider.tell(news("up://x"));
-        let last = Note { method: "notifications/last".to_owned(), params: Object::new() };
-        provider.tell(Event::Note(last.clone()));
+        let last = Notification { method: "notifications/last".to_owned(), params: Object::new() };
+        provider.tell(Event::Notification(last.clone()));
         let told = async {
             let mut told = Vec::new();
             while let Some(event) = events.next().await {
-                let is_last = event == Event::Note(last.clone());
+                let is_last = event == Event::Notification(last.clone());
                 told.push(event);
                 if is_last {
                     break;

@@ -45,8 +45,8 @@ fn school(text: &'static str) -> Arc<Scripted> {
             Ask::Other { method, .. } if method == "skills/list" => {
                 Ok(Reply::Result(json!({"skills": [entry.clone()], "ttlMs": 60_000}).into()))
             }
-            Ask::Read(read) if read.uri.ends_with("form.md") => contents(&read.uri, "Form"),
-            Ask::Read(read) => contents(&read.uri, text),
+            Ask::ReadResource(read) if read.uri.ends_with("form.md") => contents(&read.uri, "Form"),
+            Ask::ReadResource(read) => contents(&read.uri, text),
             Ask::Call(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Ok(Reply::Error(RpcError::new(-32601, "no")))
             }
@@ -76,9 +76,9 @@ async fn opened(text: &'static str, hide: &[&str]) -> (Opened, Arc<Scripted>) {
 async fn ask(opened: &Opened, surface: Surface, method: &str, params: Value) -> Result<Value, i64> {
     let client = Arc::new(Client::named("test", ""));
     let provider = opened.gateway.surface(surface).provider_for(&client, &Arc::default());
-    let ask = Ask::read(method, &Json::from(params)).unwrap();
+    let ask = Ask::parse(method, &Json::from(params)).unwrap();
     match provider.ask(ask, &Context::anonymous()).await.unwrap() {
-        Reply::Result(result) => Ok(result.value().unwrap()),
+        Reply::Result(result) => Ok(result.to_value().unwrap()),
         Reply::Error(error) => Err(error.code),
     }
 }
@@ -149,7 +149,7 @@ async fn hidden_skills_are_neither_listed_nor_got_nor_read() {
             assert!(ask(&opened, surface, "resources/subscribe", uri).await.is_err());
         }
     }
-    let read = school.asked().iter().any(|ask| matches!(ask, Ask::Read(_)));
+    let read = school.asked().iter().any(|ask| matches!(ask, Ask::ReadResource(_)));
     assert!(!read, "nothing hidden was read");
 }
 
@@ -185,7 +185,7 @@ async fn the_extension_is_declared_where_it_is_served() {
         let client = Arc::new(Client::named("test", ""));
         SURFACES.map(|surface| {
             let provider = opened.gateway.surface(surface).provider_for(&client, &Arc::default());
-            let capabilities = provider.listing().server.capabilities.value().unwrap();
+            let capabilities = provider.listing().server.capabilities.to_value().unwrap();
             capabilities["extensions"]["io.modelcontextprotocol/skills"].clone()
         })
     };

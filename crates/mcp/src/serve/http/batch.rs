@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tool::{Json, QuickMap, Reply, RpcError, Sent};
+use tool::{FastMap, Json, Reply, RpcError, Sent};
 
 use crate::message;
 use crate::revision::code;
@@ -27,7 +27,7 @@ const PER_CALLER: usize = 4096;
 /// The requests of a session that are being answered, by id.
 #[derive(Default)]
 pub(super) struct InFlight {
-    open: Mutex<QuickMap<Json, oneshot::Sender<SessionEnded>>>,
+    open: Mutex<FastMap<Json, oneshot::Sender<SessionEnded>>>,
     of_caller: Arc<CallerLoad>,
 }
 

@@ -128,7 +128,8 @@ impl Endpoint {
 
     /// Hands the answer of a client to whoever asked, wherever that is.
     pub(super) async fn complete_question(&self, session: &Arc<HttpSession>, response: Response) {
-        let asked_by = response.id.read::<u64>().map(crate::serve::session::asked_by).unwrap_or(0);
+        let asked_by =
+            response.id.parse_as::<u64>().map(crate::serve::session::asked_by).unwrap_or(0);
         let elsewhere = self.replicas().filter(|replicas| ![0, replicas.tag()].contains(&asked_by));
         let Some(replicas) = elsewhere else {
             return session.inner.complete_question(response);
@@ -177,7 +178,7 @@ impl Endpoint {
 
     /// Takes a message that another replica sent to this endpoint, and answers it.
     pub async fn take_carried(&self, message: &Json) -> Json {
-        match message.read::<Carried>() {
+        match message.parse_as::<Carried>() {
             Ok(Carried::Answer { session, response }) => {
                 if let Some(session) = self.0.sessions.find(&session)
                     && let Ok(Message::Response(response)) = Message::parse(&Bytes::from(response))
@@ -232,7 +233,8 @@ fn write_reply(reply: &Reply) -> Json {
 }
 
 fn read_reply(answer: &Json) -> Reply {
-    let response = answer.text().map(Bytes::from).and_then(|text| Message::parse(&text).ok());
+    let response =
+        answer.string_value().map(Bytes::from).and_then(|text| Message::parse(&text).ok());
     match response {
         Some(Message::Response(response)) => response.reply,
         Some(Message::Request(_) | Message::Notification(_)) | None => {

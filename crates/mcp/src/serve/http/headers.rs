@@ -79,7 +79,7 @@ fn same(headers: &HeaderMap, name: &str, value: Option<&Json>) -> Result<(), Rpc
             false => Ok(()),
         };
     };
-    if let Some(text) = value.text() {
+    if let Some(text) = value.string_value() {
         return agrees(headers, name, &text);
     }
     let given = given(headers, name)?;
@@ -165,7 +165,7 @@ mod tests {
         let schema = r#"{"name":"t","inputSchema":{"properties":{
             "region":{"type":"string","x-mcp-header":"Region"},
             "deep":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}"#;
-        let tool = Tool::read(Json::parse(schema).unwrap()).unwrap();
+        let tool = Tool::parse(Json::parse(schema).unwrap()).unwrap();
         let listing = Listing { tools: vec![tool], ..Listing::default() };
         let checked = check_params(&headers(given), &call(arguments), &listing);
         assert_eq!(checked.is_ok(), fits, "{checked:?}");

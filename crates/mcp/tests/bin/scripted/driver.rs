@@ -11,9 +11,10 @@ use async_trait::async_trait;
 use mcp::connect::{ConnectError, Endpoint, Options, Target, Upstream, connect};
 use serde_json::{Map, Value, json};
 use tool::{
-    Ask, Call, Client, ClientHandle, Context, Failure, GetPrompt, Json, Note, Object, Provider,
+    Ask, Call, Client, ClientHandle, Context, Failure, GetPrompt, Json, Notification, Object,
+    Provider,
 };
-use tool::{Read, Reply, Tool};
+use tool::{ReadResource, Reply, Tool};
 
 use super::human::Human;
 
@@ -70,14 +71,18 @@ async fn drive(url: String) -> Result<(), String> {
         eprintln!("{name}: {reply:?}");
     }
     for resource in &listing.resources {
-        let read = Ask::Read(Read { uri: resource.uri.clone(), rest: Object::new() });
+        let read = Ask::ReadResource(ReadResource {
+            uri: resource.uri.clone(),
+            other_params: Object::new(),
+        });
         eprintln!("{}: {:?}", resource.uri, upstream.ask(read, &context).await);
     }
     for prompt in &listing.prompts {
         let arguments: Map<String, Value> =
             prompt.arguments.iter().map(|argument| (argument.name.clone(), json!("x"))).collect();
         let arguments = Some(Value::Object(arguments).into());
-        let prompt = GetPrompt { name: prompt.name.clone(), arguments, rest: Object::new() };
+        let prompt =
+            GetPrompt { name: prompt.name.clone(), arguments, other_params: Object::new() };
         eprintln!("{:?}", upstream.ask(Ask::Prompt(prompt), &context).await);
     }
     upstream.close().await;
@@ -102,11 +107,11 @@ fn calls(tools: &[Tool]) -> Vec<(String, Json)> {
 }
 
 fn guess(tool: &Tool, tools: &[Tool]) -> Json {
-    let schema = tool.input_schema.value().unwrap_or_default();
+    let schema = tool.input_schema.to_value().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let first = tools.first().map(|tool| tool.input_schema.clone());
     let value = |schema: &Value| match schema["type"].as_str() {
-        Some("object") => first.as_ref().and_then(|s| s.value().ok()).unwrap_or_default(),
+        Some("object") => first.as_ref().and_then(|s| s.to_value().ok()).unwrap_or_default(),
         Some("number" | "integer") => json!(5),
         Some("boolean") => json!(true),
         _ => json!("x"),
@@ -125,7 +130,8 @@ async fn call(
 ) -> Result<Reply, Failure> {
     let mut rest = Object::new();
     for _ in 0..ROUNDS {
-        let call = Call { name: name.to_owned(), arguments: Some(arguments.clone()), rest };
+        let call =
+            Call { name: name.to_owned(), arguments: Some(arguments.clone()), other_params: rest };
         let reply = upstream.ask(Ask::Call(call), context).await?;
         let Reply::Result(result) = &reply else { return Ok(reply) };
         if result.member_as::<String>("resultType").as_deref() != Some("input_required") {
@@ -153,10 +159,10 @@ struct Agreeable;
 
 #[async_trait]
 impl ClientHandle for Agreeable {
-    fn notify(&self, _: Note) {}
+    fn notify(&self, _: Notification) {}
 
     async fn request(&self, _: &str, params: Json) -> Result<Reply, Failure> {
-        let params = params.value().unwrap_or_default();
+        let params = params.to_value().unwrap_or_default();
         let properties = params["requestedSchema"]["properties"].as_object().cloned();
         let content: Map<String, Value> = properties
             .unwrap_or_default()

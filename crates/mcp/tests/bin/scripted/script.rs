@@ -57,7 +57,7 @@ impl Script {
         if notification.method == "notifications/cancelled"
             && let Some(params) = &notification.params
         {
-            self.cancelled.extend(params.member("requestId").and_then(|id| id.value().ok()));
+            self.cancelled.extend(params.member("requestId").and_then(|id| id.to_value().ok()));
         }
         if notification.method == "notifications/roots/list_changed" {
             say(r#"{"jsonrpc":"2.0","id":"roots","method":"roots/list"}"#);

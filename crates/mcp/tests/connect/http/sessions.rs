@@ -70,9 +70,9 @@ async fn what_does_no_harm_goes_again_on_the_session_that_is_opened_for_it() {
     .await;
     let upstream = reach(&web).await;
     let reads = (0..5).map(|_| {
-        let read = tool::Read { uri: "test://a".to_owned(), rest: Object::new() };
+        let read = tool::ReadResource { uri: "test://a".to_owned(), other_params: Object::new() };
         let upstream = &upstream;
-        async move { upstream.ask(tool::Ask::Read(read), &Context::anonymous()).await }
+        async move { upstream.ask(tool::Ask::ReadResource(read), &Context::anonymous()).await }
     });
     for answer in futures::future::join_all(reads).await {
         result(answer);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use testkit::listing;
 use tool::clock::Fake;
-use tool::{Client, ClientHandle, Failure, Identity, Json, Note, Object, Reply, Tool};
+use tool::{Client, ClientHandle, Failure, Identity, Json, Notification, Object, Reply, Tool};
 
 use super::*;
 use crate::approval::desk::{InMemoryQueue, LIFE, QueueStore};
@@ -58,7 +58,7 @@ fn call(arguments: &str, meta: Option<&str>) -> Result<ValidCall, Vec<catalog::P
             "path": {"type": "string"}, "n": {}, "deep": {},
         }},
     });
-    let tool = Tool::read(raw.into()).unwrap();
+    let tool = Tool::parse(raw.into()).unwrap();
     let catalog = Catalog::build(vec![Source::new("disk", Arc::new(listing(vec![tool])))]).0;
     let callee = Callee::new("disk:erase#12345678", "disk", "erase");
     let target = Target::of(Slot(0), Arc::new(callee));
@@ -171,12 +171,12 @@ struct Browser {
 
 #[async_trait]
 impl ClientHandle for Browser {
-    fn notify(&self, note: Note) {
+    fn notify(&self, note: Notification) {
         self.told.lock().push(format!("{} {}", note.method, note.params.to_json()));
     }
 
     async fn request(&self, _: &str, params: Json) -> Result<Reply, Failure> {
-        self.asked.lock().push(params.value().unwrap());
+        self.asked.lock().push(params.to_value().unwrap());
         Ok(Reply::Result(Json::parse(self.answer).unwrap()))
     }
 }

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use catalog::{Slot, Source};
 use serde_json::{Value, json};
 use testkit::listing;
-use tool::{Client, ClientHandle, Failure, Note, Object, Reply};
+use tool::{Client, ClientHandle, Failure, Notification, Object, Reply};
 
 use super::*;
 use crate::approval::{Approval, TokenApproval};
@@ -17,7 +17,7 @@ fn catalog(description: &str, annotations: &Value) -> Catalog {
         "name": "erase", "description": description, "annotations": annotations,
         "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
     });
-    let tool = Tool::read(raw.into()).unwrap();
+    let tool = Tool::parse(raw.into()).unwrap();
     Catalog::build(vec![Source::new("disk", Arc::new(listing(vec![tool])))]).0
 }
 
@@ -69,7 +69,7 @@ struct User(&'static str);
 
 #[async_trait]
 impl ClientHandle for User {
-    fn notify(&self, _: Note) {}
+    fn notify(&self, _: Notification) {}
 
     async fn request(&self, method: &str, _: Json) -> Result<Reply, Failure> {
         assert_eq!(method, "elicitation/create");

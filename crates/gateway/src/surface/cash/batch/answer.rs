@@ -90,7 +90,7 @@ impl Answered {
             None => head,
         };
         let rest = if text.is_some() { content.get(1..).unwrap_or_default() } else { content };
-        let rest = rest.iter().filter_map(|block| block.value().ok());
+        let rest = rest.iter().filter_map(|block| block.to_value().ok());
         [json!({"type": "text", "text": head})].into_iter().chain(rest).collect()
     }
 }
@@ -122,7 +122,7 @@ pub(super) fn together(answered: &[Answered]) -> Reply {
     }
     let told = answered.iter().enumerate();
     let told: Map<String, Value> =
-        told.filter_map(|(at, one)| Some((at.to_string(), one.meta()?.value().ok()?))).collect();
+        told.filter_map(|(at, one)| Some((at.to_string(), one.meta()?.to_value().ok()?))).collect();
     if !told.is_empty() {
         result.push("_meta", json!({"cash/calls": told}).into());
     }

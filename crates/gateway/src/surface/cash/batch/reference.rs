@@ -18,7 +18,7 @@ const LONGEST: usize = 1 << 20;
 
 /// Whether a call refers to an earlier one.
 pub(super) fn has_any(call: &Json) -> bool {
-    call.mentions("\"$ref\"") && call.value().is_ok_and(|value| refers(&value))
+    call.mentions("\"$ref\"") && call.to_value().is_ok_and(|value| refers(&value))
 }
 
 fn refers(value: &Value) -> bool {
@@ -42,7 +42,7 @@ pub(super) async fn resolved(
     cash: &Cash,
     context: &Context,
 ) -> Result<Json, String> {
-    let mut value = call.value().map_err(|error| error.to_string())?;
+    let mut value = call.to_value().map_err(|error| error.to_string())?;
     let mut wanted = Vec::new();
     collect(&value, &mut wanted);
     let mut found = Vec::with_capacity(wanted.len());

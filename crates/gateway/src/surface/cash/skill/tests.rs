@@ -147,7 +147,7 @@ fn school(text: &'static str, digest_of: &str) -> Arc<Scripted> {
                         "arguments": [{"name": "who", "required": true}]});
     let listing = Listing {
         server: Server::new("school", "1", capabilities.into()),
-        prompts: vec![Prompt::read(prompt.into()).unwrap()],
+        prompts: vec![Prompt::parse(prompt.into()).unwrap()],
         ..listing(vec![tool("f", "F.", &json!({}))])
     };
     Scripted::new(listing, move |ask| {
@@ -156,7 +156,7 @@ fn school(text: &'static str, digest_of: &str) -> Arc<Scripted> {
             Ask::Other { method, .. } if method == "skills/list" => {
                 result(json!({"skills": [entry.clone(), {"uri": 1}], "ttlMs": 60_000}))
             }
-            Ask::Read(read) if read.uri.ends_with("refunds/SKILL.md") => {
+            Ask::ReadResource(read) if read.uri.ends_with("refunds/SKILL.md") => {
                 result(json!({"contents": [{"uri": read.uri, "text": text}]}))
             }
             Ask::Prompt(prompt) => {
@@ -166,7 +166,7 @@ fn school(text: &'static str, digest_of: &str) -> Arc<Scripted> {
                 let message = json!({"role": "user", "content": {"type": "text", "text": text}});
                 result(json!({"messages": [message]}))
             }
-            Ask::Call(_) | Ask::Read(_) | Ask::Complete(_) | Ask::Other { .. } => {
+            Ask::Call(_) | Ask::ReadResource(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 Ok(Reply::Error(RpcError::new(-32601, "no")))
             }
         }
@@ -292,7 +292,7 @@ fn neighbour() -> Arc<Scripted> {
                 json!({"namespace": "orders", "name": "refund", "description": "Refunds."});
             return Ok(Reply::Result(json!({"skills": [refund]}).into()));
         }
-        let told = params.to_json().value().unwrap();
+        let told = params.to_json().to_value().unwrap();
         if told["kwargs"]["version"] == "9" {
             return Ok(Reply::error_text("**Error:** `refund` has no version `9`."));
         }
@@ -403,7 +403,7 @@ async fn a_long_skill_of_an_upstream_is_kept_and_recorded() {
     assert!(told.len() < 2_000, "{told}");
     let whole = opened.say("skill", asked(json!({"sizelimit": 20_000}))).await;
     assert!(whole.starts_with("# refunds") && 14_000 < whole.len(), "{whole}");
-    let reads = |ask: &&Ask| matches!(ask, Ask::Read(_));
+    let reads = |ask: &&Ask| matches!(ask, Ask::ReadResource(_));
     assert_eq!(provider.asked().iter().filter(reads).count(), 1);
     let endings: Vec<Ending> =
         opened.records.records().into_iter().map(|record| record.ending).collect();
@@ -458,7 +458,7 @@ fn teacher(page: String) -> Upstream {
 fn claimant(page: String, is_nested: bool) -> (Upstream, Arc<Scripted>) {
     let raw = json!({"name": "f", "description": "Our words.", "inputSchema": {},
                      "_meta": {"gatelet/cash": {"namespace": "n", "function": "f"}}});
-    let tools = vec![tool::Tool::read(raw.into()).unwrap()];
+    let tools = vec![tool::Tool::parse(raw.into()).unwrap()];
     let capabilities = json!({"extensions": {"gatelet/cash": {}}});
     let listing = Listing {
         server: Server::new("up", "1", capabilities.into()),

@@ -139,7 +139,7 @@ impl tool::Provider for Slow {
 async fn a_call_that_may_write_waits_for_those_before_it_and_those_after_wait_for_it() {
     let raw = |name: &str, hints: Value| {
         let raw = json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints});
-        tool::Tool::read(raw.into()).unwrap()
+        tool::Tool::parse(raw.into()).unwrap()
     };
     let tools = vec![
         raw("look", json!({"readOnlyHint": true})),

@@ -8,7 +8,7 @@ use super::*;
 
 fn meta(reply: &Reply) -> Value {
     let Reply::Result(json) = reply else { panic!("{reply:?}") };
-    json.value().unwrap()["_meta"]["cash/error"].clone()
+    json.to_value().unwrap()["_meta"]["cash/error"].clone()
 }
 
 #[tokio::test(start_paused = true)]

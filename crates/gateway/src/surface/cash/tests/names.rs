@@ -28,7 +28,7 @@ impl Odd {
         let names = std::iter::once(&self.name).chain(&self.others);
         let read = |name: &String| {
             let raw = json!({"name": name, "inputSchema": {"type": "object"}});
-            Tool::read(raw.into()).unwrap()
+            Tool::parse(raw.into()).unwrap()
         };
         let provider = Scripted::new(listing(names.map(read).collect()), |ask| {
             let Ask::Call(call) = ask else { return Ok(Reply::text("?")) };

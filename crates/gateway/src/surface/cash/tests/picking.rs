@@ -166,7 +166,7 @@ async fn help_of_a_function_that_says_what_it_returns_teaches_how_to_pick() {
             "rows": {"type": "array", "items": {"type": "string"}},
         }},
     });
-    let described = tool::Tool::read(raw.into()).unwrap();
+    let described = tool::Tool::parse(raw.into()).unwrap();
     let provider = Scripted::new(listing(vec![described]), |_| Ok(Reply::text("")));
     let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |_| {}).await;
     let told = opened.say("help", json!({"namespace": "up", "function": "list"})).await;

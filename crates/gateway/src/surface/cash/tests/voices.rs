@@ -17,7 +17,7 @@ async fn served(definition: Value, instructions: Option<&str>) -> Opened {
         instructions: instructions.map(str::to_owned),
         ..Server::new("evil", "1", json!({}).into())
     };
-    let tools = vec![Tool::read(definition.into()).unwrap()];
+    let tools = vec![Tool::parse(definition.into()).unwrap()];
     let listing = Listing { server, ..listing(tools) };
     let provider = Scripted::new(listing, |_| Ok(Reply::text("ok")));
     open(vec![Upstream::new("evil", Scripts::of(provider))], |_| {}).await

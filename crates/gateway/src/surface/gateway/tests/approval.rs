@@ -1,6 +1,6 @@
 //! Somebody has to agree: the one way, on every surface.
 
-use tool::{ClientHandle, Note};
+use tool::{ClientHandle, Notification};
 
 use super::*;
 use crate::record::{EventKind, GatewayEvent, Record, Sink};
@@ -54,7 +54,7 @@ async fn a_token_lets_one_call_through_once_although_two_wanted_it() {
     let said = opened.say("tool_execute", again.clone()).await;
     assert!(said.starts_with("hello"), "{said}");
     let [Ask::Call(sent)] = &calls(&opened)[..] else { panic!("not one call") };
-    assert!(sent.rest.is_empty(), "the token went on: {:?}", sent.rest);
+    assert!(sent.other_params.is_empty(), "the token went on: {:?}", sent.other_params);
     assert_eq!(opened.error("tool_execute", again).await["error"], "AUTH_REQUIRED");
 }
 
@@ -70,7 +70,7 @@ async fn the_proxy_and_direct_surfaces_take_the_token_beside_the_arguments() {
         assert_eq!(opened.say(name, confirmed).await, "hello", "{surface:?}");
         let [Ask::Call(sent)] = &calls(&opened)[..] else { panic!("not one call") };
         assert_eq!(sent.arguments.as_ref().unwrap().as_str(), r#"{"path":"x"}"#);
-        assert!(sent.rest.is_empty());
+        assert!(sent.other_params.is_empty());
     }
 }
 
@@ -159,7 +159,7 @@ struct User(&'static str);
 
 #[async_trait]
 impl ClientHandle for User {
-    fn notify(&self, _: Note) {}
+    fn notify(&self, _: Notification) {}
 
     async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
         Ok(Reply::Result(Json::parse(self.0).unwrap()))
@@ -193,8 +193,11 @@ async fn a_client_that_can_ask_its_user_is_asked_about_resources_too() {
         assert!(said.contains(expected), "{said}");
     }
     // A native read meets the same rule.
-    let read = tool::Read { uri: "file:///readme.md".to_owned(), rest: tool::Object::new() };
-    let reply = opened.surface.ask(Ask::Read(read), &Context::anonymous()).await.unwrap();
+    let read = tool::ReadResource {
+        uri: "file:///readme.md".to_owned(),
+        other_params: tool::Object::new(),
+    };
+    let reply = opened.surface.ask(Ask::ReadResource(read), &Context::anonymous()).await.unwrap();
     assert!(matches!(reply, Reply::Error(error) if error.message.contains("resource_read")));
 }
 

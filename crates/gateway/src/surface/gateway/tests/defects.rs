@@ -42,7 +42,7 @@ fn plain(name: &str) -> Tool {
 }
 
 fn named(raw: Value) -> Tool {
-    Tool::read(raw.into()).unwrap()
+    Tool::parse(raw.into()).unwrap()
 }
 
 fn hello(_: &Call, _: u32) -> Reply {
@@ -122,7 +122,7 @@ async fn content_of_every_kind_passes_and_every_part_of_a_long_one_can_be_had() 
     else {
         panic!("no result")
     };
-    let small = small.value().unwrap();
+    let small = small.to_value().unwrap();
     let kinds: Vec<&str> = small["content"]
         .as_array()
         .unwrap()

@@ -11,8 +11,8 @@ fn office() -> Arc<Scripted> {
             tool("copy_path", "Copies a file to another place.", &json!({})),
             tool("deliver", "Sends an email to somebody.", &json!({})),
         ],
-        resources: vec![Resource::read(json!({"uri": "file:///handbook.md", "name": "handbook", "description": "The rules for employees, holidays and sick leave."}).into()).unwrap()],
-        prompts: vec![Prompt::read(json!({"name": "review", "description": "Criticises source code before it is merged."}).into()).unwrap()],
+        resources: vec![Resource::parse(json!({"uri": "file:///handbook.md", "name": "handbook", "description": "The rules for employees, holidays and sick leave."}).into()).unwrap()],
+        prompts: vec![Prompt::parse(json!({"name": "review", "description": "Criticises source code before it is merged."}).into()).unwrap()],
         ..Listing::default()
     };
     Scripted::new(listing, |_| Ok(Reply::text("done")))

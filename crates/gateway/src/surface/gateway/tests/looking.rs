@@ -47,7 +47,7 @@ impl Opened {
 
     async fn read(&self, handle: &str) -> Reply {
         let params = json!({"uri": format!("artifact://{handle}")});
-        let ask = Ask::read("resources/read", &params.into()).unwrap();
+        let ask = Ask::parse("resources/read", &params.into()).unwrap();
         self.surface.ask(ask, &Context::anonymous()).await.unwrap()
     }
 }

@@ -58,10 +58,11 @@ async fn what_comes_beside_the_arguments_goes_on_with_the_call() {
             "arguments": {"tool_id": "demo:read_file", "args": {"path": "x"}},
             "_meta": {"progressToken": 7},
         });
-        let ask = Ask::read("tools/call", &params.into()).unwrap();
+        let ask = Ask::parse("tools/call", &params.into()).unwrap();
         opened.surface.ask(ask, &Context::anonymous()).await.unwrap();
         let [Ask::Call(sent)] = &opened.provider.asked()[..] else { panic!("not one call") };
-        let meta = sent.rest.get("_meta").unwrap_or_else(|| panic!("{surface:?}: no _meta"));
+        let meta =
+            sent.other_params.get("_meta").unwrap_or_else(|| panic!("{surface:?}: no _meta"));
         assert_eq!(meta.as_str(), r#"{"progressToken":7}"#);
     }
 }

@@ -149,7 +149,7 @@ async fn a_look_that_is_refused_costs_nothing_and_takes_its_token_from_meta_too(
         "arguments": {"handle": handle},
         "_meta": {"gatelet/confirm": token(&error)},
     });
-    let ask = Ask::read("tools/call", &params.into()).unwrap();
+    let ask = Ask::parse("tools/call", &params.into()).unwrap();
     let reply = opened.surface.ask(ask, &Context::anonymous()).await.unwrap();
     assert!(!reply.tool_result().unwrap().is_error, "{reply:?}");
 }

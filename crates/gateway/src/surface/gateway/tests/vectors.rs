@@ -34,7 +34,7 @@ async fn over(
         .iter()
         .map(|own| {
             let mine = tools.iter().filter(|tool| label(tool) == *own);
-            let tools = mine.map(|raw| Tool::read(raw.clone().into()).unwrap()).collect();
+            let tools = mine.map(|raw| Tool::parse(raw.clone().into()).unwrap()).collect();
             let answer = answer.clone();
             Scripted::new(Listing { tools, ..Listing::default() }, move |_| answer())
         })

@@ -8,8 +8,8 @@ use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use testkit::{Scripted, listing};
 use tool::{
-    Ask, Client, Context, Event, Json, Listing, Note, Object, Prompt, Reply, Resource, RpcError,
-    Server, Template,
+    Ask, Client, Context, Event, Json, Listing, Notification, Object, Prompt, Reply, Resource,
+    RpcError, Server, Template,
 };
 
 use super::SECRET;
@@ -150,10 +150,10 @@ fn server(label: &str) -> (Upstream, Arc<Scripted>) {
         "completions": {}, "tasks": {}, "extensions": {"gatelet/cash": {}}});
     let listing = Listing {
         server: Server::new(label, "1", capabilities.into()),
-        resources: vec![Resource::read(resource.into()).unwrap()],
-        templates: vec![Template::read(template.into()).unwrap()],
-        prompts: vec![Prompt::read(prompt.into()).unwrap()],
-        ..listing(vec![tool::Tool::read(raw.into()).unwrap()])
+        resources: vec![Resource::parse(resource.into()).unwrap()],
+        templates: vec![Template::parse(template.into()).unwrap()],
+        prompts: vec![Prompt::parse(prompt.into()).unwrap()],
+        ..listing(vec![tool::Tool::parse(raw.into()).unwrap()])
     };
     let provider = Scripted::new(listing, |ask| {
         Ok(match ask.method() {
@@ -193,7 +193,7 @@ async fn what_reaches_an_upstream_is_exactly_what_is_allowed() {
         let served = opened.gateway.surface(surface).provider_for(&client, &Arc::default());
         for (label, method) in LABELS.iter().flat_map(|l| METHODS.iter().map(move |m| (*l, *m))) {
             for params in params(label) {
-                let Ok(ask) = Ask::read(method, &params.clone().into()) else { continue };
+                let Ok(ask) = Ask::parse(method, &params.clone().into()) else { continue };
                 let before = providers.each_ref().map(|provider| provider.asked().len());
                 let n_records = opened.records.records().len();
                 let reply = served.ask(ask, &Context::anonymous()).await.unwrap();
@@ -227,13 +227,16 @@ async fn what_a_hidden_upstream_logs_reaches_nobody_who_does_not_see_it() {
         let mut events = served.events();
         for (provider, label) in providers.iter().zip(LABELS) {
             let params = Object::from_iter([("data".to_owned(), Json::encode(label))]);
-            provider.tell(Event::Note(Note { method: "notifications/message".into(), params }));
+            provider.tell(Event::Notification(Notification {
+                method: "notifications/message".into(),
+                params,
+            }));
         }
         settle().await;
         let mut heard = Vec::new();
         while let Some(Some(event)) = events.next().now_or_never() {
-            if let Event::Note(note) = event {
-                heard.push(note.params.get("data").and_then(Json::text).unwrap());
+            if let Event::Notification(note) = event {
+                heard.push(note.params.get("data").and_then(Json::string_value).unwrap());
             }
         }
         heard.sort();
@@ -263,14 +266,14 @@ async fn params_that_a_server_may_take_for_others_reach_nobody() {
             format!(r#"{{"ref":{{"type":"ref/prompt","uri":"{x}"}},"argument":{{}}}}"#),
         ),
     ] {
-        let ask = Ask::read(method, &tool::Json::parse(params.clone()).unwrap()).unwrap();
+        let ask = Ask::parse(method, &tool::Json::parse(params.clone()).unwrap()).unwrap();
         let reply = opened.surface.ask(ask, &Context::anonymous()).await.unwrap();
         assert!(matches!(reply, Reply::Error(_)), "{method} {params}: {reply:?}");
         assert_eq!(providers[0].asked(), [], "{method} {params}");
     }
     // What stands inside a reference is written anew.
     let twice = r#"{"ref":{"type":"ref/prompt","name":"hidden_p","name":"free_p","n":1}}"#;
-    let ask = Ask::read("completion/complete", &tool::Json::parse(twice).unwrap()).unwrap();
+    let ask = Ask::parse("completion/complete", &tool::Json::parse(twice).unwrap()).unwrap();
     opened.surface.ask(ask, &Context::anonymous()).await.unwrap();
     let Some(Ask::Complete(asked)) = providers[0].asked().pop() else { panic!() };
     let reference = Object::parse(asked.get("ref").unwrap()).unwrap();
@@ -288,7 +291,7 @@ async fn completions_are_masked_and_may_be_denied_like_what_they_are_for() {
     let opened = open(vec![upstream], |parts| parts.policies.stages = stages).await;
     let complete = async |reference: Value| {
         let params = json!({"ref": reference, "argument": {"name": "id", "value": ""}});
-        let ask = Ask::read("completion/complete", &params.into()).unwrap();
+        let ask = Ask::parse("completion/complete", &params.into()).unwrap();
         opened.surface.ask(ask, &Context::anonymous()).await.unwrap()
     };
     let denied = complete(json!({"type": "ref/prompt", "name": "free_p"})).await;
