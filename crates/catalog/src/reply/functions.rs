@@ -43,6 +43,11 @@ const TIE: f32 = 0.97;
 const TOLD_APART: usize = 3;
 const PURPOSE: usize = 40;
 
+/// How many further functions of the namespace that a query is about have the names
+/// of their arguments, and how many characters those take.
+const WITH_ARGUMENTS: usize = 4;
+const ARGUMENTS: usize = 60;
+
 /// The answer to a search, as text.
 pub fn search(
     catalog: &Catalog,
@@ -188,8 +193,25 @@ impl Page<'_> {
         line
     }
 
-    /// Adds a line with the names of further hits, as many as fit.
+    /// The namespace that the query is about: it names it, or all hits with a
+    /// signature are of it. What stands in it is likely to be called next.
+    fn subject(&self, signed: &[SignedHit]) -> Option<usize> {
+        let namespace = |slot: Slot| self.catalog.function(slot).namespace;
+        let [first, rest @ ..] = signed else { return None };
+        let subject = namespace(first.slot);
+        let words = index::terms(&self.catalog.namespaces()[subject].path);
+        let is_named = !words.is_empty() && words.iter().all(|word| self.stems.contains(word));
+        let is_alone = !rest.is_empty() && rest.iter().all(|hit| namespace(hit.slot) == subject);
+        (is_named || is_alone).then_some(subject)
+    }
+
+    /// Adds a line with the names of further hits, as many as fit; those of the
+    /// namespace that the query is about come first, a few with their arguments.
     fn with_names(&self, text: &str, signed: &[SignedHit], others: &[Slot]) -> SearchReply {
+        let subject = self.subject(signed);
+        let is_subject = |slot: &Slot| Some(self.catalog.function(*slot).namespace) == subject;
+        let mut others = others.to_vec();
+        others.sort_by_key(|slot| !is_subject(slot));
         let mut named: Vec<Slot> = Vec::new();
         for hit in signed {
             named.push(hit.slot);
@@ -198,7 +220,7 @@ impl Page<'_> {
         let mut reply = text.to_owned();
         let mut n_shown = 0;
         for n in 1..=others.len().min(self.config.names) {
-            let longer = format!("{text}Also: {}\n", self.by_namespace(&others[..n]));
+            let longer = format!("{text}Also: {}\n", self.by_namespace(&others[..n], subject));
             if !tokens::fits(&longer, self.aim()) {
                 break;
             }
@@ -208,8 +230,8 @@ impl Page<'_> {
         SearchReply { text: reply, named }
     }
 
-    /// `git: git_log, git_show; github: list_commits`
-    fn by_namespace(&self, slots: &[Slot]) -> String {
+    /// `git: git_log(repo_path, max_count?), git_show; github: list_commits`
+    fn by_namespace(&self, slots: &[Slot], subject: Option<usize>) -> String {
         let mut groups: Vec<(usize, Vec<Slot>)> = Vec::new();
         for slot in slots {
             let namespace = self.catalog.function(*slot).namespace;
@@ -221,9 +243,22 @@ impl Page<'_> {
         let group = |(namespace, slots): &(usize, Vec<Slot>)| {
             let path = &self.catalog.namespaces()[*namespace].path;
             let colon = if path.is_empty() { "" } else { ": " };
-            format!("{path}{colon}{}", self.names(slots))
+            if Some(*namespace) != subject {
+                return format!("{path}{colon}{}", self.names(slots));
+            }
+            let (described, named) = slots.split_at(slots.len().min(WITH_ARGUMENTS));
+            let described = described.iter().map(|slot| self.with_arguments(*slot));
+            let mut names: Vec<String> = described.collect();
+            names.extend((!named.is_empty()).then(|| self.names(named)));
+            format!("{path}{colon}{}", names.join(", "))
         };
         groups.iter().map(group).collect::<Vec<_>>().join("; ")
+    }
+
+    /// `git_log(repo_path, max_count?)`
+    fn with_arguments(&self, slot: Slot) -> String {
+        let name = &self.catalog.function(slot).name;
+        format!("{name}({})", self.catalog.argument_names(slot, ARGUMENTS))
     }
 
     fn names(&self, slots: &[Slot]) -> String {

@@ -56,6 +56,34 @@ fn a_reply_stays_within_its_tokens() {
 }
 
 #[test]
+fn names_of_the_namespace_that_a_query_is_about_come_first_and_with_arguments() {
+    let server = |label: &str, verbs: &[&str]| {
+        let tool = |verb: &&str| {
+            let schema = json!({"type": "object", "properties": {format!("{verb}_how"): {}}});
+            let raw = json!({"name": format!("{verb}_note"), "inputSchema": schema,
+                "description": format!("{verb} a note.")});
+            Tool::parse(raw.into()).unwrap()
+        };
+        let tools = verbs.iter().map(tool).collect();
+        Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
+    };
+    let sources =
+        vec![server("tana", &["read", "find", "open"]), server("wiki", &["read", "move", "copy"])];
+    let catalog = Catalog::build(sources).0;
+    let config = Config { limit: 2, ..Config::usual(Spelling::Apart) };
+    let also = |query: &str| {
+        let text = search(&catalog, query, &config, &Priors::new(), &|_| true).text;
+        text.lines().find_map(|line| line.strip_prefix("Also: ")).unwrap_or_default().to_owned()
+    };
+    let about_wiki = also("read a note of the wiki");
+    let (first, rest) = about_wiki.split_once("; ").unwrap();
+    assert!(first.starts_with("wiki: ") && first.contains("_how?)"), "{about_wiki}");
+    assert!(rest.starts_with("tana: ") && !rest.contains('('), "{about_wiki}");
+    let about_none = also("read a note");
+    assert!(!about_none.contains('('), "{about_none}");
+}
+
+#[test]
 fn a_hopeless_query_is_told_so_with_what_is_near() {
     let config = Config::with_limit(5, Spelling::Dotted);
     let text = ask_for("photosynthesis of ferns", &config);
