@@ -94,15 +94,7 @@ fn run(
     stop: &Stop,
 ) -> Result<Outputs, ViewError> {
     input::check(bytes).map_err(|excess| ViewError::InputTooComplex(excess.to_string()))?;
-    let not_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
-    let input = match jaq_json::read::parse_single(bytes) {
-        Ok(input) => input,
-        Err(error) => {
-            let text = std::str::from_utf8(bytes).ok();
-            let json = text.and_then(reading::embedded).ok_or(error).map_err(not_json)?;
-            jaq_json::read::parse_single(json.as_bytes()).map_err(not_json)?
-        }
-    };
+    let input = parse_input(bytes, media_type)?;
     let program = compile(text)?;
     let tank = FuelTank::new(budget.jq_steps, stop);
     let fuel = Fuel { lut: &program.lut, tank: &tank };
@@ -131,6 +123,27 @@ fn run(
         true if stop.is_set() => Err(ViewError::Stopped),
         true => Err(ViewError::StepLimit),
         false => Ok(Outputs { text: out.text, results_shown, at_least: None }),
+    }
+}
+
+/// The value that a filter runs over: the JSON of an artifact, also behind a few
+/// words, or else its text as one string.
+fn parse_input(bytes: &[u8], media_type: &str) -> Result<jaq_json::Val, ViewError> {
+    let parse = |json: &[u8]| {
+        let not_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
+        jaq_json::read::parse_single(json).map_err(not_json)
+    };
+    let not_json = match parse(bytes) {
+        Ok(input) => return Ok(input),
+        Err(error) => error,
+    };
+    match std::str::from_utf8(bytes) {
+        Ok(text) if media_type.starts_with("text/") => match reading::embedded(text) {
+            Some(json) => parse(json.as_bytes()),
+            None => parse(tool::Json::encode(text).as_str().as_bytes()),
+        },
+        Ok(text) => parse(reading::embedded(text).ok_or(not_json)?.as_bytes()),
+        Err(_) => Err(not_json),
     }
 }
 

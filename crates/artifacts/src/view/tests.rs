@@ -196,6 +196,15 @@ fn jq_filters_work() {
 }
 
 #[test]
+fn jq_reads_a_text_that_is_not_json_as_one_string() {
+    let jq = |filter: &str| json!({"type": "jq", "filter": filter});
+    let log = "ok 1\nfailed [2]\nok {3\n";
+    check(log, jq("[splits(\"\\n\") | select(startswith(\"ok\"))] | length"), "2", "[1 results]");
+    let broken = cut_out(b"{1", "application/json", jq("."));
+    assert!(matches!(broken, Err(ViewError::NotJson { .. })), "{broken:?}");
+}
+
+#[test]
 fn jq_filters_that_fail_say_how() {
     let jq = |filter: &str| json!({"type": "jq", "filter": filter});
     refused("{}", jq(".a["), "this is not a jq filter: expected closing bracket at its end");
