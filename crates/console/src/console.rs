@@ -15,7 +15,7 @@ use crate::layout::{self, Frame, Page};
 use crate::operator::{Operator, may_enter};
 use crate::request::PageRequest;
 use crate::response::{self, Content, see};
-use crate::session::Sessions;
+use crate::session::{KeyLogin, Session, Sessions};
 use crate::{assets, live, page};
 
 /// How the console is reached.
@@ -87,13 +87,25 @@ impl Console {
             return page::approvals::decided_elsewhere(&self.backend, &request).await;
         }
         let key = request.cookie(self.cookie_name()).unwrap_or_default();
-        match self.sessions.find(key) {
+        match self.sessions.find(key).filter(|session| self.is_still_good(key, session, visitor)) {
             Some(session) => self.enter(&Asked { request: &request, session: &session, key }).await,
             None if request.method == Method::GET && parts(&request) != ["events"] => {
                 page::login::page(StatusCode::UNAUTHORIZED, &next(&request), None)
             }
             None => refused(StatusCode::UNAUTHORIZED, "Logged out", "Log in again."),
         }
+    }
+
+    /// Returns whether the key or token of a session would still let its holder
+    /// in, and ends the session where it would not.
+    fn is_still_good(&self, key: &str, session: &Session, visitor: &Visitor<'_>) -> bool {
+        let Some(login) = &session.login else { return true };
+        let is_good =
+            (visitor.identify)(&login.credential).is_some_and(|identity| may_enter(&identity));
+        if !is_good {
+            self.sessions.end(key);
+        }
+        is_good
     }
 
     /// What somebody who is logged in gets.
@@ -221,24 +233,28 @@ impl Console {
             Method::GET if code.is_empty() => {
                 return page::login::page(StatusCode::OK, next, None);
             }
-            Method::GET if self.sessions.redeem(code) => Ok("the operator".to_owned()),
+            Method::GET if self.sessions.redeem(code) => Ok(("the operator".to_owned(), None)),
             Method::GET => Err("This link was used already, or is too old."),
             Method::POST if is_same_origin(request, &self.config) => {
-                let known = (visitor.identify)(request.form.get("key").trim());
+                let credential = request.form.get("key").trim();
+                let known = (visitor.identify)(credential);
                 match known.filter(|identity| may_enter(identity)) {
-                    Some(identity) => Ok(identity.subject.clone()),
+                    Some(identity) => {
+                        let (who, credential) = (identity.subject.clone(), credential.to_owned());
+                        Ok((who, Some(KeyLogin { identity, credential })))
+                    }
                     None => Err("This key is not known, or lacks the role for the console."),
                 }
             }
             _ => Err("Send the form of this page."),
         };
         let outcome = who.as_ref().map(drop).map_err(|why| (*why).to_owned());
-        let named = who.as_deref().unwrap_or("somebody");
+        let named = who.as_ref().map_or("somebody", |(who, _)| who);
         self.backend.audit(named, "console.login", "", &outcome).await;
         match who {
-            Ok(who) => {
+            Ok((who, login)) => {
                 let mut response = see(next);
-                self.set_cookie(&mut response, &self.sessions.begin(&who), "");
+                self.set_cookie(&mut response, &self.sessions.begin(&who, login), "");
                 response
             }
             Err(why) => page::login::page(StatusCode::FORBIDDEN, next, Some(why)),

@@ -100,13 +100,10 @@ pub trait Operator: Send + Sync {
     async fn remember(&self, request: &QueuedRequest) -> Result<(), String>;
 }
 
-/// Whether an identity may use the console.
+/// Returns whether an identity may use the console.
 pub fn may_enter(identity: &Identity) -> bool {
-    identity.roles.contains(ROLE) || identity.scopes.contains(SCOPE)
+    identity.roles.contains(ROLE)
 }
 
-/// The role that lets an identity in.
+/// The role that lets an identity in. No scope does: scopes are for programs.
 pub const ROLE: &str = "operator";
-
-/// The scope that lets an identity in: that of operators on this machine.
-pub const SCOPE: &str = "admin";

@@ -5,14 +5,16 @@
 //! minutes; a session for a working day.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use policy::approval::{QueuedRequest, caller_hash};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tool::clock::Clock;
-use tool::hex;
+use tool::{Identity, hex};
 
 /// How long a link is good for.
 const LINK_LIFE: Duration = Duration::from_secs(5 * 60);
@@ -39,11 +41,26 @@ struct Held {
 pub struct Session {
     /// Who it is.
     pub who: String,
+    /// By which key or token they came in; `None` for whoever came by a link.
+    pub login: Option<KeyLogin>,
     /// What every form of this session carries.
     pub form_token: String,
     until: Duration,
     /// What is to be said on the next page, once.
     notice: Option<String>,
+}
+
+/// A login by a key or a token. The session lasts only as long as that does.
+#[derive(Clone)]
+pub struct KeyLogin {
+    pub identity: Arc<Identity>,
+    pub credential: String,
+}
+
+impl fmt::Debug for KeyLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyLogin").field("identity", &self.identity).finish_non_exhaustive()
+    }
 }
 
 impl Sessions {
@@ -70,11 +87,12 @@ impl Sessions {
     }
 
     /// Begins a session; gives what the browser keeps.
-    pub fn begin(&self, who: &str) -> String {
+    pub fn begin(&self, who: &str, login: Option<KeyLogin>) -> String {
         let key = random();
         let now = self.clock.elapsed();
         let until = now + SESSION_LIFE;
-        let session = Session { who: who.to_owned(), form_token: random(), until, notice: None };
+        let (who, form_token) = (who.to_owned(), random());
+        let session = Session { who, login, form_token, until, notice: None };
         let mut held = self.held.lock();
         held.sessions.retain(|_, session| now < session.until);
         bound(&mut held.sessions, |session| session.until);
@@ -107,6 +125,16 @@ impl Sessions {
 }
 
 impl Session {
+    /// Returns whether a call that waits was made by whoever logged in here.
+    ///
+    /// Whoever came by a link runs programs as gatelet's user and may decide
+    /// anything. A key is also what a model's client shows, and nothing that a
+    /// model is given agrees to its own call.
+    pub fn made_call(&self, request: &QueuedRequest) -> bool {
+        let login = self.login.as_ref();
+        login.is_some_and(|login| caller_hash(&login.identity) == request.caller_hash)
+    }
+
     /// Whether a form was made for this session.
     pub fn made(&self, form_token: &str) -> bool {
         self.form_token.as_bytes().ct_eq(form_token.as_bytes()).into()
@@ -156,12 +184,12 @@ mod tests {
     #[test]
     fn a_session_ends_by_itself_and_when_asked_to() {
         let (sessions, clock) = sessions();
-        let key = sessions.begin("ann");
+        let key = sessions.begin("ann", None);
         assert_eq!(sessions.find(&key).unwrap().who, "ann");
         assert!(sessions.find("guess").is_none());
         sessions.end(&key);
         assert!(sessions.find(&key).is_none());
-        let key = sessions.begin("ann");
+        let key = sessions.begin("ann", None);
         clock.advance(SESSION_LIFE);
         assert!(sessions.find(&key).is_none());
     }
@@ -169,8 +197,8 @@ mod tests {
     #[test]
     fn a_form_belongs_to_its_session() {
         let (sessions, _) = sessions();
-        let one = sessions.find(&sessions.begin("ann")).unwrap();
-        let two = sessions.find(&sessions.begin("ann")).unwrap();
+        let one = sessions.find(&sessions.begin("ann", None)).unwrap();
+        let two = sessions.find(&sessions.begin("ann", None)).unwrap();
         assert!(one.made(&one.form_token));
         assert!(!one.made(&two.form_token) && !one.made(""));
     }
@@ -180,7 +208,7 @@ mod tests {
         let (sessions, _) = sessions();
         for _ in 0..1000 {
             sessions.link();
-            sessions.begin("ann");
+            sessions.begin("ann", None);
         }
         let held = sessions.held.lock();
         assert!(held.links.len() <= MOST && held.sessions.len() <= MOST);

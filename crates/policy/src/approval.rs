@@ -23,5 +23,5 @@ pub use desk::{Approvals, InMemoryQueue, QueueStore, QueueUnavailable};
 pub use queue::{DecideError, Queue, QueuedRequest, RequestState, Verdict};
 pub use queued::QueuedApproval;
 pub use remembered::Remembered;
-pub use request::{Approval, ApprovalRequest};
+pub use request::{Approval, ApprovalRequest, caller_hash};
 pub use token::TokenApproval;

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use gateway::gateway::Parts;
 use parking_lot::Mutex;
 use policy::approval::queue::{NewRequest, Queue, Subject};
@@ -90,6 +92,7 @@ struct Desk {
     program: Arc<Program>,
     queue: Arc<InMemoryQueue>,
     is_local: bool,
+    revoked: Mutex<HashSet<String>>,
 }
 
 async fn desk() -> Desk {
@@ -118,10 +121,11 @@ async fn desk_with(config: Config) -> Desk {
         arguments_cut_from: None,
         digest: None,
     };
-    let new = NewRequest { binding: "b".to_owned(), caller_hash: "c".to_owned(), subject };
+    let caller_hash = policy::approval::caller_hash(&identity("key:asker", "operator"));
+    let new = NewRequest { binding: "b".to_owned(), caller_hash, subject };
     let mut add = |queue: &mut Queue| assert!(queue.add(new.clone(), now, 60_000).is_ok());
     queue.change(&mut add).await.unwrap();
-    Desk { console, program, queue, is_local: true }
+    Desk { console, program, queue, is_local: true, revoked: Mutex::default() }
 }
 
 /// What came back.
@@ -152,8 +156,14 @@ impl Desk {
         }
         let request = request.body(Bytes::from(body.to_owned())).unwrap();
         let identify = |key: &str| match key {
+            _ if self.revoked.lock().contains(key) => None,
             "operators" => Some(identity("ann", "operator")),
+            "asker" => Some(identity("key:asker", "operator")),
             "readers" => Some(identity("bob", "reader")),
+            "admins" => {
+                let scopes = ["admin", "operator"].map(str::to_owned).into();
+                Some(Arc::new(Identity { scopes, ..(*identity("eve", "admin")).clone() }))
+            }
             _ => None,
         };
         let visitor = Visitor { is_local: self.is_local, identify: &identify };
@@ -225,7 +235,9 @@ async fn a_link_works_once_and_the_cookie_stays_here() {
 #[tokio::test]
 async fn a_key_logs_in_only_with_the_role_for_it() {
     let desk = desk().await;
-    for (key, status) in [("operators", 303), ("readers", 403), ("guess", 403), ("", 403)] {
+    for (key, status) in
+        [("operators", 303), ("readers", 403), ("admins", 403), ("guess", 403), ("", 403)]
+    {
         let got = desk.send("POST", "/console/login", &[], &format!("key={key}")).await;
         assert_eq!(got.status, status, "{key}");
     }
@@ -234,6 +246,53 @@ async fn a_key_logs_in_only_with_the_role_for_it() {
     assert_eq!(got.status, 403);
     let next = desk.send("POST", "/console/login", &[], "key=operators&next=//evil.example").await;
     assert_eq!(next.headers[header::LOCATION], "/console");
+}
+
+#[tokio::test]
+async fn nobody_agrees_with_a_key_to_a_call_that_the_same_identity_made() {
+    let desk = desk().await;
+    for (key, verdict, expected) in [
+        ("asker", "allow", "waiting"),
+        ("asker", "remember", "waiting"),
+        ("asker", "deny", "denied"),
+        ("asker", "allow", "denied"),
+        ("operators", "allow", "allowed"),
+    ] {
+        let cookie = desk.send("POST", "/console/login", &[], &format!("key={key}")).await.cookie();
+        let session = [("cookie", cookie.as_str())];
+        let page = desk.send("GET", "/console/approvals/1", &session, "").await;
+        let offers = page.text.contains(">Allow once<") || page.text.contains(">Allow after all<");
+        assert_eq!(offers, key == "operators", "{}", page.text);
+        let token = form_token(&page.text);
+        let body = format!("form_token={token}&verdict={verdict}");
+        desk.send("POST", "/console/approvals/1", &session, &body).await;
+        assert_eq!(desk.state().await.as_str(), expected, "{key} {verdict}");
+    }
+    let audited = desk.program.audited.lock().join("\n");
+    let refused = "approvals.allow [request 1: files/delete] refused: it is a call of the same";
+    assert!(audited.contains(refused), "{audited}");
+}
+
+#[tokio::test]
+async fn whoever_runs_the_program_agrees_to_any_call() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    let session = [("cookie", cookie.as_str())];
+    let token = form_token(&desk.send("GET", "/console/approvals/1", &session, "").await.text);
+    let body = format!("form_token={token}&verdict=allow");
+    desk.send("POST", "/console/approvals/1", &session, &body).await;
+    assert_eq!(desk.state().await.as_str(), "allowed");
+}
+
+#[tokio::test]
+async fn a_session_ends_with_the_key_that_opened_it() {
+    let desk = desk().await;
+    let by_link = desk.enter().await;
+    let by_key = desk.send("POST", "/console/login", &[], "key=operators").await.cookie();
+    assert_eq!(desk.send("GET", "/console", &[("cookie", &by_key)], "").await.status, 200);
+    desk.revoked.lock().insert("operators".to_owned());
+    assert_eq!(desk.send("GET", "/console", &[("cookie", &by_key)], "").await.status, 401);
+    assert_eq!(desk.send("GET", "/console", &[("cookie", &by_link)], "").await.status, 200);
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ pub(crate) async fn one(
                 (buttons(&request, asked))
             }
         }
-        @if request.is_waiting() {
+        @if request.is_waiting() && !asked.session.made_call(&request) {
             div.panel {
                 h2 { "Ask no more about calls like this" }
                 @match &rule {
@@ -111,6 +111,11 @@ pub(crate) async fn decide(
         "deny" => Verdict::Deny,
         _ => return Err(NoPage::Bad("Say whether to allow or to deny it.".to_owned())),
     };
+    if verdict == Verdict::Allow && asked.session.made_call(&request) {
+        let refused = Err("it is a call of the same identity".to_owned());
+        backend.audit(who, "approvals.allow", &subject(&request), &refused).await;
+        return Ok((place(&request), format!("Nothing was decided: {OWN_CALL}")));
+    }
     if asked.request.form.get("verdict") == "remember" {
         let added = backend.operator.remember(&request).await;
         backend.audit(who, "approvals.remember", &subject(&request), &added).await;
@@ -136,6 +141,10 @@ pub(crate) async fn decide(
         (Err(why), _) => ("/approvals".to_owned(), format!("Nothing was decided: {why}.")),
     })
 }
+
+/// What somebody reads whose own call waits.
+const OWN_CALL: &str = "the identity that you logged in with made this call, and nobody agrees to \
+                        their own. Somebody else decides, or you come in by `gatelet console`.";
 
 /// A decision of a team's service, in the form of Standard Webhooks:
 /// `approval.decided` with a `number`, a `decision` and who made it.
@@ -221,11 +230,16 @@ fn buttons(request: &QueuedRequest, asked: &Asked<'_>) -> Markup {
     html! {
         div.actions {
             @match &request.state {
+                RequestState::Waiting if asked.session.made_call(request) => {
+                    (button("deny", "danger", "Deny"))
+                    p.hint { "Only to deny: " (OWN_CALL) }
+                }
                 RequestState::Waiting => {
                     (button("allow", "primary", "Allow once"))
                     (button("deny", "danger", "Deny"))
                 }
                 RequestState::Allowed { .. } => { (button("deny", "danger", "Deny after all")) }
+                RequestState::Denied { .. } if asked.session.made_call(request) => {}
                 RequestState::Denied { .. } => { (button("allow", "", "Allow after all")) }
                 RequestState::Used { .. } => {}
             }

@@ -192,8 +192,11 @@ impl Approval for QueuedApproval {
             Said::Nothing => {}
         }
         let subject = subject(question, request, context);
-        let new =
-            NewRequest { binding: binding.clone(), caller_hash: caller_hash(context), subject };
+        let new = NewRequest {
+            binding: binding.clone(),
+            caller_hash: caller_hash(&context.caller),
+            subject,
+        };
         let number =
             self.enqueue(new).await.map_err(away)?.map_err(|full| too_many(question, full))?;
         let page = (self.page)(number).filter(|_| elicit::opens_pages(&context.client));

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use tool::{CallerKey, Context, hex};
+use tool::{CallerKey, Context, Identity, hex};
 
 use crate::call::Callee;
 use crate::refusal::Refusal;
@@ -39,19 +39,19 @@ pub struct ApprovalRequest<'a> {
 
 /// Who asks, as a hash: the caller, where they connect from when nobody knows
 /// who they are, and how many requests are counted for them.
-pub fn caller_hash(context: &Context) -> String {
-    let address = match context.caller.caller_key() {
+pub fn caller_hash(caller: &Identity) -> String {
+    let address = match caller.caller_key() {
         CallerKey::Subject(_) => String::new(),
         CallerKey::Address(address) => format!("{address:?}"),
     };
-    hash(&[&context.caller.subject, &address])
+    hash(&[&caller.subject, &address])
 }
 
 /// What an agreement is bound to: who calls, with which client, on which
 /// session, what, with which arguments. A session on a pipe has no name of its
 /// own, so it is known by its client, and an agreement outlives the process.
 pub fn binding(context: &Context, call_key: &str) -> String {
-    let caller = caller_hash(context);
+    let caller = caller_hash(&context.caller);
     hash(&[&caller, &context.client.name, context.session_or_client(), call_key])
 }
 
