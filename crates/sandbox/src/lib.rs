@@ -25,6 +25,8 @@ mod own_network;
 mod port_relay;
 
 #[cfg(target_os = "linux")]
+mod call_filter;
+#[cfg(target_os = "linux")]
 mod isolation;
 #[cfg(target_os = "linux")]
 mod linux;

@@ -1,6 +1,5 @@
 //! Enforces a policy on Linux, by Landlock, seccomp and resource limits.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -8,13 +7,9 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter,
-};
 
 use crate::policy::{Network, Policy, Unenforceable};
-use crate::{Support, own_network};
+use crate::{Support, call_filter, own_network};
 
 /// The newest interface that we know; what an older kernel lacks of it is left out.
 const NEWEST: ABI = ABI::V6;
@@ -81,7 +76,7 @@ pub fn support() -> Support {
     };
     Support {
         landlock: versions.into_iter().take_while(|(abi, _)| has(*abi)).last().map(|(_, n)| n),
-        seccomp: Path::new("/proc/sys/kernel/seccomp").exists() && arch().is_some(),
+        seccomp: Path::new("/proc/sys/kernel/seccomp").exists() && call_filter::arch().is_some(),
         namespaces: own_network::is_allowed(),
     }
 }
@@ -95,7 +90,7 @@ pub fn confine(policy: &Policy) -> Result<(), Unenforceable> {
     }
     limit(policy)?;
     restrict(policy)?;
-    filter(policy)
+    call_filter::apply(policy)
 }
 
 fn refused(error: impl std::fmt::Display) -> Unenforceable {
@@ -172,82 +167,4 @@ fn allow(
         rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(refused)?;
     }
     Ok(rules)
-}
-
-fn arch() -> Option<TargetArch> {
-    std::env::consts::ARCH.try_into().ok()
-}
-
-/// What no server needs, and what would lead around the rest.
-const NEVER: &[i64] = &[
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_setns,
-    libc::SYS_unshare,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_userfaultfd,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-];
-
-/// Calls of the x32 interface have this bit, and would not be seen without.
-#[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
-
-/// Sockets that stay in a network namespace are those of the internet and of
-/// routes; this fits all others, local ones among them.
-fn other_families() -> Result<SeccompRule, Unenforceable> {
-    let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    let is_other = families.map(|family| {
-        let family = u64::from(family.unsigned_abs());
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
-    });
-    let conditions = is_other.into_iter().collect::<Result<Vec<_>, _>>().map_err(refused)?;
-    SeccompRule::new(conditions).map_err(refused)
-}
-
-/// Fits the opening of a local socket. A pair of them leads nowhere else, and is another call.
-fn local_socket() -> Result<SeccompRule, Unenforceable> {
-    let family = u64::from(libc::AF_UNIX.unsigned_abs());
-    let is_local = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family);
-    SeccompRule::new(vec![is_local.map_err(refused)?]).map_err(refused)
-}
-
-fn filter(policy: &Policy) -> Result<(), Unenforceable> {
-    let socket = match policy.network {
-        // No family at all: a local socket may lead to a daemon that has the network.
-        Network::None => Vec::new(),
-        Network::Loopback => vec![other_families()?],
-        // A local socket leads to a program that nothing confines, such as a container
-        // engine or gatelet itself, and Landlock does not ask about it.
-        Network::All => vec![local_socket()?],
-    };
-    // Without a condition none of its kind may be opened.
-    let rules = NEVER.iter().map(|number| (*number, Vec::new()));
-    let rules = rules.chain([(libc::SYS_socket, socket)]);
-    #[cfg(target_arch = "x86_64")]
-    let rules = rules.flat_map(|(number, rules)| [(number, rules.clone()), (number | X32, rules)]);
-    let rules: BTreeMap<i64, Vec<SeccompRule>> = rules.collect();
-    let denied = SeccompAction::Errno(libc::EACCES.unsigned_abs());
-    let arch = arch().ok_or(Unenforceable::NoSeccomp)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(refused)?;
-    let program: BpfProgram = filter.try_into().map_err(refused)?;
-    apply_filter(&program).map_err(refused)
 }
