@@ -9,7 +9,7 @@ use tool::{Context, FastMap, Finding, Json, Listing, Severity, Tool};
 use crate::admission::{Admission, Check, ListingCheck};
 use crate::call;
 use crate::refusal::{Refusal, Refused};
-use crate::trust::decide::{Config, Danger, Policy, Verdict};
+use crate::trust::decide::{Config, Policy, Verdict};
 use crate::trust::digest::{Digest, TrustLevel};
 use crate::trust::ledger::{Ledger, LedgerStore, TrustState};
 use crate::validate::ValidCall;
@@ -110,12 +110,13 @@ impl TrustCheck {
                 None => {}
             }
         }
-        let mut danger = self.config.danger(call.callee.named(), &call.annotations);
-        if let (TrustState::Drifted { .. }, Some(entry)) = (&trust_state, ledger.get(name)) {
-            // A tool does not get around a question by saying something else of itself.
-            let before = self.config.danger(call.callee.named(), &entry.seen.hints());
-            danger = if before == Danger::Destructive { before } else { danger };
-        }
+        let (named, said) = (call.callee.named(), &call.annotations);
+        let danger = match (&trust_state, ledger.get(name)) {
+            (TrustState::Drifted { .. }, Some(entry)) => {
+                self.config.danger_of_changed(named, &entry.seen.hints(), said)
+            }
+            _ => self.config.danger(named, said),
+        };
         Ok(self.config.decide(policy, &trust_state, danger, name))
     }
 

@@ -15,7 +15,7 @@ use crate::trust::ledger::TrustState;
 pub enum Policy {
     /// No questions.
     Off,
-    /// What drifted passes with a warning; what says that it destroys asks.
+    /// What drifted asks unless it only reads; what says that it destroys asks.
     #[default]
     Warn,
     /// What drifted does not pass; what may destroy asks.
@@ -77,16 +77,41 @@ impl Config {
     /// What a tool does: by the operator's rules, then by its own hints. Never
     /// by its name.
     pub fn danger(&self, named: Named<'_>, annotations: &Annotations) -> Danger {
-        let ruled = self.rules.iter().find(|(pattern, danger)| match danger {
-            Danger::Safe => pattern.means(named),
-            Danger::Destructive | Danger::Unknown => pattern.may_mean(named),
-        });
-        match (ruled, annotations.read_only, annotations.destructive) {
-            (Some((_, danger)), _, _) => *danger,
+        match (self.ruled(named), annotations.read_only, annotations.destructive) {
+            (Some(danger), _, _) => danger,
             (None, Some(true), _) | (None, _, Some(false)) => Danger::Safe,
             (None, _, Some(true)) => Danger::Destructive,
             (None, Some(false) | None, None) => Danger::Unknown,
         }
+    }
+
+    /// What a tool does that changed since it was vouched for. Nobody accepted what it
+    /// says of itself now, so a change earns no trust: it is safe only if it always said
+    /// that it only reads, or if the operator's rules say that it is.
+    pub fn danger_of_changed(
+        &self,
+        named: Named<'_>,
+        before: &Annotations,
+        now: &Annotations,
+    ) -> Danger {
+        let only_reads =
+            |said: &Annotations| said.read_only == Some(true) && said.destructive != Some(true);
+        let destroys = |said: &Annotations| said.destructive == Some(true);
+        match self.ruled(named) {
+            Some(danger) => danger,
+            None if only_reads(before) && only_reads(now) => Danger::Safe,
+            None if destroys(before) || destroys(now) => Danger::Destructive,
+            None => Danger::Unknown,
+        }
+    }
+
+    /// What the operator says of a tool.
+    fn ruled(&self, named: Named<'_>) -> Option<Danger> {
+        let ruled = self.rules.iter().find(|(pattern, danger)| match danger {
+            Danger::Safe => pattern.means(named),
+            Danger::Destructive | Danger::Unknown => pattern.may_mean(named),
+        });
+        ruled.map(|(_, danger)| *danger)
     }
 
     /// Decides about a call of the tool `name` (as `upstream/tool`).
@@ -201,6 +226,7 @@ mod tests {
         }
         check(Warn, &DRIFTED, Safe, "warn");
         check(Warn, &DRIFTED, Destructive, "confirm");
+        check(Warn, &DRIFTED, Unknown, "confirm");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::*;
 use crate::approval::{Approval, TokenApproval};
 use crate::call::{Callee, Request, Target};
 use crate::confirm;
+use crate::trust::decide::Danger;
 use crate::trust::ledger::{Memory, Tampered};
 use crate::validate;
 use tool::clock::Fake;
@@ -247,4 +248,51 @@ async fn under_warn_a_tool_that_was_called_before_shows_its_change_when_listed()
     let after = catalog("Reads more.", &json!({"readOnlyHint": true}));
     let findings = keeper.0.inspect("disk", &after.sources()[0].listing);
     assert!(findings[0].message.contains("the wording changed"), "{findings:?}");
+}
+
+/// Everything a tool can say of itself: each hint true, false or left out.
+fn all_hints() -> Vec<Value> {
+    let said = [json!(true), json!(false), Value::Null];
+    let both = said.iter().flat_map(|reads| said.iter().map(move |destroys| (reads, destroys)));
+    let hints = both.map(|(reads, destroys)| {
+        let mut hints = json!({"readOnlyHint": reads, "destructiveHint": destroys});
+        hints.as_object_mut().unwrap().retain(|_, said| !said.is_null());
+        hints
+    });
+    hints.collect()
+}
+
+#[tokio::test]
+async fn whatever_a_changed_tool_says_of_itself_only_what_always_only_read_passes_unasked() {
+    let only_reads = |hints: &Value| {
+        hints["readOnlyHint"] == true && hints.get("destructiveHint") != Some(&json!(true))
+    };
+    let levels = [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted];
+    for (before, after) in all_hints()
+        .iter()
+        .flat_map(|before| all_hints().into_iter().map(move |after| (before.clone(), after)))
+    {
+        for (policy, level) in [Policy::Off, Policy::Warn, Policy::Enforce]
+            .into_iter()
+            .flat_map(|policy| levels.map(|level| (policy, level)))
+        {
+            let store: Arc<dyn LedgerStore> = Arc::new(Memory::default());
+            let (accepted, changed) = (catalog("One.", &before), catalog("Two.", &after));
+            let mut noted =
+                |ledger: &mut Ledger| ledger.set("disk/erase", accepted.tool(Slot(0)), level, 1);
+            store.change(&mut noted).unwrap();
+            let (keeper, context) = (keeper(policy, store), Context::anonymous());
+            let called = admit(&keeper, &changed, "/a", None, &context).await;
+            let outcome = called.map_err(|refusal| refusal.code);
+            let expected = match (policy, level) {
+                (Policy::Off, _) => Ok(()),
+                (Policy::Enforce, _) | (Policy::Warn, TrustLevel::Untrusted) => {
+                    Err(Refused::Untrusted)
+                }
+                (Policy::Warn, _) if only_reads(&before) && only_reads(&after) => Ok(()),
+                (Policy::Warn, _) => Err(Refused::ApprovalRequired),
+            };
+            assert_eq!(outcome, expected, "{policy:?} {level:?} {before} -> {after}");
+        }
+    }
 }
