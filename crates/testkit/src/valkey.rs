@@ -4,6 +4,8 @@
 //! One that is started with [`Server::with_clock`] goes by a clock that stands
 //! still until it is moved: `libfaketime` is put between the server and the system.
 
+pub mod sentinel;
+
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,15 @@ pub struct Server {
     port: u16,
     options: Vec<String>,
     clock: Option<Mutex<u64>>,
+    /// Who signed its certificate, where it has one.
+    authority: Option<PathBuf>,
     process: Mutex<Option<Child>>,
+}
+
+/// A port that nobody uses.
+pub(crate) fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("there is a free port").port()
 }
 
 /// The library that gives a program another time.
@@ -44,14 +54,59 @@ impl Server {
     }
 
     fn new(options: &[&str], clock: Option<Mutex<u64>>) -> Server {
-        let directory = tempfile::Builder::new().prefix("gatelet-valkey-").tempdir();
-        let directory = directory.expect("a directory can be made");
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("there is a free port").port();
-        let options = options.iter().map(|&option| option.to_owned()).collect();
-        let server = Server { directory, port, options, clock, process: Mutex::default() };
+        let server = Server::made(options, clock);
         server.resume();
         server
+    }
+
+    fn made(options: &[&str], clock: Option<Mutex<u64>>) -> Server {
+        let directory = tempfile::Builder::new().prefix("gatelet-valkey-").tempdir();
+        let directory = directory.expect("a directory can be made");
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        let (port, authority, process) = (free_port(), None, Mutex::default());
+        Server { directory, port, options, clock, authority, process }
+    }
+
+    /// A server that speaks nothing but TLS, with a certificate for `localhost`.
+    pub fn with_tls(authority: &crate::tls::Authority) -> Server {
+        let mut server = Server::made(&[], None);
+        let (chain, key) = authority.sign("localhost", "the store");
+        let file = |name: &str, text: &str| {
+            let path = server.directory.path().join(name);
+            std::fs::write(&path, text).expect("the directory can be written");
+            path
+        };
+        let (chain, key) = (file("chain.pem", &chain), file("key.pem", &key));
+        let signed_by = file("authority.pem", &authority.pem);
+        let port = server.port;
+        server.options = vec![
+            format!("--port 0 --tls-port {port} --tls-auth-clients no"),
+            format!("--tls-cert-file {} --tls-key-file {}", chain.display(), key.display()),
+            format!("--tls-ca-cert-file {}", signed_by.display()),
+        ];
+        server.authority = Some(signed_by);
+        server.resume();
+        server
+    }
+
+    /// Servers that are one cluster, each with a part of the keys.
+    pub fn cluster<const N: usize>() -> [Server; N] {
+        let nodes = [(); N].map(|()| {
+            // The port for the others would be ten thousand higher, which there may not be.
+            let port = free_port();
+            Server::start(&["--cluster-enabled yes", &format!("--cluster-port {port}")])
+        });
+        let places: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.port)).collect();
+        let mut words = vec!["--cluster", "create"];
+        words.extend(places.iter().map(String::as_str));
+        words.extend(["--cluster-replicas", "0", "--cluster-yes"]);
+        let made = nodes[0].cli(&words).unwrap_or_default();
+        assert!(made.contains("All 16384 slots covered"), "{made}");
+        for node in &nodes {
+            let is_up = || node.cli(&["CLUSTER", "INFO"]).is_some_and(|i| i.contains("state:ok"));
+            assert!(until(is_up), "every node knows the cluster within ten seconds");
+        }
+        nodes
     }
 
     pub fn port(&self) -> u16 {
@@ -84,13 +139,7 @@ impl Server {
         let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = started.spawn().expect("redis-server starts");
         *self.process.lock().expect("no test panicked here") = Some(child);
-        let is_up = (0..400).any(|_| {
-            let is_up = self.cli(&["PING"]).is_some_and(|said| !said.is_empty());
-            if !is_up {
-                std::thread::sleep(Duration::from_millis(25));
-            }
-            is_up
-        });
+        let is_up = until(|| self.cli(&["PING"]).is_some_and(|said| !said.is_empty()));
         assert!(is_up, "redis-server answers within ten seconds");
     }
 
@@ -134,10 +183,25 @@ impl Server {
     /// What the server answers to a command on its own command line.
     pub fn cli(&self, words: &[&str]) -> Option<String> {
         let mut command = Command::new(program("redis-cli")?);
-        let said = command.args(["-p", &self.port.to_string()]).args(words).output().ok()?;
+        command.args(["-p", &self.port.to_string()]);
+        if let Some(authority) = &self.authority {
+            command.args(["-h", "localhost", "--tls", "--cacert"]).arg(authority);
+        }
+        let said = command.args(words).output().ok()?;
         let text = String::from_utf8_lossy(&said.stdout).trim().to_owned();
         said.status.success().then_some(text)
     }
+}
+
+/// Whether something comes true within ten seconds.
+pub(crate) fn until(is_so: impl Fn() -> bool) -> bool {
+    (0..400).any(|_| {
+        let is_so = is_so();
+        if !is_so {
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        is_so
+    })
 }
 
 impl Drop for Server {

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClientBuilder;
@@ -176,9 +178,12 @@ impl Link {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECTING))
             .set_response_timeout(Some(ANSWERING));
-        let client = self.client().await.map_err(away)?;
-        let connected = client.get_multiplexed_async_connection_with_config(&config).await;
-        let mut one = connected.map_err(away)?;
+        let one = self.any(|client| {
+            let config = config.clone();
+            async move { client.get_multiplexed_async_connection_with_config(&config).await }
+                .boxed()
+        });
+        let mut one = one.await.map_err(away)?;
         let server = Server::ask(&mut one).await.map_err(away)?;
         if let Some(fault) = server.fault(self.eviction) {
             return Err(OpenError::Unfit(fault));
@@ -188,28 +193,53 @@ impl Link {
         Ok(Connection::Cluster(client.get_async_connection().await.map_err(away)?))
     }
 
-    /// A client of the one server, of the primary, or of any node of a cluster.
-    async fn client(&self) -> RedisResult<Client> {
+    /// What the first client gets that gets anything.
+    async fn any<T>(
+        &self,
+        get: impl Fn(Client) -> BoxFuture<'static, RedisResult<T>>,
+    ) -> RedisResult<T> {
+        let mut last = RedisError::from((ErrorKind::InvalidClientConfig, "no node"));
+        for client in self.clients().await? {
+            match get(client).await {
+                Ok(got) => return Ok(got),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Clients of the one server, of the primary, or of each node of a cluster, any
+    /// of which may be down.
+    async fn clients(&self) -> RedisResult<Vec<Client>> {
         match &self.address.form {
-            Form::Server(node) => open(&self.address, address_of(&self.address, node)),
-            Form::Socket(path) => open(&self.address, ConnectionAddr::Unix(path.into())),
+            Form::Server(node) => {
+                open(&self.address, address_of(&self.address, node)).map(|one| vec![one])
+            }
+            Form::Socket(path) => {
+                open(&self.address, ConnectionAddr::Unix(path.into())).map(|one| vec![one])
+            }
             Form::Sentinel { sentinels, service } => {
-                sentinel(&self.address, sentinels, service)?.async_get_client().await
+                let mut sentinel = sentinel(&self.address, sentinels, service)?;
+                sentinel.async_get_client().await.map(|primary| vec![primary])
             }
             Form::Cluster(nodes) => {
-                let first = nodes.first().ok_or((ErrorKind::InvalidClientConfig, "no node"))?;
-                open(&self.address, address_of(&self.address, first))
+                let client = |node| open(&self.address, address_of(&self.address, node));
+                nodes.iter().map(client).collect()
             }
         }
     }
 
     /// A connection that hears what is published.
     pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, StateError> {
-        let subscribed = async {
-            let mut listening = self.client().await?.get_async_pubsub().await?;
-            listening.subscribe(channel).await?;
-            Ok(listening)
-        };
+        let subscribed = self.any(|client| {
+            let channel = channel.to_owned();
+            async move {
+                let mut listening = client.get_async_pubsub().await?;
+                listening.subscribe(channel).await?;
+                Ok(listening)
+            }
+            .boxed()
+        });
         let subscribed = tokio::time::timeout(CONNECTING, subscribed).await;
         let late = |_| StateError::unavailable(format!("no connection within {CONNECTING:?}"));
         subscribed

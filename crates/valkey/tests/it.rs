@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use store::conformance;
 use store::state::{Claim, Counters, Documents, Expiring, Leases, SingleUse, Spending, StateError};
+use testkit::tls::Authority;
 use testkit::valkey::Server;
+use testkit::valkey::sentinel::Sentinel;
 use valkey::address::Address;
 use valkey::{Config, Eviction, Limits, OpenError, Valkey};
 
@@ -200,4 +202,88 @@ async fn a_password_is_asked_for_and_never_told() {
     assert!(!format!("{wrong:?}").contains("wrong-word") && wrong.is_err(), "{wrong:?}");
     let address = config.address.clone().with_password(Some("secret-word".to_owned()));
     assert_eq!(Valkey::new(Config { address, ..config }).check(WITHIN).await, Ok(()));
+}
+
+/// Asks again until there is an answer.
+async fn answered<T>(mut ask: impl AsyncFnMut() -> Result<T, StateError>) -> T {
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_failover_by_sentinel_values_are_there_and_single_uses_are_void() {
+    testkit::needs!(Valkey);
+    let (primary, replica) = (Server::start(&[]), Server::start(&[]));
+    replica.cli(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]).unwrap();
+    let sentinel = Sentinel::start(&primary);
+    let store = Valkey::new(config(&sentinel.url()));
+    store.check(WITHIN).await.unwrap();
+    SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, WITHIN).await.unwrap();
+    Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
+    let lease = store.acquire("work", LIFE, WITHIN).await.unwrap();
+    assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
+    primary.kill();
+    let value = answered(async || Expiring::get(&store, "value", WITHIN).await).await;
+    assert_eq!(value, Some(Bytes::from_static(b"v")));
+    assert_eq!(store.take("token", WITHIN).await, Err(StateError::Gone));
+    let put = async || SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, WITHIN).await;
+    // The new primary takes writes a moment after it answers.
+    answered(put).await;
+    assert_eq!(store.take("next", WITHIN).await, Ok(Some(Bytes::from_static(b"x"))));
+    let renewed = store.renew(&lease, LIFE, WITHIN).await;
+    assert!(matches!(renewed, Ok(()) | Err(StateError::Gone)), "{renewed:?}");
+}
+
+#[tokio::test]
+async fn a_cluster_does_what_one_server_does_and_is_found_although_a_node_is_down() {
+    testkit::needs!(Valkey);
+    let nodes: [Server; 3] = Server::cluster();
+    let places: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.port())).collect();
+    let url = format!("valkey+cluster://{}", places.join(","));
+    macro_rules! user {
+        () => {
+            &|| Arc::new(Valkey::new(config(&url))) as _
+        };
+    }
+    conformance::documents(user!()).await;
+    conformance::documents_changed_at_once(user!()).await;
+    conformance::single_use_taken_at_once(user!()).await;
+    conformance::counters_spent_at_once(&Valkey::new(config(&url))).await;
+    conformance::blobs(user!()).await;
+    conformance::leases_acquired_at_once(user!()).await;
+    conformance::lines(user!()).await;
+    let spread = nodes.iter().filter(|node| node.cli(&["DBSIZE"]).as_deref() != Some("0"));
+    assert!(1 < spread.count(), "the keys lie on several nodes");
+    let missing = testkit::valkey::Server::start(&[]);
+    let port = missing.port();
+    missing.kill();
+    let url = format!("valkey+cluster://127.0.0.1:{port},{}", places[1]);
+    assert_eq!(Valkey::new(config(&url)).check(WITHIN).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_store_behind_tls_is_used_by_who_trusts_its_certificate_alone() {
+    testkit::needs!(Valkey);
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let authority = Authority::fresh();
+    let server = Server::with_tls(&authority);
+    let config = config(&format!("rediss://localhost:{}", server.port()));
+    let trusting = |pem: &str| {
+        let address = config.address.clone().with_authority(Some(pem.as_bytes().to_vec()));
+        Valkey::new(Config { address, ..config.clone() })
+    };
+    let store = trusting(&authority.pem);
+    Expiring::put(&store, "k", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
+    assert_eq!(Expiring::get(&store, "k", WITHIN).await, Ok(Some(Bytes::from_static(b"v"))));
+    let stranger = trusting(&Authority::fresh().pem).check(WITHIN).await;
+    assert!(
+        matches!(&stranger, Err(OpenError::Away(why)) if why.contains("ertificate")),
+        "{stranger:?}"
+    );
+    let plain = open(&server).check(WITHIN).await;
+    assert!(matches!(plain, Err(OpenError::Away(_))), "{plain:?}");
 }
