@@ -57,6 +57,8 @@ const PYPI: &[(&str, &[&str])] = &[
     ("py1", &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25", "mcp-server-fetch==2026.10.10"]),
     // What a collector of traces reads.
     ("otlp", &["opentelemetry-proto==1.45.2"]),
+    // An object store that speaks S3.
+    ("s3", &["moto[server]==5.2.5"]),
 ];
 
 /// Other gateways that `bench context` compares us with, one virtual environment each.

@@ -59,7 +59,7 @@ use serde::{Deserialize, Serialize};
 use web::tls::ClientCertificates;
 
 pub use self::approvals::{Approvals, Confirm, Webhook, write_remembered};
-pub use self::artifacts::{Artifacts, Location};
+pub use self::artifacts::{Artifacts, Location, ObjectStore};
 pub use self::console::Console;
 pub use self::sandbox::{Raw as RawSandbox, Sandbox};
 pub use self::scripts::Scripts;

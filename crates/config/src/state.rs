@@ -80,14 +80,7 @@ pub(crate) fn parse(
     let password = raw.password.and_then(|password| fill("password", &password));
     let authority = match raw.ca.map(|file| text::place(file, base, environment)) {
         None => None,
-        Some(file) => match std::fs::read(&file) {
-            Ok(pem) => Some(pem),
-            Err(error) => {
-                let message = format!("cannot read `{}`: {error}", file.display());
-                problems.error(&path.key("ca"), message, None);
-                return None;
-            }
-        },
+        Some(file) => Some(problems.parse(&path.key("ca"), "", |_| text::pem(&file))?),
     };
     let address = problems.parse(&path.key("url"), &url, Address::parse)?;
     let address = address.with_user(user).with_password(password).with_authority(authority);

@@ -183,6 +183,11 @@ pub(crate) fn place(path: PathBuf, base: &Path, environment: &dyn Environment) -
     }
 }
 
+/// Certificates in a file, as PEM.
+pub(crate) fn pem(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))
+}
+
 /// Reads `500ms`, `30s`, `5m`, `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let example = "write it like `500ms`, `30s`, `5m` or `1h 30m`";

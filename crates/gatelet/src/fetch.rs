@@ -187,7 +187,8 @@ async fn ask(source: &Source, url: &Url, authority: Option<&[u8]>) -> Result<Res
     })
 }
 
-fn trusting(builder: ClientBuilder, authority: Option<&[u8]>) -> ClientBuilder {
+/// A client that also trusts what an authority signed, in PEM.
+pub(crate) fn trusting(builder: ClientBuilder, authority: Option<&[u8]>) -> ClientBuilder {
     let Some(pem) = authority else { return builder };
     builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(pem).unwrap_or_default())
 }

@@ -405,6 +405,12 @@ impl Wiring {
         self.present(gateway);
     }
 
+    /// Looks after what is kept elsewhere, until dropped.
+    pub(crate) async fn look_after_artifacts(self) {
+        let config = self.current.lock().config.artifacts.clone();
+        artifact_store::look_after(&config, &self.state, self.shared.as_ref(), &self.clock).await;
+    }
+
     /// Says what there is now whenever that changes, until dropped.
     pub(crate) async fn keep_presented(self, gateway: Gateway) {
         let mut events = gateway.roster().default_pool().events();

@@ -1,31 +1,34 @@
 //! Kept answers that every replica can view.
 //!
-//! An artifact is a value that expires by itself. What an owner has is noted in a
-//! document, for listing, for the owner's share and for finding the answer of a
+//! An artifact is a value that expires by itself, or a blob ([`Contents`]). What an
+//! owner has is noted in a document, for listing, for the owner's share and for finding the answer of a
 //! call again; the note is changed by compare-and-swap, so replicas lose nothing.
 //! An artifact that cannot be stored stays in the memory of this replica, and its
 //! envelope says so.
+
+mod contents;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge};
 use async_trait::async_trait;
-use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
 use tool::context::CONNECTION_PREFIX;
 
 use crate::artifact_format::{parse, write};
-use crate::state::{Change, Documents, Expiring, StateError, change};
+use crate::state::{Change, Documents, StateError, change};
+
+pub use contents::{Contents, Sweeper};
 
 /// How long storing may hold up an answer.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// Artifacts in a store that replicas share.
 pub struct SharedArtifacts {
-    values: Arc<dyn Expiring>,
+    contents: Contents,
     documents: Arc<dyn Documents>,
     config: Config,
     clock: Arc<dyn Clock>,
@@ -102,21 +105,21 @@ impl Index {
 
 impl SharedArtifacts {
     pub fn new(
-        values: Arc<dyn Expiring>,
+        contents: Contents,
         documents: Arc<dyn Documents>,
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> SharedArtifacts {
         let unsent = Memory::new(config.clone(), Arc::clone(&clock));
-        SharedArtifacts { values, documents, config, clock, unsent }
+        SharedArtifacts { contents, documents, config, clock, unsent }
     }
 
     async fn store(&self, artifact: &Artifact) -> Result<(), StateError> {
         let mut bytes = Vec::with_capacity(artifact.bytes() + 1024);
         write(artifact, &mut bytes).map_err(StateError::unavailable)?;
         let value = value_key(&artifact.owner, &artifact.handle);
-        self.values.put(&value, bytes.into(), self.config.ttl, WITHIN).await?;
         let now = self.clock.unix_millis();
+        self.contents.put(&value, bytes.into(), self.config.ttl, now).await?;
         let life = u64::try_from(self.config.ttl.as_millis()).unwrap_or(u64::MAX);
         let entry = Entry::new(artifact, now.saturating_add(life));
         let mut gone = Vec::new();
@@ -125,8 +128,7 @@ impl SharedArtifacts {
         })
         .await?;
         for handle in gone {
-            // What cannot be removed ends by itself.
-            let _ = self.values.remove(&value_key(&artifact.owner, &handle), WITHIN).await;
+            self.contents.remove(&value_key(&artifact.owner, &handle)).await;
         }
         Ok(())
     }
@@ -155,7 +157,7 @@ impl SharedArtifacts {
     }
 
     async fn load(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
-        let bytes = match self.values.get(&value_key(owner, handle), WITHIN).await {
+        let bytes = match self.contents.get(&value_key(owner, handle)).await {
             Ok(found) => found?,
             Err(error) => {
                 tracing::warn!(%error, "cannot read what is kept");
@@ -163,7 +165,7 @@ impl SharedArtifacts {
             }
         };
         // A long one takes a while to look through.
-        let read = move || parse(Bytes::into(bytes));
+        let read = move || parse(bytes.into());
         let artifact = tokio::task::spawn_blocking(read).await.ok().flatten()?;
         (artifact.handle == handle).then(|| Arc::new(artifact))
     }
@@ -254,23 +256,30 @@ mod tests {
 
     use super::*;
     use crate::memory::{self, Limits};
+    use crate::state::Leases;
 
     struct Replicas {
         clock: Arc<Fake>,
+        store: Arc<memory::Memory>,
         one: SharedArtifacts,
         other: SharedArtifacts,
     }
 
-    fn replicas(owner_bytes: usize) -> Replicas {
+    fn replicas(owner_bytes: usize, contents: fn(&Arc<memory::Memory>) -> Contents) -> Replicas {
         let clock = Arc::new(Fake::default());
         let store = Arc::new(memory::Memory::new(Arc::clone(&clock) as _, Limits::default()));
         let config = Config { owner_bytes, ..Config::default() };
         let open = || {
-            let (values, documents) = (Arc::clone(&store), Arc::clone(&store));
-            SharedArtifacts::new(values, documents, config.clone(), Arc::clone(&clock) as _)
+            let (contents, documents) = (contents(&store), Arc::clone(&store));
+            SharedArtifacts::new(contents, documents, config.clone(), Arc::clone(&clock) as _)
         };
-        Replicas { one: open(), other: open(), clock }
+        Replicas { one: open(), other: open(), clock, store }
     }
+
+    const KINDS: [fn(&Arc<memory::Memory>) -> Contents; 2] = [
+        |store| Contents::Values(Arc::clone(store) as _),
+        |store| Contents::Blobs { blobs: Arc::clone(store) as _, places: Arc::clone(store) as _ },
+    ];
 
     fn artifact(owner: &str, key: &str, text: &str) -> Artifact {
         let owner = Owner::read(owner);
@@ -291,32 +300,56 @@ mod tests {
 
     #[tokio::test]
     async fn what_one_replica_keeps_the_others_view_list_and_find_again() {
-        let Replicas { clock, one, other } = replicas(1 << 20);
-        let kept = artifact("ann", "k", "hello");
-        let (ann, bob) = (kept.owner.clone(), Owner::read("bob"));
-        assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
-        let seen = other.get(&ann, &kept.handle).await.unwrap();
-        assert_eq!(seen.result.as_str(), kept.result.as_str());
-        assert!(other.get(&bob, &kept.handle).await.is_none(), "another owner's");
-        assert_eq!(other.list(&ann).await.len(), 1);
-        assert_eq!(other.find_by_call(&ann, "k").await.unwrap().handle, kept.handle);
-        other.forget_call(&ann, &kept.handle).await;
-        assert!(one.find_by_call(&ann, "k").await.is_none(), "the call runs again everywhere");
-        clock.advance(Config::default().ttl);
-        assert!(one.get(&ann, &kept.handle).await.is_none() && one.list(&ann).await.is_empty());
+        for kind in KINDS {
+            let Replicas { clock, one, other, .. } = replicas(1 << 20, kind);
+            let kept = artifact("ann", "k", "hello");
+            let (ann, bob) = (kept.owner.clone(), Owner::read("bob"));
+            assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
+            let seen = other.get(&ann, &kept.handle).await.unwrap();
+            assert_eq!(seen.result.as_str(), kept.result.as_str());
+            assert!(other.get(&bob, &kept.handle).await.is_none(), "another owner's");
+            assert_eq!(other.list(&ann).await.len(), 1);
+            assert_eq!(other.find_by_call(&ann, "k").await.unwrap().handle, kept.handle);
+            other.forget_call(&ann, &kept.handle).await;
+            assert!(one.find_by_call(&ann, "k").await.is_none(), "the call runs again everywhere");
+            clock.advance(Config::default().ttl);
+            assert!(one.get(&ann, &kept.handle).await.is_none() && one.list(&ann).await.is_empty());
+        }
     }
 
     #[tokio::test]
     async fn an_owner_has_one_share_over_all_replicas() {
-        let Replicas { one, other, .. } = replicas(1000);
-        let texts = ["a".repeat(400), "b".repeat(400), "c".repeat(400)];
-        let kept: Vec<Artifact> = texts.iter().map(|text| artifact("ann", text, text)).collect();
-        let owner = kept[0].owner.clone();
-        for (n, kept) in kept.iter().enumerate() {
-            let store = if n % 2 == 0 { &one } else { &other };
-            assert_eq!(store.put(kept.clone()).await, Ok(StoredIn::Stored));
+        for kind in KINDS {
+            let Replicas { one, other, .. } = replicas(1000, kind);
+            let texts = ["a".repeat(400), "b".repeat(400), "c".repeat(400)];
+            let kept: Vec<Artifact> =
+                texts.iter().map(|text| artifact("ann", text, text)).collect();
+            let owner = kept[0].owner.clone();
+            for (n, kept) in kept.iter().enumerate() {
+                let store = if n % 2 == 0 { &one } else { &other };
+                assert_eq!(store.put(kept.clone()).await, Ok(StoredIn::Stored));
+            }
+            assert!(one.get(&owner, &kept[0].handle).await.is_none(), "the oldest gave way");
+            assert!(one.get(&owner, &kept[2].handle).await.is_some());
         }
-        assert!(one.get(&owner, &kept[0].handle).await.is_none(), "the oldest gave way");
-        assert!(one.get(&owner, &kept[2].handle).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn blobs_are_swept_after_their_end_by_one_replica_at_a_time() {
+        let Replicas { clock, store, one, .. } = replicas(1 << 20, KINDS[1]);
+        let sweeper = || {
+            let (blobs, documents) = (Arc::clone(&store) as _, Arc::clone(&store) as _);
+            Sweeper::new(blobs, Arc::clone(&store) as _, documents, Arc::clone(&clock) as _)
+        };
+        let kept = artifact("ann", "k", "hello");
+        assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
+        assert_eq!(sweeper().sweep().await, Ok(0), "it lives");
+        assert!(one.get(&kept.owner, &kept.handle).await.is_some());
+        clock.advance(Config::default().ttl + Duration::from_secs(2 * 60 * 60));
+        let busy = Leases::acquire(&*store, "sweep artifacts", WITHIN, WITHIN).await.unwrap();
+        assert_eq!(sweeper().sweep().await, Err(StateError::Conflict));
+        assert_eq!(Leases::release(&*store, busy, WITHIN).await, Ok(()));
+        assert_eq!(sweeper().sweep().await, Ok(1));
+        assert_eq!(sweeper().sweep().await, Ok(0), "each once");
     }
 }

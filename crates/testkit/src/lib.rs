@@ -3,7 +3,8 @@
 //! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
 //! given, answers with closures, and remembers what it was asked. One with
 //! [`everything`] is for conformance suites, [`oauth`] is a server that wants to
-//! be logged in to, [`tls`] makes certificates, [`valkey`] starts a store, [`scripts`] opens sessions, and [`needs`] leaves out tests
+//! be logged in to, [`tls`] makes certificates, [`valkey`] starts a store and
+//! [`object_store`] one for large bytes, [`scripts`] opens sessions, and [`needs`] leaves out tests
 //! whose tools are missing. [`fuzz`] makes up inputs for whatever reads those of
 //! others.
 
@@ -11,6 +12,7 @@ pub mod everything;
 pub mod fuzz;
 pub mod needs;
 pub mod oauth;
+pub mod object_store;
 pub mod program;
 pub mod scripts;
 pub mod tls;

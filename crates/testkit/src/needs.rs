@@ -26,6 +26,8 @@ pub enum Need {
     Valkey,
     /// The same, and nginx in front of several gatelets.
     Nginx,
+    /// A server that speaks S3, in `GATELET_TOOLS`, and what a store needs.
+    ObjectStore,
     /// `dpkg`, of Debian and its kin.
     Dpkg,
     /// Prometheus and `promtool`.
@@ -95,6 +97,7 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::Postgres => "PostgreSQL",
         Need::Valkey => "redis-server and faketime",
         Need::Nginx => "redis-server and nginx",
+        Need::ObjectStore => "redis-server and moto_server (GATELET_TOOLS)",
         Need::Dpkg => "dpkg",
         Need::Prometheus => "Prometheus",
         Need::Keyring => "gnome-keyring, secret-tool and dbus-run-session",
@@ -116,6 +119,7 @@ fn is_here(need: Need) -> bool {
         Need::Postgres => program("initdb").is_some(),
         Need::Valkey => program("redis-server").is_some() && crate::valkey::clock().is_some(),
         Need::Nginx => is_here(Need::Valkey) && program("nginx").is_some(),
+        Need::ObjectStore => is_here(Need::Valkey) && crate::object_store::program().is_some(),
         Need::Dpkg => program("dpkg").is_some(),
         Need::Prometheus => program("prometheus").is_some(),
         Need::Keyring => ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"]
@@ -156,6 +160,7 @@ mod tests {
             Need::Postgres,
             Need::Valkey,
             Need::Nginx,
+            Need::ObjectStore,
             Need::Dpkg,
             Need::Prometheus,
             Need::Keyring,

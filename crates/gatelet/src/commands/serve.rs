@@ -120,14 +120,15 @@ async fn serve(
 impl Serving<'_> {
     /// Takes up what changes in files and behind mounts. `listen` is where we
     /// are, which a file that leaves it open does not know.
-    fn keep_up(&self, listen: Option<SocketAddr>, written: Loaded) -> [JoinHandle<()>; 3] {
+    fn keep_up(&self, listen: Option<SocketAddr>, written: Loaded) -> [JoinHandle<()>; 4] {
         let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
         let watched = Watched { paths: self.paths.clone(), listen, written };
         let watching = tokio::spawn(wire::watch(wiring, gateway, watched));
         let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
         let changed = move || wiring.remount(&gateway);
         let mounts = tokio::spawn(Arc::clone(&self.wiring.mounts).keep(changed));
-        [watching, mounts, tokio::spawn(wire::memory::give_back())]
+        let artifacts = tokio::spawn(self.wiring.clone().look_after_artifacts());
+        [watching, mounts, artifacts, tokio::spawn(wire::memory::give_back())]
     }
 
     /// Serves the pipe until the client is gone, or a signal asks us to end: then
