@@ -77,7 +77,7 @@ pub use raw_upstream::{Entry, Kind, Raw as RawUpstream, Start, Wire, write};
 pub use records::Records;
 pub use serve::{Serve, Tls, address};
 pub use site::{Ownership, Rules};
-pub use state::SharedState;
+pub use state::{SharedState, StateKey};
 pub use surface::SurfaceName;
 pub use text::{Environment, NamedSecrets, Process};
 pub use traces::Traces;

@@ -28,6 +28,9 @@ pub(crate) struct Raw {
     /// Who vouches for the store's certificate, as a PEM file relative to this one. Those whom this machine trusts
     /// when left out.
     ca: Option<PathBuf>,
+    /// Signs what replicas tell each other over the store, such as `${keyring:gatelet-state}`: 16 characters or more,
+    /// the same at all replicas. Whoever can write to the store is believed when left out.
+    key: Option<String>,
     /// What every key begins with, so that several gates may share a store. `gatelet:` when left out.
     prefix: Option<String>,
     /// What is done with a store that drops keys when it is full: `refuse` (the default) or `accept`.
@@ -56,7 +59,22 @@ enum RawOnLoss {
 pub struct SharedState {
     pub store: valkey::Config,
     pub on_loss: OnLoss,
+    /// Signs what replicas tell each other.
+    pub key: Option<StateKey>,
 }
+
+/// A key that must not reach a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StateKey(pub String);
+
+impl std::fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StateKey")
+    }
+}
+
+/// The fewest characters that a key has.
+const KEY_LENGTH: usize = 16;
 
 pub(crate) fn parse(
     raw: Raw,
@@ -78,6 +96,11 @@ pub(crate) fn parse(
     let url = fill("url", url)?;
     let user = raw.user.and_then(|user| fill("user", &user));
     let password = raw.password.and_then(|password| fill("password", &password));
+    let key = raw.key.and_then(|key| fill("key", &key));
+    if key.as_ref().is_some_and(|key| key.len() < KEY_LENGTH) {
+        let hint = "make one with `openssl rand -hex 32`";
+        problems.error(&path.key("key"), "needs 16 characters or more", Some(hint));
+    }
     let authority = match raw.ca.map(|file| text::place(file, base, environment)) {
         None => None,
         Some(file) => Some(problems.parse(&path.key("ca"), "", |_| text::pem(&file))?),
@@ -94,5 +117,5 @@ pub(crate) fn parse(
     };
     let prefix = raw.prefix.unwrap_or_else(|| "gatelet:".to_owned());
     let store = valkey::Config { address, prefix, eviction, limits: Limits::default() };
-    Some(SharedState { store, on_loss })
+    Some(SharedState { store, on_loss, key: key.map(StateKey) })
 }

@@ -41,10 +41,15 @@ struct Cached {
 
 impl LedgerFile {
     pub(crate) fn at(state: &Path) -> LedgerFile {
-        let file_state = ChangedFile::at(state.join(LEDGER));
+        let file_state = ChangedFile::at(LedgerFile::file(state));
         let known = Mutex::new(Cached { file_state, key: None, ledger: None });
         let (documents, key_file) = (Files::at(state), state.join("trust.key"));
         LedgerFile { documents, within: WITHIN, key_file, known }
+    }
+
+    /// Where the ledger of a state directory is.
+    pub(crate) fn file(state: &Path) -> PathBuf {
+        state.join(LEDGER)
     }
 
     /// The same for a gatelet that serves, where nobody may wait for long.

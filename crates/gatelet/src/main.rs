@@ -15,6 +15,7 @@ mod running;
 mod approval_queue;
 mod changed_file;
 mod exit;
+mod key_file;
 mod ledger_file;
 mod logging;
 mod recipe_files;

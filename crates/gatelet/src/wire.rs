@@ -10,11 +10,13 @@ mod credential;
 pub(crate) mod identity;
 mod listing_store;
 pub(crate) mod memory;
+mod mirror;
 mod observers;
 mod own_manifest;
 mod probe;
 mod sandboxed;
 mod scripting;
+mod seal;
 pub(crate) mod shared;
 mod shutdown;
 pub(crate) mod skills;
@@ -70,6 +72,7 @@ use config::{Config, Learning, Loaded, Mount, Reach, Upstream};
 use connector::{Remote, Site};
 use identity::Identities;
 use listing_store::ListingDirectory;
+use mirror::{KeyFile, LedgerEntries, LocalCopy, Mirror};
 use nested::{CashConnector, Nesting, OpenSession};
 use observers::{Life, Observers};
 use own_manifest::{Contents, OwnManifest};
@@ -144,7 +147,8 @@ impl Wiring {
         loaded: &Loaded,
     ) -> anyhow::Result<Wiring> {
         let config = &loaded.config;
-        let listings = Arc::new(ListingDirectory::new(&state.join("listings")));
+        let shared = config.state.as_ref().map(Shared::new);
+        let listings = Arc::new(ListingDirectory::new(&state.join("listings"), shared.clone()));
         let clock: Arc<dyn Clock> = Arc::new(System::start());
         let gatelet_id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
         let life = match start_policy {
@@ -179,13 +183,38 @@ impl Wiring {
             gatelet_id,
             current: Arc::new(Mutex::new(AppliedConfig::new(config, Library::default()))),
             shutdown: Shutdown::default(),
-            shared: config.state.as_ref().map(Shared::new),
+            shared,
         })
     }
 
     /// What is shared with other replicas, if there are any.
     pub(crate) fn shared(&self) -> Option<&Shared> {
         self.shared.as_ref()
+    }
+
+    /// Takes over what other replicas know, as far as the store answers.
+    pub(crate) async fn learn(&self) {
+        let mirrors: Vec<Mirror> = self.mirrors().collect();
+        let aligned = futures::future::join_all(mirrors.iter().map(Mirror::begin));
+        futures::join!(aligned, self.listings.learn());
+    }
+
+    /// Keeps what replicas have in common in line, until dropped.
+    pub(crate) async fn keep_in_line(self) {
+        futures::future::join_all(self.mirrors().map(Mirror::keep)).await;
+    }
+
+    fn mirrors(&self) -> impl Iterator<Item = Mirror> {
+        let copies = |shared: &Shared| -> Vec<Mirror> {
+            let keys = Arc::new(KeyFile(self.state.clone())) as _;
+            let ledger = Arc::new(LedgerEntries::at(&self.state)) as _;
+            let mirror = |copy: Arc<dyn LocalCopy>| {
+                let documents = Arc::new(shared.store().clone());
+                Mirror::new(copy, documents, shared.seal().clone(), &self.state)
+            };
+            [keys, ledger].into_iter().map(mirror).collect()
+        };
+        self.shared.as_ref().map(copies).into_iter().flatten()
     }
 
     /// The gateway of a configuration. Starts nothing yet.

@@ -96,6 +96,7 @@ async fn serve(
     }
     let wiring = Wiring::new(&state, StartPolicy::Configured, &loaded)?;
     check_shared(&wiring).await?;
+    wiring.learn().await;
     let gateway = wiring.gateway(&loaded);
     wiring.start_sending();
     let serving = Serving { args, paths, state, loaded, wiring, gateway };
@@ -120,7 +121,7 @@ async fn serve(
 impl Serving<'_> {
     /// Takes up what changes in files and behind mounts. `listen` is where we
     /// are, which a file that leaves it open does not know.
-    fn keep_up(&self, listen: Option<SocketAddr>, written: Loaded) -> [JoinHandle<()>; 4] {
+    fn keep_up(&self, listen: Option<SocketAddr>, written: Loaded) -> [JoinHandle<()>; 5] {
         let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
         let watched = Watched { paths: self.paths.clone(), listen, written };
         let watching = tokio::spawn(wire::watch(wiring, gateway, watched));
@@ -128,7 +129,8 @@ impl Serving<'_> {
         let changed = move || wiring.remount(&gateway);
         let mounts = tokio::spawn(Arc::clone(&self.wiring.mounts).keep(changed));
         let artifacts = tokio::spawn(self.wiring.clone().look_after_artifacts());
-        [watching, mounts, artifacts, tokio::spawn(wire::memory::give_back())]
+        let in_line = tokio::spawn(self.wiring.clone().keep_in_line());
+        [watching, mounts, artifacts, in_line, tokio::spawn(wire::memory::give_back())]
     }
 
     /// Serves the pipe until the client is gone, or a signal asks us to end: then

@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Connects as gatelet would, asks what there is, and ends it again.
 pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, Failure> {
     let shutdown = Shutdown::default();
-    let shelf = Arc::new(ListingDirectory::new(&state.join("listings")));
+    let shelf = Arc::new(ListingDirectory::new(&state.join("listings"), None));
     let shown = credential::for_upstream(upstream, None, &credential::vault(state));
     let remote = Remote::new(upstream, shelf, shown, &shutdown);
     let since = Instant::now();

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tool::Json;
 use valkey::{OpenError, Valkey};
 
+use super::seal::Seal;
 use config::SharedState;
 
 /// How long one operation of the store may hold up a request.
@@ -36,6 +37,7 @@ pub(crate) struct Shared(Arc<Inner>);
 
 struct Inner {
     store: Valkey,
+    seal: Seal,
     tag: u32,
     /// Who waits for an answer of another replica.
     waiting: Mutex<HashMap<u64, oneshot::Sender<Json>>>,
@@ -65,6 +67,7 @@ impl Shared {
     pub(crate) fn new(config: &SharedState) -> Shared {
         Shared(Arc::new(Inner {
             store: Valkey::new(config.store.clone()),
+            seal: Seal::new(config.key.as_ref().map(|key| key.0.as_str())),
             tag: rand::random_range(1..u32::MAX),
             waiting: Mutex::default(),
             next: AtomicU64::new(1),
@@ -74,6 +77,11 @@ impl Shared {
 
     pub(crate) fn store(&self) -> &Valkey {
         &self.0.store
+    }
+
+    /// Signs what this replica tells the others.
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.0.seal
     }
 
     /// Whether the store can be used. One that is away may come back.

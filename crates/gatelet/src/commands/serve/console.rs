@@ -22,9 +22,9 @@ use web::site::pages::{Pages, Visitor};
 
 use super::serving::Serving;
 use crate::commands::approvals::write_rule;
-use crate::commands::key;
 use crate::commands::servers::config_file::ConfigFile;
 use crate::config_loader;
+use crate::key_file;
 use crate::logging;
 use crate::paths::Paths;
 use crate::time;
@@ -111,7 +111,8 @@ impl Operator for Program {
 
     fn keys(&self) -> Vec<KeyRow> {
         let now = time::unix_seconds();
-        let keys = key::load(&key::file(&self.state)).map(|ring| ring.keys).unwrap_or_default();
+        let keys =
+            key_file::load(&key_file::file(&self.state)).map(|ring| ring.keys).unwrap_or_default();
         let row = |key: web::identity::key::Key| KeyRow {
             is_good: key.revoked.is_none() && key.expires.is_none_or(|expires| now < expires),
             name: key.name,

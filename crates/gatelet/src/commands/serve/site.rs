@@ -24,8 +24,8 @@ use super::issuer_keys;
 use super::metrics::Page;
 use super::serving::Serving;
 use crate::changed_file::ChangedFile;
-use crate::commands::key;
 use crate::config_loader;
+use crate::key_file;
 use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
@@ -75,7 +75,7 @@ pub(super) fn site(
     let site = Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
-        policy: policy(config, key::file(state), operator, issuers),
+        policy: policy(config, key_file::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
         pages,
         metrics: metrics.map(|page| Box::new(page) as _),
@@ -247,7 +247,7 @@ fn policy(
         let tokens = issuers.now();
         let mut is_new = !Arc::ptr_eq(&tokens, &known.tokens);
         if known.file_state.is_due() {
-            match key::load(known.file_state.file()) {
+            match key_file::load(known.file_state.file()) {
                 Ok(keys) => (known.keys, is_new) = (keys, true),
                 Err(error) => {
                     tracing::error!("the keys stay as they were: {error:#}");

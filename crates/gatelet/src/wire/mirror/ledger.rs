@@ -1,0 +1,87 @@
+//! The trust ledger, by its tools. What is revoked anywhere stays revoked until
+//! somebody who knows of it grants it anew.
+
+use std::path::PathBuf;
+
+use policy::trust::{Entry, LedgerStore};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::LocalCopy;
+use super::merge::Entries;
+use crate::ledger_file::LedgerFile;
+
+/// The ledger of a state directory. Each replica signs its own file.
+pub(crate) struct LedgerEntries {
+    store: LedgerFile,
+    file: PathBuf,
+}
+
+impl LedgerEntries {
+    pub(crate) fn at(state: &std::path::Path) -> LedgerEntries {
+        LedgerEntries { store: LedgerFile::at(state), file: LedgerFile::file(state) }
+    }
+}
+
+impl LocalCopy for LedgerEntries {
+    fn name(&self) -> &'static str {
+        "ledger"
+    }
+
+    fn file(&self) -> PathBuf {
+        self.file.clone()
+    }
+
+    fn read(&self) -> Result<Entries, String> {
+        let ledger = self.store.read().map_err(|error| error.to_string())?;
+        Ok(entries(&ledger))
+    }
+
+    fn change(&self, change: &mut (dyn FnMut(&mut Entries) + Send)) -> Result<(), String> {
+        let changed = self.store.change(&mut |ledger| {
+            let before = entries(ledger);
+            let mut after = before.clone();
+            change(&mut after);
+            for name in before.keys().filter(|name| !after.contains_key(*name)) {
+                ledger.forget(name);
+            }
+            for (name, entry) in after {
+                if before.get(&name) == Some(&entry) {
+                    continue;
+                }
+                // One that cannot be read is of a later release, and is left alone.
+                if let Ok(entry) = Entry::deserialize(entry) {
+                    ledger.insert(name, entry);
+                }
+            }
+        });
+        changed.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn stricter<'a>(&self, one: Option<&'a Value>, other: Option<&'a Value>) -> Option<&'a Value> {
+        let is_revoked =
+            |entry: &Value| entry.get("state").is_some_and(|state| state == "untrusted");
+        let since = |entry: &Value| entry.get("since").and_then(Value::as_u64).unwrap_or(0);
+        match (one, other) {
+            (Some(entry), None) | (None, Some(entry)) => {
+                Some(entry).filter(|entry| is_revoked(entry))
+            }
+            (None, None) => None,
+            (Some(one), Some(other)) => match (is_revoked(one), is_revoked(other)) {
+                (true, false) => Some(one),
+                (false, true) => Some(other),
+                (true, true) | (false, false) => {
+                    let order = |entry: &Value| (since(entry), entry.to_string());
+                    Some(if order(other) <= order(one) { one } else { other })
+                }
+            },
+        }
+    }
+}
+
+fn entries(ledger: &policy::trust::Ledger) -> Entries {
+    let entry = |(name, entry): (&str, &Entry)| {
+        (name.to_owned(), serde_json::to_value(entry).unwrap_or_default())
+    };
+    ledger.iter().map(entry).collect()
+}
