@@ -11,6 +11,7 @@ use crate::{stopwatch, tools, watched};
 /// are built. Where the program itself is measured, that is as it ships.
 const BENCHES: &[(&str, &str, &str, &str)] = &[
     ("call", "gatelet", "bench_call", "dist"),
+    ("cluster", "gatelet", "bench_cluster", "release"),
     ("content", "gatelet-content", "bench", "release"),
     ("find", "gatelet-catalog", "find", "release"),
     ("gate", "gatelet-gateway", "bench_gate", "release"),
