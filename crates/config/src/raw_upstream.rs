@@ -92,6 +92,9 @@ pub struct Raw {
     /// Speak this protocol revision only, such as `2025-06-18`, instead of agreeing on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// Run it at one replica at a time, where several share a store (`[state]`); calls are carried there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub single: bool,
     /// Offer its prompts as skills, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prompts_as_skills: bool,

@@ -29,6 +29,8 @@ pub struct Upstream {
     pub call_timeout: Duration,
     pub revision: Option<Revision>,
     pub prompts_as_skills: bool,
+    /// Whether it runs at one replica at a time.
+    pub single: bool,
     /// What it is, where the operator says so.
     pub kind: Option<Kind>,
     pub access: Access,
@@ -64,6 +66,7 @@ impl Upstream {
             call_timeout: CALL_TIMEOUT,
             revision: None,
             prompts_as_skills: false,
+            single: false,
             // It was found by the manifest of a CaSH server.
             kind: Some(Kind::Cash),
             access: Access::default(),
@@ -162,6 +165,7 @@ impl Parser<'_> {
             call_timeout: call_timeout.unwrap_or(CALL_TIMEOUT),
             revision,
             prompts_as_skills: raw.prompts_as_skills,
+            single: raw.single,
             kind: raw.kind,
             access,
             quarantine: raw.quarantine,

@@ -19,6 +19,7 @@ mod scripting;
 mod seal;
 pub(crate) mod shared;
 mod shutdown;
+mod single;
 pub(crate) mod skills;
 mod stages;
 mod stoppable_input;
@@ -77,6 +78,7 @@ use nested::{CashConnector, Nesting, OpenSession};
 use observers::{Life, Observers};
 use own_manifest::{Contents, OwnManifest};
 use shared::Shared;
+use single::Single;
 
 /// When upstreams are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -555,6 +557,8 @@ impl Wiring {
                     let sessions =
                         callers::PerCallerSessions::new(remote, upstream, listings, vault);
                     self.nesting(sessions, upstream)
+                } else if let Some(shared) = self.shared.clone().filter(|_| upstream.single) {
+                    self.nesting(Single::new(remote, shared), upstream)
                 } else {
                     self.nesting(remote, upstream)
                 }

@@ -62,7 +62,9 @@ pub use credential::{Credential, Refusal};
 pub use environment::Inherit;
 pub use error::ConnectError;
 pub use launcher::Launcher;
-pub use options::{Attribution, Endpoint, KnownRevision, ListLimits, Options, Program, Target};
+pub use options::{
+    Attribution, Endpoint, KnownRevision, ListLimits, Options, Pipes, Program, Target,
+};
 pub use shutdown::Shutdown;
 pub use upstream::Upstream;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use config::{Environment, Process, Reach, Upstream};
 
 /// Holds the files, one on each line.
-const VARIABLE: &str = "GATELET_CHAIN";
+pub(super) const VARIABLE: &str = "GATELET_CHAIN";
 
 /// The configurations above a program that is started for this one.
 pub(crate) fn with(file: Option<&Path>) -> String {

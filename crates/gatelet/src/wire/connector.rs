@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mcp::connect::address::Addresses;
 use mcp::connect::{
-    Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program,
-    Shutdown, Target, connect,
+    Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Pipes,
+    Program, Shutdown, Target, connect,
 };
 use mcp::peer::Timeouts;
 use mcp::revision::Revision;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::listing_store::ListingDirectory;
-use super::{memory, sandboxed};
+use super::{chain, memory, sandboxed};
 use config::{Reach, Sandbox, Upstream, Wire};
 
 /// A provider in this process.
@@ -111,6 +111,18 @@ impl Remote {
         }
     }
 
+    /// Connects through pipes that lead to the same server at another replica.
+    pub(super) async fn connect_through(
+        &self,
+        pipes: Pipes,
+        client: &Client,
+    ) -> Result<Arc<dyn Provider>, Failure> {
+        // That replica speaks the newest revision, whatever the server speaks.
+        let options = Options { revision: KnownRevision::default(), ..self.options.clone() };
+        let connected = connect(&Target::Pipes(pipes), &options, client).await;
+        connected.map(|upstream| upstream as Arc<dyn Provider>).map_err(failure)
+    }
+
     pub(super) fn shutdown(&self) -> &Shutdown {
         &self.options.shutdown
     }
@@ -122,7 +134,7 @@ impl Remote {
                 Target::Http(endpoint) | Target::Sse(endpoint) => {
                     endpoint.addresses = Addresses::Public;
                 }
-                Target::Stdio(_) => {}
+                Target::Stdio(_) | Target::Pipes(_) => {}
             }
         }
         self
@@ -258,7 +270,10 @@ fn fingerprint(reach: &Reach, sandbox: Option<&Sandbox>) -> String {
             add(command);
             args.iter().for_each(|arg| add(arg));
             add(&cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default());
-            env.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
+            // Where this gatelet has its file does not make a program another one, and
+            // differs from replica to replica.
+            let own = env.iter().filter(|(name, _)| *name != chain::VARIABLE);
+            own.for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }
         Reach::Address { url, headers, wire, certificates } => {
             add("address");

@@ -3,23 +3,28 @@
 //! Each replica has a tag and a mailbox. It says every few seconds that it is
 //! there, so that nobody waits for one that is gone.
 
+mod tunnel;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use mcp::serve::http::{Endpoint, NotCarried, Replicas};
+use mcp::serve::stdio;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::state::{Expiring, Messages, StateError};
+use tokio::io::DuplexStream;
 use tokio::sync::oneshot;
-use tool::Json;
+use tool::{FixedProvider, Json, Provider};
 use valkey::{OpenError, Valkey};
 
 use super::seal::Seal;
 use config::SharedState;
+use tunnel::{End, Outgoing, Tunnels};
 
 /// How long one operation of the store may hold up a request.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -44,6 +49,16 @@ struct Inner {
     next: AtomicU64,
     /// The endpoints that others may send to, by path.
     endpoints: Mutex<BTreeMap<String, Endpoint>>,
+    /// The upstreams that run here for everybody, by name, with their fences.
+    offered: Mutex<HashMap<String, Offered>>,
+    tunnels: Arc<Tunnels>,
+}
+
+/// An upstream that runs here, with the fence of its lease.
+#[derive(Clone)]
+struct Offered {
+    fence: u64,
+    provider: Weak<dyn Provider>,
 }
 
 /// What travels between replicas.
@@ -61,6 +76,21 @@ enum Letter {
         number: u64,
         message: Json,
     },
+    /// Opens a pipe to an upstream that runs there under that lease.
+    Open {
+        upstream: String,
+        fence: u64,
+        from: u32,
+        tunnel: u64,
+    },
+    /// A line on a pipe.
+    Line {
+        tunnel: u64,
+        text: String,
+    },
+    Close {
+        tunnel: u64,
+    },
 }
 
 impl Shared {
@@ -72,6 +102,8 @@ impl Shared {
             waiting: Mutex::default(),
             next: AtomicU64::new(1),
             endpoints: Mutex::default(),
+            offered: Mutex::default(),
+            tunnels: Arc::default(),
         }))
     }
 
@@ -143,14 +175,88 @@ impl Shared {
                     }
                 });
             }
+            Ok(Letter::Open { upstream, fence, from, tunnel }) => {
+                self.serve_tunnel(&upstream, fence, from, tunnel);
+            }
+            Ok(Letter::Line { tunnel, text }) => self.0.tunnels.take(tunnel, text),
+            Ok(Letter::Close { tunnel }) => self.0.tunnels.close(tunnel),
             Err(error) => tracing::warn!(%error, "a letter of another replica cannot be read"),
         }
     }
 
     /// Whether a replica said lately that it is there.
-    async fn is_there(&self, replica: u32) -> bool {
+    pub(super) async fn is_there(&self, replica: u32) -> bool {
         let said = Expiring::get(&self.0.store, &there(replica), WITHIN).await;
         matches!(said, Ok(Some(_)))
+    }
+
+    /// Tells this replica from the others.
+    pub(super) fn tag(&self) -> u32 {
+        self.0.tag
+    }
+
+    /// Lets other replicas reach an upstream that runs here.
+    pub(super) fn offer(&self, upstream: &str, fence: u64, provider: Weak<dyn Provider>) {
+        self.0.offered.lock().insert(upstream.to_owned(), Offered { fence, provider });
+    }
+
+    /// Takes an upstream back that does not run here any more.
+    pub(super) fn withdraw(&self, upstream: &str, fence: u64) {
+        let mut offered = self.0.offered.lock();
+        if offered.get(upstream).is_some_and(|current| current.fence == fence) {
+            offered.remove(upstream);
+        }
+    }
+
+    /// A pipe to an upstream that another replica runs.
+    pub(super) fn open_tunnel(&self, replica: u32, upstream: &str, fence: u64) -> DuplexStream {
+        let tunnel = rand::random();
+        let (near, end) = self.0.tunnels.open(tunnel);
+        let (upstream, from) = (upstream.to_owned(), self.0.tag);
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let open = Letter::Open { upstream, fence, from, tunnel };
+            if shared.send(replica, &open).await.is_ok() {
+                shared.carry(end, replica, tunnel).await;
+            } else {
+                shared.0.tunnels.close(tunnel);
+            }
+        });
+        near
+    }
+
+    /// Has another replica talk to an upstream that runs here. One that asks for an
+    /// older lease of it is turned away, and looks again who has it.
+    fn serve_tunnel(&self, upstream: &str, fence: u64, from: u32, tunnel: u64) {
+        let offered = self.0.offered.lock().get(upstream).cloned();
+        let current = offered.filter(|current| current.fence == fence);
+        let provider = current.and_then(|current| current.provider.upgrade());
+        let shared = self.clone();
+        let Some(provider) = provider else {
+            tokio::spawn(async move { shared.send(from, &Letter::Close { tunnel }).await });
+            return;
+        };
+        let (near, end) = self.0.tunnels.open(tunnel);
+        let (reader, writer) = tokio::io::split(near);
+        let source = Arc::new(FixedProvider(provider));
+        tokio::spawn(stdio::serve(source, reader, writer, stdio::Options::default()));
+        tokio::spawn(async move { shared.carry(end, from, tunnel).await });
+    }
+
+    async fn carry(&self, end: End, replica: u32, tunnel: u64) {
+        let say = |said: Outgoing| async move {
+            let letter = match said {
+                Outgoing::Line(text) => Letter::Line { tunnel, text },
+                Outgoing::Closed => Letter::Close { tunnel },
+            };
+            self.send(replica, &letter).await.is_ok()
+        };
+        let gone = async {
+            while self.is_there(replica).await {
+                tokio::time::sleep(SAY).await;
+            }
+        };
+        end.carry(Arc::clone(&self.0.tunnels), say, gone).await;
     }
 
     /// Waits for an answer for as long as the replica is there to give it.

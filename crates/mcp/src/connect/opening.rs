@@ -67,6 +67,15 @@ async fn reach(
             legacy::start(endpoint, options, &relay, &peer).await?;
             (Arc::new(Transport::Pipe(peer)), relay)
         }
+        Target::Pipes(pipes) => {
+            let peer = Peer::within(options.limits, options.memory.clone());
+            let relay = relay(Arc::new(peer.clone()), Wire::Pipe);
+            let (reader, writer) = tokio::io::split(pipes.open());
+            let (ours, shutdown) = (Arc::clone(&relay), options.shutdown.clone());
+            let talking = pipe::converse(reader, writer, ours, peer.clone(), shutdown);
+            options.shutdown.spawn(talking);
+            (Arc::new(Transport::Pipe(peer)), relay)
+        }
         Target::Http(endpoint) => {
             let relay = relay(Arc::new(PendingRequests::default()), Wire::Http);
             let http = Http::new(endpoint, options, Arc::clone(&relay))?;

@@ -1,10 +1,12 @@
 //! The options of a connection: where the server is, and its timeouts and limits.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::DuplexStream;
 use tool::{ClientHandle, NoClient};
 
 use super::address::Addresses;
@@ -26,6 +28,37 @@ pub enum Target {
     Http(Endpoint),
     /// HTTP with server-sent events, as in revision 2024-11-05.
     Sse(Endpoint),
+    /// Pipes to a server that somebody else runs.
+    Pipes(Pipes),
+}
+
+/// Opens a pair of pipes.
+#[derive(Clone)]
+pub struct Pipes(Arc<dyn Fn() -> DuplexStream + Send + Sync>);
+
+impl Pipes {
+    pub fn new(open: impl Fn() -> DuplexStream + Send + Sync + 'static) -> Pipes {
+        Pipes(Arc::new(open))
+    }
+
+    pub(super) fn open(&self) -> DuplexStream {
+        (self.0)()
+    }
+}
+
+/// Two that open the same way are the same.
+impl PartialEq for Pipes {
+    fn eq(&self, other: &Pipes) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Pipes {}
+
+impl fmt::Debug for Pipes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pipes")
+    }
 }
 
 /// A program to start.
