@@ -33,6 +33,6 @@ pub mod stages;
 
 pub mod pattern;
 pub mod tolerant;
-mod uri;
+pub mod uri;
 
 pub use stages::{Open, Stages};

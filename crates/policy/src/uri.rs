@@ -3,14 +3,50 @@
 //! A server that reads files takes `/pub/../srv`, `//srv` and `/%73rv` for
 //! `/srv`. Whoever hides one of them hides all.
 
+/// The longest URI that is taken from a caller, in characters.
+pub const LONGEST: usize = 8_192;
+
+/// Why a URI is not taken from a caller; `None` where nothing is wrong with it.
+///
+/// Servers read it with parsers that drop what they do not like: those of
+/// browsers drop tabs and line breaks wherever they stand, and spaces and
+/// control characters at both ends. Then `file:///s<TAB>rv` is `/srv` for the
+/// server, and another place for every rule.
+pub fn defect(uri: &str) -> Option<String> {
+    let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_whitespace() || c == '\u{feff}');
+    if LONGEST < uri.len() && LONGEST < uri.chars().count() {
+        return Some(format!("is too long: a URI has at most {LONGEST} characters"));
+    }
+    if let Some(found) = uri.chars().find(|c| is_dropped(*c)) {
+        let code = u32::from(found);
+        return Some(format!("has the control character U+{code:04X} in it: leave it out"));
+    }
+    let has_edge = is_edge(uri.chars().next()) || is_edge(uri.chars().next_back());
+    has_edge.then(|| "begins or ends with a space: leave it out".to_owned())
+}
+
+/// What some reader of URIs drops, or takes for the end of the line.
+fn is_dropped(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// What a URI may mean to its server: with a query and a fragment behind its
-/// path, or with all of it as the path.
+/// path, or with all of it as the path; and each of them without the control
+/// characters that were escaped in it, for a server that unescapes it before it
+/// reads it.
 pub(crate) fn readings(uri: &str) -> Vec<String> {
     let whole = normalized(uri);
-    match uri.find(['?', '#']) {
+    let mut readings = match uri.find(['?', '#']) {
         None => vec![whole],
         Some(at) => vec![format!("{}{}", normalized(&uri[..at]), &uri[at..]), whole],
+    };
+    for at in 0..readings.len() {
+        if readings[at].chars().any(is_dropped) {
+            let plain: String = readings[at].chars().filter(|c| !is_dropped(*c)).collect();
+            readings.push(normalized(&plain));
+        }
     }
+    readings
 }
 
 /// A URI, or a pattern of URIs, in the one way to write it: without escapes, in
@@ -53,36 +89,26 @@ fn path(path: &str) -> String {
     format!("{start}{}{end}", levels.join("/"))
 }
 
-/// A text without escapes, also where an escape is escaped itself.
+/// A text without escapes, also where an escape is escaped itself. Goes through
+/// the text once: whoever wrote it decides how often it is escaped.
 fn unescaped(text: &str) -> String {
-    let mut text = text.to_owned();
-    while let Some(plain) = unescaped_once(&text) {
-        text = plain;
-    }
-    text
-}
-
-/// `None` where there is no escape. Each time it is not, the text is shorter.
-fn unescaped_once(text: &str) -> Option<String> {
-    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-    let bytes = text.as_bytes();
-    let (mut plain, mut at, mut found) = (Vec::with_capacity(bytes.len()), 0, false);
-    while let Some(byte) = bytes.get(at) {
-        let escape =
-            (*byte == b'%').then(|| digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2))));
-        match escape.flatten() {
-            Some((high, low)) => {
-                plain.push((high * 16 + low) as u8);
-                at += 3;
-                found = true;
-            }
-            None => {
-                plain.push(*byte);
-                at += 1;
-            }
+    let mut plain: Vec<u8> = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        plain.push(byte);
+        // What was written out may end the escape that it stands in.
+        while let Some(byte) = escape_at_end(&plain) {
+            plain.truncate(plain.len() - 3);
+            plain.push(byte);
         }
     }
-    found.then(|| String::from_utf8_lossy(&plain).into_owned())
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// The byte that the last three stand for, if they are an escape.
+fn escape_at_end(bytes: &[u8]) -> Option<u8> {
+    let [.., b'%', high, low] = bytes else { return None };
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 #[cfg(test)]
@@ -122,7 +148,60 @@ mod tests {
         assert_eq!(readings("file:///srv/x?/../../pub"), both);
     }
 
+    #[test]
+    fn what_a_reader_of_uris_would_drop_is_no_uri() {
+        let controls = (0..0x20_u32).chain([0x7f, 0x80, 0x85, 0x9f, 0x2028, 0x2029]);
+        for c in controls.filter_map(char::from_u32) {
+            for uri in [
+                format!("{c}file:///srv/x"),
+                format!("file:///s{c}rv/x"),
+                format!("fi{c}le:///srv/x"),
+                format!("file:///srv/x{c}"),
+                format!("file:///pub/.{c}./srv/x"),
+            ] {
+                assert!(defect(&uri).is_some(), "{uri:?}");
+            }
+        }
+        for uri in [" file:///srv/x", "file:///srv/x ", "\u{feff}file:///srv/x", "\u{a0}file:///"] {
+            assert!(defect(uri).is_some(), "{uri:?}");
+        }
+        for uri in
+            ["file:///srv/x", "file:///my notes.txt", "memo:insights", "file:///a%0Ab", "é://ü"]
+        {
+            assert_eq!(defect(uri), None, "{uri:?}");
+        }
+        assert!(defect(&"a".repeat(LONGEST + 1)).is_some());
+        assert_eq!(defect(&"ü".repeat(LONGEST)), None);
+    }
+
+    #[test]
+    fn escapes_within_escapes_are_read_in_one_go() {
+        assert_eq!(unescaped("%2%35%32%35%37%33"), "s");
+        assert_eq!(unescaped("%C3%A9 100% %zz %"), "é 100% %zz %");
+        let deep = format!("%{}73", "25".repeat(500_000));
+        assert_eq!(unescaped(&deep), "s");
+    }
+
+    fn escape(c: char) -> String {
+        c.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect()
+    }
+
     proptest! {
+        /// Whatever is put into a URI, either it is not taken at all, or one of its
+        /// readings is what a server makes of it that drops it.
+        #[test]
+        fn no_character_that_is_put_in_hides_a_place(
+            at in 0..23_usize, c in prop_oneof![0..0x20_u32, 0x7f..0xa0_u32], escaped: bool,
+        ) {
+            let place = "file:///srv/secret.txt";
+            let c = char::from_u32(c).unwrap();
+            let written = if escaped { escape(c) } else { c.to_string() };
+            let uri = format!("{}{written}{}", &place[..at], &place[at..]);
+            prop_assert_eq!(defect(&uri).is_some(), !escaped, "{:?}", uri);
+            let found = readings(&uri).iter().any(|reading| reading == place);
+            prop_assert!(found, "{:?} is read as {:?}", uri, readings(&uri));
+        }
+
         #[test]
         fn no_way_to_write_a_place_differs(
             detours in prop::collection::vec(0..6_u8, 0..4), escapes in any::<u16>(), twice: bool,

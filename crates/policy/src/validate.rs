@@ -10,8 +10,9 @@ use tool::scan::duplicate_key;
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, ReadResource};
 
 use crate::approval::request::ApprovalRequest;
-use crate::call::{Callee, HELP, Mode, Request, SKILL, Target, What};
+use crate::call::{Callee, Completed, HELP, Mode, Request, SKILL, Target, What};
 use crate::confirm;
+use crate::uri;
 
 const COMPLETE: &str = "completion/complete";
 
@@ -145,7 +146,7 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
         // Whoever judges it and whoever runs it could take another of the two.
         return Err(vec![given_twice(&name)]);
     }
-    if let Some(problem) = ambiguous(&what, &rest) {
+    if let Some(problem) = ambiguous(&what, &rest).or_else(|| misread(&what)) {
         return Err(vec![problem]);
     }
     let token = confirm::take(&mut rest);
@@ -226,6 +227,17 @@ fn ambiguous(what: &What, rest: &Object) -> Option<Problem> {
     };
     let twice = is_in_rest.then(|| duplicate_key(rest.to_json().as_str())).flatten();
     twice.map(|name| given_twice(&name))
+}
+
+/// A URI that its server may read as another than the one that is judged here.
+fn misread(what: &What) -> Option<Problem> {
+    let (What::Resource { uri, .. }
+    | What::Subscription { uri, .. }
+    | What::Completion { of: Completed::Resource(uri), .. }) = what
+    else {
+        return None;
+    };
+    uri::defect(uri).map(|why| Problem::new("uri", why))
 }
 
 /// Whether a reader that ignores case takes `key` for `known`. Two letters

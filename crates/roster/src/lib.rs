@@ -32,6 +32,7 @@ mod masking;
 pub mod readable;
 mod restarts;
 mod subscriptions;
+mod uri_template;
 
 pub mod derived;
 

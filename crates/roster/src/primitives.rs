@@ -14,6 +14,7 @@ use tool::{
 };
 
 use crate::readable::plain_line;
+use crate::uri_template;
 use policy::call::{Completed, SubscriptionChange};
 use policy::visibility::Thing;
 
@@ -48,10 +49,27 @@ pub struct Viewer<'a> {
 /// Where a question leads, in the words of the upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
-    Read { source: usize, uri: String },
-    Prompt { source: usize, name: String },
-    Completion { source: usize, of: Completed, params: Object },
-    Subscription { source: usize, uri: String, change: SubscriptionChange },
+    Read {
+        source: usize,
+        uri: String,
+    },
+    Prompt {
+        source: usize,
+        name: String,
+    },
+    /// `judged` is the URI of a template with its values in it: whoever may not
+    /// read that is not helped to write it.
+    Completion {
+        source: usize,
+        of: Completed,
+        judged: Option<String>,
+        params: Object,
+    },
+    Subscription {
+        source: usize,
+        uri: String,
+        change: SubscriptionChange,
+    },
 }
 
 /// The resources, templates and prompts that a caller sees.
@@ -218,9 +236,17 @@ impl Primitives {
             }
             _ => return None,
         };
+        let judged = match &of {
+            Completed::Resource(uri) if uri.contains('{') => Some(filled_by(uri, params)),
+            Completed::Resource(_) | Completed::Prompt(_) => None,
+        };
+        if let Some(uri) = &judged {
+            let upstream = &catalog.sources()[source].label;
+            (viewer.shows)(&Thing::Resource { upstream, uri }).then_some(())?;
+        }
         let mut params = params.clone();
         params.set("ref", written(&of));
-        Some(Route::Completion { source, of, params })
+        Some(Route::Completion { source, of, judged, params })
     }
 
     fn template(&self, uri: &str) -> Option<usize> {
@@ -261,6 +287,22 @@ impl Primitives {
         }
         self.prompts.push(exposed);
     }
+}
+
+/// A template with what a completion says of its variables: the one that is
+/// being written, and those before it.
+fn filled_by(template: &str, params: &Object) -> String {
+    let object = |key: &str| params.get(key).and_then(|json| Object::parse(json).ok());
+    let argument = object("argument").unwrap_or_default();
+    let text = |key: &str| argument.get(key).and_then(Json::string_value);
+    let (name, value) = (text("name"), text("value").unwrap_or_default());
+    let context = object("context").unwrap_or_default();
+    let known = context.get("arguments").and_then(|json| Object::parse(json).ok());
+    let known = known.unwrap_or_default();
+    uri_template::filled(template, |variable| match name.as_deref() == Some(variable) {
+        true => Some(value.clone()),
+        false => known.get(variable).and_then(Json::string_value),
+    })
 }
 
 /// The reference of a completion, as it goes on the wire.
@@ -400,7 +442,7 @@ mod tests {
         let params = Json::from(json!({"ref": {"type": "ref/prompt", "name": "two_greet"}}));
         let ask = Ask::parse("completion/complete", &params).unwrap();
         let route = primitives().route(&catalog(), &ask, &ALL).unwrap();
-        let Route::Completion { source, of, params } = route else { panic!("{route:?}") };
+        let Route::Completion { source, of, params, .. } = route else { panic!("{route:?}") };
         assert_eq!((source, of), (1, Completed::Prompt("greet".to_owned())));
         assert_eq!(params.to_json().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
     }

@@ -10,6 +10,8 @@
 
 use std::borrow::Cow;
 
+use catalog::summary::cut;
+use policy::uri;
 use serde_json::Value;
 use tool::scan::duplicate_key;
 use tool::text::without_invisible;
@@ -102,6 +104,18 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
     listing.prompts.retain(|prompt| {
         prompt.arguments.iter().all(|argument| is_shown("prompt's argument", &argument.name))
     });
+    // What nobody may ask for is not listed either.
+    let mut is_taken = |uri: &str| {
+        let defect = uri::defect(uri);
+        if let Some(why) = &defect {
+            let subject = format!("{label}/{}", cut(&plain_line(uri), 200));
+            let message = format!("a URI is left out: it {why}");
+            findings.push(Finding::new(Severity::Warning, "unreadable-name", subject, message));
+        }
+        defect.is_none()
+    };
+    listing.resources.retain(|resource| is_taken(&resource.uri));
+    listing.templates.retain(|template| is_taken(&template.uri_template));
 }
 
 /// Text of one line without characters that move, hide or colour others.

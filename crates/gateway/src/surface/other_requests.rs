@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catalog::Slot;
+use catalog::summary::echo;
 use futures::stream::BoxStream;
 use tool::{
     Ask, Call, Context, Event, Failure, GetPrompt, Identity, Json, Object, ReadResource, Reply,
@@ -29,8 +30,9 @@ use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, RenderReply};
 use artifacts::Owner;
 use artifacts::envelope::Envelope;
-use policy::call::{Mode, Request, SubscriptionChange, Target, What};
+use policy::call::{Completed, Mode, Request, SubscriptionChange, Target, What};
 use policy::confirm;
+use policy::refusal::Refused;
 use roster::primitives::{Route, Viewer};
 use roster::{Snapshot, UpstreamPool};
 
@@ -294,10 +296,19 @@ impl OtherRequests {
             Ask::ReadResource(ReadResource { other_params: rest, .. }) => (None, rest),
             Ask::Complete(params) | Ask::Other { params, .. } => (None, params),
         };
+        if let Route::Completion { source, judged: Some(uri), .. } = &route
+            && let Err((why, message)) = self.may_complete(snapshot, *source, uri, context)
+        {
+            let reply = Reply::Error(RpcError::new(-32600, message));
+            self.pipeline.refused(self.origin, context, why, &reply);
+            return Ok(reply);
+        }
         let (target, rest) = match route {
             Route::Read { source, uri } => (snapshot.resource(source, &uri), rest),
             Route::Prompt { source, name } => (snapshot.prompt(source, &name), rest),
-            Route::Completion { source, of, params } => (snapshot.completion(source, of), params),
+            Route::Completion { source, of, params, .. } => {
+                (snapshot.completion(source, of), params)
+            }
             Route::Subscription { source, uri, change } => {
                 (snapshot.subscription(source, &uri, change), rest)
             }
@@ -313,6 +324,23 @@ impl OtherRequests {
             mode: Mode::Pass,
         };
         self.dispatch(snapshot, request, None, context).await
+    }
+
+    /// Whether a caller may be helped to write a URI: only where they may read
+    /// what it leads to.
+    fn may_complete(
+        &self,
+        snapshot: &Snapshot,
+        source: usize,
+        uri: &str,
+        context: &Context,
+    ) -> Result<(), (Refused, String)> {
+        let target = snapshot.completion(source, Completed::Resource(uri.to_owned()));
+        let request = Request { mode: Mode::Pass, ..Request::new(target, Json::empty_object()) };
+        let call = policy::validate::check(&snapshot.catalog, request)
+            .map_err(|_| (Refused::BadArguments, "the value makes no URI".to_owned()))?;
+        let admitted = self.pipeline.live.now().admit(&snapshot.catalog, &call, context);
+        admitted.map(drop).map_err(|refusal| (refusal.code, refusal.message))
     }
 
     /// Sends a request to every upstream that is up and that the caller sees. Their
@@ -396,10 +424,10 @@ fn task_and_result(reply: &Reply) -> Option<(Object, Json)> {
 fn unrouted(ask: &Ask) -> RpcError {
     match ask {
         Ask::ReadResource(read) => {
-            RpcError::new(-32002, format!("no upstream has a resource `{}`", read.uri))
+            RpcError::new(-32002, format!("no upstream has a resource `{}`", echo(&read.uri)))
         }
         Ask::Prompt(prompt) => {
-            RpcError::new(-32602, format!("no upstream has a prompt `{}`", prompt.name))
+            RpcError::new(-32602, format!("no upstream has a prompt `{}`", echo(&prompt.name)))
         }
         Ask::Complete(_) => RpcError::new(-32602, "nothing of that name can be completed"),
         Ask::Call(_) => RpcError::new(-32602, "no such tool"),

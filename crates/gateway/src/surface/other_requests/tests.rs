@@ -5,7 +5,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{
-    Ask, Client, Context, Event, Identity, Listing, Notification, Object, Provider, Reply, Resource,
+    Ask, Client, Context, Event, Identity, Listing, Notification, Object, Provider, Reply,
+    Resource, Template,
 };
 
 use crate::choice::Surface;
@@ -227,5 +228,45 @@ async fn news_of_a_resource_end_with_the_right_to_it() {
         let told = tokio::time::timeout(Duration::from_secs(60), told).await.unwrap();
         let is_news = |event: &Event| matches!(event, Event::Updated { .. });
         assert!(!told.iter().any(is_news), "{forbids}: {told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_completed_only_towards_what_may_be_read() {
+    let template = json!({"uriTemplate": "file:///{+path}", "name": "any"});
+    let listed =
+        Listing { templates: vec![Template::parse(template.into()).unwrap()], ..listing(vec![]) };
+    let provider = Scripted::new(listed, |_| Ok(Reply::Result(json!({"completion": {}}).into())));
+    let upstreams = vec![Upstream::new("files", Scripts::of(Arc::clone(&provider)))];
+    let deny = Rule { tool: Some(Pattern::new("file:///den/*")), ..Rule::any(Action::Deny) };
+    let config = rules::Config { default: Action::Allow, rules: vec![deny] };
+    let hide = visibility::Rule {
+        hide: vec!["resource:file:///srv/*".parse().unwrap()],
+        ..visibility::Rule::default()
+    };
+    let opened = open(upstreams, |parts| {
+        let checks = vec![Arc::new(Rules::new(config)) as _];
+        parts.policies.stages = Stages { checks, ..Stages::default() };
+        let config = visibility::Config { rules: vec![hide], ..visibility::Config::default() };
+        parts.policies.visibility = config.into();
+    })
+    .await;
+    for (value, goes_on) in [
+        ("pub/", true),
+        ("", true),
+        ("srv/", false),
+        ("srv/secret", false),
+        ("pub/../srv/", false),
+        ("%73rv/", false),
+        ("s\trv/", false),
+        ("den/", false),
+        ("den/x", false),
+        ("pub/..//den/x", false),
+    ] {
+        let before = provider.asked().len();
+        let params = json!({"ref": {"type": "ref/resource", "uri": "file:///{+path}"},
+                            "argument": {"name": "path", "value": value}});
+        let reply = ask(&opened, "completion/complete", params, &Context::anonymous()).await;
+        assert_eq!(before < provider.asked().len(), goes_on, "{value:?}: {}", told(&reply));
     }
 }
