@@ -28,6 +28,7 @@ pub mod record;
 pub mod unmatched;
 
 mod bounded_cache;
+mod lengths;
 mod primitive;
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub(crate) mod hints;
 pub(crate) mod instructions;
 pub mod listed;
 pub(crate) mod listings;
+pub(crate) mod names;
 pub(crate) mod other_requests;
 pub(crate) mod oversize;
 pub(crate) mod served_skills;

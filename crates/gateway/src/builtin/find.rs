@@ -7,6 +7,7 @@ use catalog::{Catalog, ItemRef, ItemSearchResult, Priors, Slot, reply};
 use tool::{Context, Json, Reply};
 
 use super::{BuiltinTools, DEFAULT_RESULTS, MAX_RESULTS};
+use crate::lengths::too_long;
 use crate::search::{SearchAnswer, Wanted};
 use policy::refusal::Refusal;
 use policy::visibility::{Thing, Visible};
@@ -67,6 +68,9 @@ impl BuiltinTools {
             Some("prompt") => "prompt_browse",
             None | Some(_) => "tool_browse",
         };
+        if let Some(why) = too_long("query", &query.words) {
+            return Reply::error_text(&format!("**Error:** {why}."));
+        }
         let wanted = Wanted::by_words(meta_tool, &query.words);
         let answer = async {
             let (text, places) = match kind.as_deref() {

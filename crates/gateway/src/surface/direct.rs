@@ -20,6 +20,7 @@ use super::cash::Cash;
 use super::instructions::instructions;
 use super::listed::ClientKind;
 use super::listings;
+use super::names;
 use super::other_requests::OtherRequests;
 use super::tasks::Tasks;
 use super::upstream_instructions;
@@ -77,6 +78,9 @@ impl Provider for Direct {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Some(reply) = names::refused(&ask, &self.pipeline, ORIGIN, context) {
+            return Ok(reply);
+        }
         match ask {
             Ask::Call(call) => self.call(call, context).await,
             Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {

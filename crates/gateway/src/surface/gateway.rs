@@ -16,6 +16,7 @@ use super::by_name::ByName;
 use super::listed::{self, ClientKind};
 use super::listings;
 use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
+use super::names as named;
 use super::other_requests::OtherRequests;
 use crate::choice::Surface;
 use crate::dispatch::Origin;
@@ -84,6 +85,9 @@ impl Provider for Gateway {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Some(reply) = named::refused(&ask, &self.tools.pipeline, ORIGIN, context) {
+            return Ok(reply);
+        }
         match ask {
             Ask::Call(call) => {
                 let Call { name, arguments, other_params } = lift(call);

@@ -17,6 +17,7 @@ use tool::{
 use super::listed::ClientKind;
 use super::listings;
 use super::meta::{self, Meta, MetaTools, Named, listing, wait_for_listing};
+use super::names;
 use super::other_requests::OtherRequests;
 use super::stripped::{OWN, Stripped};
 use crate::choice::Surface;
@@ -73,6 +74,9 @@ impl Provider for Proxy {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Some(reply) = names::refused(&ask, &self.tools.pipeline, ORIGIN, context) {
+            return Ok(reply);
+        }
         match ask {
             Ask::Call(call) => Ok(self.call(call, context).await),
             Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {

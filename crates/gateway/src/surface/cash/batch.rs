@@ -12,6 +12,7 @@ mod reference;
 use futures::StreamExt;
 use tool::{Call, Context, Json, Object, Reply};
 
+use super::super::names;
 use super::arguments::{self, CallArguments};
 use super::request::{Cash, Scope};
 use answer::{Answered, Over, OverKind};
@@ -72,6 +73,9 @@ impl Batch {
             text.as_ref().unwrap_or(calls).parse_as().map_err(|_| expected.to_owned())?;
         if calls.is_empty() || calls.iter().any(|call| !call.is_object()) {
             return Err(expected.to_owned());
+        }
+        if let Some(why) = calls.iter().find_map(names::in_one_call) {
+            return Err(why);
         }
         if MOST < calls.len() {
             let n_calls = calls.len();

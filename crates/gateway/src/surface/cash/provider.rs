@@ -13,7 +13,7 @@ use tool::{
 use super::super::by_name::ByName;
 use super::super::hints::Facts;
 use super::super::oversize::unpicked;
-use super::super::{capabilities, listed, listings};
+use super::super::{capabilities, listed, listings, names};
 use super::arguments::{self, BadCall, CallArguments, ForFunction};
 use super::batch::Batch;
 use super::definitions;
@@ -267,6 +267,9 @@ impl Provider for Cash {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Some(reply) = names::refused(&ask, &self.pipeline, ORIGIN, context) {
+            return Ok(reply);
+        }
         match ask {
             Ask::Call(call) => self.tool(call, context).await,
             Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {

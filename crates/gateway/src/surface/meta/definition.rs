@@ -125,7 +125,7 @@ fn known(name: &str) -> &'static Definition {
 }
 
 /// Everything that a meta-tool takes, whether or not its definition names it.
-pub(super) fn arguments_of(name: &str) -> Vec<&'static str> {
+pub(in crate::surface) fn arguments_of(name: &str) -> Vec<&'static str> {
     known(name).takes.iter().map(|argument| argument.name).collect()
 }
 
