@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use document::tree::Path;
-use policy::approval::{Remembered, desk, queued};
+use policy::approval::{Remembered, WORD, desk, queued};
 use policy::pattern::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -187,6 +187,9 @@ pub fn write_remembered(rule: &Remembered) -> String {
     };
     toml +=
         &table("exactly", raw.exactly.iter().map(|(key, value)| (key, inline(value))).collect());
+    if raw.like.values().any(|form| form == WORD) {
+        toml += "# `*` alone is one word: letters, digits and `_-.@+`; no path, space or option\n";
+    }
     toml += &table("like", raw.like.iter().map(|(key, form)| (key, text(form))).collect());
     toml
 }

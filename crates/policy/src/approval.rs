@@ -22,6 +22,6 @@ pub mod token;
 pub use desk::{Approvals, InMemoryQueue, QueueStore, QueueUnavailable};
 pub use queue::{DecideError, Queue, QueuedRequest, RequestState, Verdict};
 pub use queued::QueuedApproval;
-pub use remembered::Remembered;
+pub use remembered::{Remembered, WORD};
 pub use request::{Approval, ApprovalRequest, caller_hash};
 pub use token::TokenApproval;

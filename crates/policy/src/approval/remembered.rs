@@ -21,7 +21,7 @@ pub struct Remembered {
     /// Arguments that have to be given with this value.
     pub exactly: BTreeMap<String, Value>,
     /// Arguments that have to be given as a text of this form; `*` stands for
-    /// anything, `?` for one character.
+    /// anything, `?` for one character. A `*` alone stands for one word.
     pub like: BTreeMap<String, String>,
 }
 
@@ -38,8 +38,8 @@ pub enum NotRemembered {
 
 impl Remembered {
     /// The rule that a request becomes: the same tool as it looks now, with the
-    /// same arguments. Texts may differ, those that look like paths within the same
-    /// directory; everything else has to be the same.
+    /// same arguments. Single words may differ, and texts that look like paths
+    /// within the same directory; everything else has to be the same.
     pub fn from_subject(subject: &Subject) -> Result<Remembered, NotRemembered> {
         let Subject { upstream, tool, arguments, arguments_cut_from, digest, .. } = subject;
         if arguments_cut_from.is_some() {
@@ -111,16 +111,36 @@ fn form(text: &str) -> Option<String> {
         Some((directory, _)) if !directory.is_empty() => Some(format!("{directory}/*")),
         // Right below the root: that is no directory to be free in.
         Some(_) => None,
-        None => Some(ANYTHING.to_owned()),
+        None if is_word(text) => Some(WORD.to_owned()),
+        // A sentence, a command, an option: nobody can tell what is like it.
+        None => None,
     }
 }
 
-const ANYTHING: &str = "*";
+/// The form of a single word.
+pub const WORD: &str = "*";
+
+/// Returns whether a text is one word and nothing that a program could take for
+/// a path, an option, an address or a command.
+fn is_word(text: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '+');
+    let is_first = |c: char| c.is_alphanumeric() || c == '_';
+    text.starts_with(is_first) && text.chars().all(is_plain) && !text.contains("..")
+}
+
+/// What shells, and whatever hands a text to them, take for more than text.
+fn is_for_shells(c: char) -> bool {
+    c.is_control() || ";|&$<>`".contains(c)
+}
 
 /// Whether a text has a form. What stands for anything does not lead out of the
-/// directory before it.
+/// directory before it, and begins no command.
 fn has_form(form: &str, text: &str) -> bool {
-    let stays = form == ANYTHING || !form.contains(['*', '?']) || !leads_up(text);
+    if form == WORD {
+        return is_word(text);
+    }
+    let is_added = |c: char| is_for_shells(c) && !form.contains(c);
+    let stays = !form.contains(['*', '?']) || !(leads_up(text) || text.contains(is_added));
     stays && glob(form, text)
 }
 
@@ -181,6 +201,70 @@ mod tests {
     }
 
     #[test]
+    fn a_word_is_remembered_for_other_words_and_for_nothing_that_is_more() {
+        let rule = Remembered::from_subject(&subject(&json!({"name": "report"}))).unwrap();
+        assert_eq!(rule.like["name"], WORD);
+        let fits = |text: &str| {
+            let arguments = json!({"name": text}).to_string();
+            rule.fits(named("files", "delete"), DIGEST, &arguments)
+        };
+        for word in ["report", "other", "a.b-c_d", "ann@example", "größe", "7"] {
+            assert!(fits(word), "{word}");
+        }
+        for more in [
+            "",
+            "/etc/passwd",
+            "a/b",
+            "a\\b",
+            "..",
+            "../..",
+            "a..b",
+            ".ssh",
+            "-rf",
+            "--force",
+            "a b",
+            "rm -rf / ; x",
+            "a;b",
+            "a|b",
+            "a&b",
+            "$HOME",
+            "`id`",
+            "a>b",
+            "a\nb",
+            "~",
+            "*",
+            "a?",
+            "x:y",
+            "%2e%2e",
+            "a\u{202e}b",
+            "\"a\"",
+            "'a'",
+            "(a)",
+            "{a}",
+            "!a",
+            "#a",
+            "a=b",
+        ] {
+            assert!(!fits(more), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_command_behind_it_is_none_of_its_directory() {
+        let rule = Remembered::from_subject(&subject(&json!({"path": "/tmp/b/a.o"}))).unwrap();
+        let fits = |text: &str| {
+            let arguments = json!({"path": text}).to_string();
+            rule.fits(named("files", "delete"), DIGEST, &arguments)
+        };
+        assert!(fits("/tmp/b/my file (2).o"));
+        for text in
+            ["/tmp/b/x; rm -rf ~", "/tmp/b/$(id)", "/tmp/b/`id`", "/tmp/b/x\nrm", "/tmp/b/x|y"]
+        {
+            assert!(!fits(text), "{text:?}");
+        }
+    }
+
+    #[test]
     fn another_tool_or_the_same_one_changed_is_not_remembered() {
         let agreed = json!({"path": "/tmp/build/a.o"});
         let rule = Remembered::from_subject(&subject(&agreed)).unwrap();
@@ -193,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_could_be_taken_for_a_pattern_is_remembered_as_it_is() {
-        for text in ["/a*/b", "/etc", "/a/../b/c"] {
+        for text in ["/a*/b", "/etc", "/a/../b/c", "rm -rf x", "--force", "two words", "*", ""] {
             let rule = Remembered::from_subject(&subject(&json!({"path": text}))).unwrap();
             assert_eq!(rule.exactly["path"], text);
             assert!(rule.like.is_empty());
