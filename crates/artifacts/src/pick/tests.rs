@@ -89,9 +89,14 @@ fn a_program_that_fails_says_why_and_what_the_data_is() {
     let pick = Pick::read(&json!(".items | keys | .x").into()).unwrap();
     let error = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap_err();
     assert!(error.shape().unwrap().describe().contains("keys total, items"), "{error:?}");
-    let pick = Pick::read(&json!("nosuchfunction").into()).unwrap();
-    let error = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap_err();
-    assert!(error.to_string().contains("nosuchfunction"), "{error}");
+}
+
+#[test]
+fn a_name_that_no_program_has_is_told_before_anything_runs() {
+    for program in ["nosuchfunction", ".items | map(nosuchfunction)", "$nosuchfunction"] {
+        let error = Pick::read(&json!(program).into()).unwrap_err();
+        assert!(error.contains("nosuchfunction"), "{error}");
+    }
 }
 
 #[test]

@@ -165,9 +165,10 @@ fn shortened(message: &str) -> String {
 /// The name of the definition that holds the model's filter.
 const MAIN: &str = "gatelet_main";
 
-/// Whether the syntax of a filter is right, without compiling it.
+/// Whether a filter can be run: its syntax, and the names in it. What is wrong
+/// with it is told before anything is done whose result it is for.
 pub fn check_filter(text: &str) -> Result<(), ViewError> {
-    on_own_stack(|| parse(text).map(|_| ()))
+    on_own_stack(|| compile(text).map(|_| ()))
 }
 
 fn parse(text: &str) -> Result<Term<&str>, ViewError> {
