@@ -178,6 +178,9 @@ impl Site {
         B::Data: Buf,
         B::Error: Display,
     {
+        if let Some(why) = ambiguous_host(&request) {
+            return json_error(StatusCode::BAD_REQUEST, why);
+        }
         let origin = self.listed_origin(&request);
         let mut response = match (&origin, request.method()) {
             (Some(_), &Method::OPTIONS) => full_response(StatusCode::NO_CONTENT, "", ""),
@@ -510,6 +513,19 @@ fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Why it is not clear by which name a request asks for us, or which page it
+/// comes from. Whoever looks at one of two answers could look at the wrong one.
+fn ambiguous_host<B>(request: &Request<B>) -> Option<&'static str> {
+    let headers = request.headers();
+    let is_given_twice = |name| 1 < headers.get_all(name).iter().count();
+    if is_given_twice(header::HOST) || is_given_twice(header::ORIGIN) {
+        return Some("`Host` and `Origin` may be given once");
+    }
+    let (host, target) = (headers.get(header::HOST)?, request.uri().authority()?);
+    let is_same = target.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes());
+    (!is_same).then_some("`Host` and the request's target name different hosts")
 }
 
 /// Returns what a page gets that may not call us, as the endpoints say it.

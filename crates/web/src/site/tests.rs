@@ -398,6 +398,35 @@ async fn a_body_that_does_not_come_in_time_is_given_up() {
     assert_eq!(free, 4, "the place of a slow client is free again");
 }
 
+#[tokio::test]
+async fn a_request_that_asks_for_two_hosts_is_answered_for_none() {
+    let site = site(|_, _| {});
+    let ask = async |target: &str, headers: &[(&str, &str)]| {
+        let mut request = Request::builder().uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(bytes::Bytes::new())).unwrap();
+        site.respond(request).await.status().as_u16()
+    };
+    let host = ("host", "127.0.0.1:4747");
+    assert_eq!(ask("/health", &[host]).await, 200);
+    assert_eq!(ask("http://127.0.0.1:4747/health", &[host]).await, 200);
+    assert_eq!(ask("http://127.0.0.1:4747/health", &[]).await, 200);
+    let origin = ("origin", "http://127.0.0.1:4747");
+    for (target, headers) in [
+        ("http://evil.example/health", vec![host]),
+        ("http://127.0.0.1:4748/health", vec![host]),
+        ("http://user@127.0.0.1:4747/health", vec![host]),
+        ("/health", vec![host, host]),
+        ("/health", vec![host, ("host", "evil.example")]),
+        ("/health", vec![host, origin, ("origin", "http://evil.example")]),
+        ("/health", vec![host, origin, origin]),
+    ] {
+        assert_eq!(ask(target, &headers).await, 400, "{target} {headers:?}");
+    }
+}
+
 /// An admin that repeats what it is asked.
 struct Echo;
 
