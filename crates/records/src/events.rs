@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use artifacts::Artifact;
 use gateway::record::{Ending, EventKind, GatewayEvent, Record, Sink, tokens};
 use serde_json::{Map, Value, json};
-use tool::{Json, Object, Reply};
+use sha2::{Digest, Sha256};
+use tool::{Json, Object, Reply, hex};
 
 pub use rotation::{Rotation, all_files};
 
@@ -355,11 +356,20 @@ fn framed(
         "timestamp": timestamp(at),
         "success": success,
         "duration_ms": took.map(|took| (took.as_secs_f64() * 1e6).round() / 1e3),
-        "session_id": session,
+        "session_id": shown(session),
         "namespace": about.upstream,
         "tool_id": about.id,
         "attributes": attributes,
     })
+}
+
+/// Tells sessions apart without giving away the id, by which whoever knows it may
+/// speak in the session. Traces show the same.
+fn shown(session: &str) -> String {
+    match session {
+        "" | PIPE => session.to_owned(),
+        session => hex::encode(&Sha256::digest(session.as_bytes())[..8]),
+    }
 }
 
 /// UTC in ISO 8601, with milliseconds.
@@ -513,6 +523,33 @@ mod tests {
         assert_eq!(loaded["attributes"]["namespace_counts"], json!({"up": 1}));
         assert!(loaded["attributes"]["full_schema_tokens"].as_u64().is_some_and(|n| 0 < n));
         assert_eq!(event_json(&note(None, published(2)))["event"], "catalog.refresh.live");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn nobody_else_reads_the_file_and_no_line_lets_anybody_into_a_session() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events.jsonl");
+        let events = Events::open(&path, Rotation { bytes: 1, keep: None }).unwrap();
+        for _ in 0..3 {
+            let session = "5c0f7a52-session".into();
+            events.put(Record { session, ..record(Ending::Answered) });
+        }
+        events.flush(Duration::from_secs(60));
+        let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+        assert!(1 < files.len(), "the rotated ones too");
+        let mut ids = std::collections::BTreeSet::new();
+        for file in files {
+            let file = file.unwrap();
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            for line in std::fs::read_to_string(file.path()).unwrap().lines() {
+                assert!(!line.contains("5c0f7a52"), "{line}");
+                let line: Value = serde_json::from_str(line).unwrap();
+                ids.insert(line["session_id"].as_str().unwrap().to_owned());
+            }
+        }
+        assert_eq!(ids.len(), 1, "one session is still one: {ids:?}");
     }
 
     #[test]
