@@ -9,7 +9,6 @@
 mod contents;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge};
 use async_trait::async_trait;
@@ -21,10 +20,8 @@ use tool::context::CONNECTION_PREFIX;
 use crate::artifact_format::{parse, write};
 use crate::state::{Change, Documents, StateError, change};
 
+use contents::WITHIN;
 pub use contents::{Contents, Sweeper};
-
-/// How long storing may hold up an answer.
-const WITHIN: Duration = Duration::from_secs(5);
 
 /// Artifacts in a store that replicas share.
 pub struct SharedArtifacts {
@@ -251,6 +248,8 @@ impl Store for SharedArtifacts {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
     use tool::clock::Fake;
 

@@ -10,9 +10,10 @@
 
 mod keys;
 mod ledger;
+mod local_copy;
 mod merge;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use merge::{Entries, merge};
 
 pub(crate) use keys::KeyFile;
 pub(crate) use ledger::LedgerEntries;
+pub(crate) use local_copy::LocalCopy;
 
 /// How long one look at the store may take.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -37,26 +39,6 @@ const LOOK: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_secs(5);
 /// How long nothing is tried after a failure.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// A file whose entries replicas have in common.
-pub(crate) trait LocalCopy: Send + Sync {
-    /// What the entries are called in the store.
-    fn name(&self) -> &'static str;
-
-    fn file(&self) -> PathBuf;
-
-    fn read(&self) -> Result<Entries, String>;
-
-    /// Changes the entries while nobody else does.
-    fn change(&self, change: &mut (dyn FnMut(&mut Entries) + Send)) -> Result<(), String>;
-
-    /// Which of two states of one entry stays; `None` is one that is not there.
-    fn stricter<'a>(
-        &self,
-        one: Option<&'a serde_json::Value>,
-        other: Option<&'a serde_json::Value>,
-    ) -> Option<&'a serde_json::Value>;
-}
 
 /// The entries as they are in the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -12,9 +12,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
 
-use super::WITHIN;
 use crate::document::{IfDamaged, JsonDocument};
 use crate::state::{Blobs, Documents, Expiring, Leases, StateError};
+
+/// How long storing may hold up an answer.
+pub(super) const WITHIN: Duration = Duration::from_secs(5);
 
 const HOUR: u64 = 60 * 60 * 1000;
 /// How much longer blobs are left in peace than they live: clocks differ.

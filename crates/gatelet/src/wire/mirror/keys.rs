@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use web::identity::key::{Key, KeyRing};
 
-use super::LocalCopy;
+use super::local_copy::LocalCopy;
 use super::merge::Entries;
 use crate::key_file;
 

@@ -7,7 +7,7 @@ use policy::trust::{Entry, LedgerStore};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::LocalCopy;
+use super::local_copy::LocalCopy;
 use super::merge::Entries;
 use crate::ledger_file::LedgerFile;
 

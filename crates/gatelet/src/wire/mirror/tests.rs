@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use serde_json::json;
 use store::memory::{Limits, Memory};
 use tool::clock::Fake;
