@@ -13,6 +13,9 @@ use std::path::PathBuf;
 
 use crate::program::program;
 
+/// The server that speaks S3, below the directory of tools.
+pub(crate) const OBJECT_STORE: &str = "s3/bin/moto_server";
+
 /// What a test may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -119,7 +122,10 @@ fn is_here(need: Need) -> bool {
         Need::Postgres => program("initdb").is_some(),
         Need::Valkey => program("redis-server").is_some() && crate::valkey::clock().is_some(),
         Need::Nginx => is_here(Need::Valkey) && program("nginx").is_some(),
-        Need::ObjectStore => is_here(Need::Valkey) && crate::object_store::program().is_some(),
+        Need::ObjectStore => {
+            let is_there = |place: PathBuf| place.join(OBJECT_STORE).exists();
+            is_here(Need::Valkey) && tools().is_some_and(is_there)
+        }
         Need::Dpkg => program("dpkg").is_some(),
         Need::Prometheus => program("prometheus").is_some(),
         Need::Keyring => ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"]

@@ -3,7 +3,6 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,12 +14,6 @@ pub const BUCKET: &str = "answers";
 pub struct ObjectStore {
     port: u16,
     process: Mutex<Option<Child>>,
-}
-
-/// Where the server is.
-pub(crate) fn program() -> Option<PathBuf> {
-    let program = crate::needs::tools()?.join("s3/bin/moto_server");
-    program.exists().then_some(program)
 }
 
 impl ObjectStore {
@@ -39,7 +32,7 @@ impl ObjectStore {
 
     /// Starts it, or starts it again, empty, and waits until it answers.
     pub fn resume(&self) {
-        let program = program().expect("moto_server is there: `cargo xtask test`");
+        let program = crate::needs::tool(crate::needs::OBJECT_STORE);
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(program);
         command.args(["--host", "127.0.0.1", "--port", &self.port.to_string()]);
