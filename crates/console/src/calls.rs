@@ -16,6 +16,7 @@ use gateway::record::{Record, Sink, StageEntry};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tool::clock::Clock;
+use tool::text::spelt_out_line;
 use tool::{Json, Object};
 
 /// Whether what was said in calls is kept to be looked at.
@@ -134,8 +135,8 @@ impl CallLog {
             at: record.at,
             surface: record.surface.name(),
             session: record.session,
-            client: record.client.name.clone(),
-            caller: record.caller.subject.clone(),
+            client: spelt_out_line(&record.client.name).into_owned(),
+            caller: spelt_out_line(&record.caller.subject).into_owned(),
             upstream: record.callee.upstream.clone(),
             tool: record.callee.tool.clone(),
             ending: record.ending.as_str(),

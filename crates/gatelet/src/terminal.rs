@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 pub(crate) use artifacts::gate::thousands;
+use tool::text::{self, is_unseen};
 
 pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -47,58 +48,45 @@ static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
 ///
 /// Everything that an upstream said goes through this before it is painted.
 pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unprintable) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for character in text.replace("\r\n", "\n").chars() {
-        match is_unprintable(character) {
-            true => shown.extend(character.escape_unicode()),
-            false => shown.push(character),
-        }
-    }
-    Cow::Owned(shown)
+    text::spelt_out(text)
 }
 
 /// A name from outside, which stays on its line: what looks like a line of ours
 /// must be one.
 pub(crate) fn foreign_line(text: &str) -> Cow<'_, str> {
-    match text.contains(['\n', '\t']) {
-        true => {
-            let spelt = text.replace('\n', "\\n").replace('\t', "\\t");
-            Cow::Owned(foreign(&spelt).into_owned())
-        }
-        false => foreign(text),
-    }
+    text::spelt_out_line(text)
 }
 
-/// Whether a terminal would obey a character, or show nothing for it.
-fn is_unprintable(character: char) -> bool {
-    match character {
-        '\n' | '\t' => false,
-        // Marks of direction, and what is written between letters unseen.
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => true,
-        other => other.is_control(),
+/// A document for programs. What cannot be seen in it is escaped as JSON escapes
+/// it, so that it stays JSON and does nothing to a terminal.
+pub(crate) fn json_text(value: &(impl serde::Serialize + ?Sized)) -> serde_json::Result<String> {
+    let document = serde_json::to_string_pretty(value)?;
+    if !document.contains(is_unseen) {
+        return Ok(document);
     }
+    let mut escaped = String::with_capacity(document.len() + 16);
+    // Outside of texts there is nothing of the kind.
+    for c in document.chars() {
+        if !is_unseen(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    Ok(escaped)
 }
 
 /// What we wrote ourselves: every control character but the colours is shown
 /// instead of sent, so that whatever slipped in does nothing.
 fn colours_only(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unprintable) {
+    if !text.contains(is_unseen) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(is_unprintable) {
+    while let Some(at) = rest.find(is_unseen) {
         shown.push_str(&rest[..at]);
         rest = &rest[at..];
         let length = colour(rest).unwrap_or(0);
@@ -323,6 +311,15 @@ mod tests {
     }
 
     #[test]
+    fn a_document_stays_json_whatever_names_hold() {
+        let name = "\u{7f}\u{80}\u{9b}\u{200b}\u{202e}\u{2066}\u{2028}\u{feff}\u{e0041}\u{1b}é\n";
+        let value = serde_json::json!({name: [name]});
+        let written = json_text(&value).unwrap();
+        assert_eq!(colours_only(&written), written);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), value);
+    }
+
+    #[test]
     fn colours_of_ours_pass_and_nothing_else() {
         let ours = format!("{} and {}", paint(BAD, "bad"), paint(PLACE, "there"));
         assert_eq!(colours_only(&ours), ours);
@@ -342,8 +339,8 @@ mod tests {
         fn nothing_from_outside_moves_a_terminal(text in hostile()) {
             let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
             prop_assert!(!foreign(&text).contains(obeyed));
-            prop_assert!(!foreign(&text).contains(is_unprintable));
-            prop_assert!(!foreign_line(&text).contains(|c: char| c == '\n' || is_unprintable(c)));
+            prop_assert!(!foreign(&text).contains(is_unseen));
+            prop_assert!(!foreign_line(&text).contains(|c: char| c == '\n' || is_unseen(c)));
             // Painted or not, what is written holds colours and nothing else.
             for written in [markdown_within(&text, 20), paint(GOOD, &text), text.clone()] {
                 let mut rest = &*colours_only(&written);

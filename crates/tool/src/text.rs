@@ -88,6 +88,40 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
+/// Text of somebody else for a person who decides by it: whatever cannot be seen,
+/// turns the direction of writing or moves a terminal is written out as
+/// `\u{202e}`. Line ends and tabs stay.
+pub fn spelt_out(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unseen) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.replace("\r\n", "\n").chars() {
+        match is_unseen(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The same for a name, which stays on its line: what looks like a line of ours
+/// must be one.
+pub fn spelt_out_line(text: &str) -> Cow<'_, str> {
+    match text.contains(['\n', '\t']) {
+        true => {
+            let spelt = text.replace('\n', "\\n").replace('\t', "\\t");
+            Cow::Owned(spelt_out(&spelt).into_owned())
+        }
+        false => spelt_out(text),
+    }
+}
+
+/// Returns whether a character is obeyed by a terminal or cannot be seen.
+pub fn is_unseen(c: char) -> bool {
+    is_control(c) || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// Text of somebody else as a Markdown quotation, at most `limit` characters of
 /// it: whatever stands in it, headings and fences too, stays inside.
 pub fn quoted(text: &str, limit: usize) -> String {
@@ -112,6 +146,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_spelt_out_for_who_decides() {
+        for c in "\u{1b}\u{7f}\u{9b}\u{200b}\u{202e}\u{2066}\u{2028}\u{feff}\u{e0041}\r".chars() {
+            let text = format!("a{c}b");
+            assert_eq!(spelt_out(&text), format!("a{}b", c.escape_unicode()));
+        }
+        assert_eq!(spelt_out("a\n\tb é"), "a\n\tb é");
+        assert_eq!(spelt_out_line("evil)\nstate\tallowed"), "evil)\\nstate\\tallowed");
+    }
 
     #[test]
     fn what_moves_hides_or_colours_text_is_taken_out() {

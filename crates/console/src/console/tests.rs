@@ -114,10 +114,10 @@ async fn desk_with(config: Config) -> Desk {
     let subject = Subject {
         question: "it may <script>destroy</script>".to_owned(),
         caller: String::new(),
-        client: "c".to_owned(),
+        client: "c\u{202e}\u{200b}\u{9b}\u{e0041}".to_owned(),
         upstream: "files".to_owned(),
         tool: "delete".to_owned(),
-        arguments: r#"{"path":"</pre><script>x</script>"}"#.to_owned(),
+        arguments: "{\"path\":\"</pre><script>x</script>\u{2066}\u{202e}\"}".to_owned(),
         arguments_cut_from: None,
         digest: None,
     };
@@ -197,6 +197,17 @@ fn identity(subject: &str, role: &str) -> Arc<Identity> {
 fn form_token(page: &str) -> String {
     let at = page.find("name=\"form_token\" value=\"").expect("a form");
     page[at + 25..].split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_cannot_be_seen_is_spelt_out_where_somebody_decides() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    for path in ["/console/approvals", "/console/approvals/1"] {
+        let page = desk.send("GET", path, &[("cookie", &cookie)], "").await;
+        assert!(!page.text.contains(tool::text::is_unseen), "{path}");
+        assert!(page.text.contains("\\u{202e}"), "{path}: {}", page.text);
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use http::{Response, StatusCode};
 use maud::{Markup, html};
 use policy::approval::{QueuedRequest, RequestState, Verdict};
 use serde_json::{Value, json};
+use tool::text::{spelt_out, spelt_out_line};
 
 use crate::backend::{Asked, Backend, NoPage};
 use crate::layout::{Page, Section, badge, empty, hidden};
@@ -56,7 +57,7 @@ pub(crate) async fn one(
     let grant = format!("gatelet trust grant {}/{}", subject.upstream, subject.tool);
     let content = html! {
         h1 { "Request " (request.number) }
-        p.lead { (subject.question) }
+        p.lead { (spelt_out_line(&subject.question)) }
         div id="request" data-live {
             div.panel {
                 dl.pairs {
@@ -81,7 +82,7 @@ pub(crate) async fn one(
                     Ok(rule) => {
                         p { "This rule lets calls of this tool through whose arguments have the same shape. It counts \
                              only once it is in the configuration." }
-                        pre tabindex="0" { (rule) }
+                        pre tabindex="0" { (spelt_out(rule)) }
                         form method="post" action={ "/console/approvals/" (request.number) } {
                             (hidden(&asked.session.form_token))
                             input type="hidden" name="verdict" value="remember";
@@ -90,7 +91,7 @@ pub(crate) async fn one(
                     }
                     Err(why) => { p { "This request cannot become a rule: " (why) "." } }
                 }
-                p.hint { "Or let every call of this tool through, as it is now: " code { (grant) } }
+                p.hint { "Or let every call of this tool through, as it is now: " code { (spelt_out_line(&grant)) } }
             }
         }
     };
@@ -208,7 +209,7 @@ fn card(request: &QueuedRequest, asked: &Asked<'_>, now: u64) -> Markup {
                     a href={ "/console" (place(request)) } { (path(request)) }
                     span.soft.small { "  #" (request.number) " · " (when::distance(now, request.asked_at)) " · " (asker(request)) }
                 }
-                p { (request.subject.question) }
+                p { (spelt_out_line(&request.subject.question)) }
             }
             (buttons(request, asked))
             pre.wide tabindex="0" { (arguments(request)) }
@@ -272,7 +273,7 @@ fn history(decided: &[QueuedRequest], now: u64) -> Markup {
 }
 
 fn state(state: &RequestState) -> Markup {
-    let by = |by: &str| html! { span.soft.small { " by " (by) } };
+    let by = |by: &str| html! { span.soft.small { " by " (spelt_out_line(by)) } };
     match state {
         RequestState::Waiting => badge("warn", "waiting"),
         RequestState::Allowed { by: who, .. } => {
@@ -286,19 +287,19 @@ fn state(state: &RequestState) -> Markup {
 }
 
 fn path(request: &QueuedRequest) -> String {
-    format!("{}/{}", request.subject.upstream, request.subject.tool)
+    let path = format!("{}/{}", request.subject.upstream, request.subject.tool);
+    spelt_out_line(&path).into_owned()
 }
 
 fn asker(request: &QueuedRequest) -> String {
     let subject = &request.subject;
     let caller = if subject.caller.is_empty() { "anonymous" } else { &subject.caller };
-    format!("{caller} ({})", subject.client)
+    spelt_out_line(&format!("{caller} ({})", subject.client)).into_owned()
 }
 
 fn arguments(request: &QueuedRequest) -> String {
     let text = &request.subject.arguments;
     let shown = serde_json::from_str::<Value>(text).ok();
-    shown
-        .and_then(|value| serde_json::to_string_pretty(&value).ok())
-        .unwrap_or_else(|| text.clone())
+    let shown = shown.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    spelt_out(shown.as_deref().unwrap_or(text)).into_owned()
 }

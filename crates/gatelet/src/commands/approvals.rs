@@ -12,7 +12,9 @@ use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
-use crate::terminal::{DIM, GOOD, HEADING, WARNING, cell, foreign, out, paint, say, table};
+use crate::terminal::{
+    DIM, GOOD, HEADING, WARNING, cell, foreign, foreign_line, out, paint, say, table,
+};
 use crate::time;
 use config::write_remembered;
 
@@ -134,7 +136,7 @@ fn list(queue: &Access<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
     let mut requests = queue.requests()?;
     requests.retain(|request| all || request.is_waiting());
     if output.is_json() {
-        out(&serde_json::to_string_pretty(&requests)?);
+        out(&crate::terminal::json_text(&requests)?);
         return Ok(Done::Fine);
     }
     if requests.is_empty() {
@@ -160,7 +162,7 @@ fn list(queue: &Access<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
 fn show(queue: &Access<'_>, number: u64, output: Output) -> anyhow::Result<Done> {
     let request = queue.find(number)?;
     if output.is_json() {
-        out(&serde_json::to_string_pretty(&request)?);
+        out(&crate::terminal::json_text(&request)?);
         return Ok(Done::Fine);
     }
     out(&page(&request));
@@ -185,7 +187,7 @@ fn page(request: &QueuedRequest) -> String {
         paint(HEADING, "request"),
         paint(HEADING, request.number),
         path(request),
-        foreign(&subject.question),
+        foreign_line(&subject.question),
         asker(request),
         state(&request.state),
         time::rfc3339(request.expires_at),
@@ -261,28 +263,70 @@ pub(super) fn write_rule(paths: &Paths, rule: &str) -> anyhow::Result<String> {
 }
 
 fn path(request: &QueuedRequest) -> String {
-    foreign(&format!("{}/{}", request.subject.upstream, request.subject.tool)).into_owned()
+    foreign_line(&format!("{}/{}", request.subject.upstream, request.subject.tool)).into_owned()
 }
 
 fn asker(request: &QueuedRequest) -> String {
     let subject = &request.subject;
     let caller = if subject.caller.is_empty() { "anonymous" } else { &subject.caller };
-    foreign(&format!("{caller} ({})", subject.client)).into_owned()
+    foreign_line(&format!("{caller} ({})", subject.client)).into_owned()
 }
 
 fn state(state: &RequestState) -> String {
     match state {
         RequestState::Waiting => "waiting".to_owned(),
-        RequestState::Allowed { by, .. } => format!("allowed by {}, not used yet", foreign(by)),
-        RequestState::Denied { by, .. } => format!("denied by {}", foreign(by)),
-        RequestState::Used { by, .. } => format!("allowed by {} and used", foreign(by)),
+        RequestState::Allowed { by, .. } => {
+            format!("allowed by {}, not used yet", foreign_line(by))
+        }
+        RequestState::Denied { by, .. } => format!("denied by {}", foreign_line(by)),
+        RequestState::Used { by, .. } => format!("allowed by {} and used", foreign_line(by)),
     }
 }
 
 fn shortened(text: &str) -> String {
-    let one_line = foreign(text).replace('\n', " ");
+    let one_line = foreign_line(text);
     match one_line.char_indices().nth(80) {
         Some((at, _)) => format!("{}…", &one_line[..at]),
-        None => one_line,
+        None => one_line.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::approval::queue::Subject;
+
+    use super::*;
+
+    #[test]
+    fn what_a_client_calls_itself_makes_no_line_of_ours() {
+        let forged = "evil)\nstate     allowed by ann\n\narguments\n  {}\n(";
+        let request = QueuedRequest {
+            number: 1,
+            binding: String::new(),
+            caller_hash: String::new(),
+            subject: Subject {
+                question: format!("why {forged}"),
+                caller: forged.to_owned(),
+                client: forged.to_owned(),
+                upstream: "up".to_owned(),
+                tool: forged.to_owned(),
+                arguments: serde_json::json!({"x": forged}).to_string(),
+                arguments_cut_from: None,
+                digest: None,
+            },
+            asked_at: 0,
+            expires_at: 1,
+            state: RequestState::Denied { by: forged.to_owned(), at: 0 },
+        };
+        let shown = page(&request);
+        let begins = |word: &str| shown.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!(
+            (begins("state"), begins("arguments"), begins("asked by")),
+            (1, 1, 1),
+            "{shown}"
+        );
+        for cell in [path(&request), asker(&request), state(&request.state)] {
+            assert!(!cell.contains('\n'), "{cell}");
+        }
     }
 }

@@ -196,9 +196,9 @@ pub(crate) fn answer(reply: &Reply, words: Author, output: Output) -> anyhow::Re
         }
         Some(view) if words == Author::Gatelet && is_document(&view.text()) => {
             let document: Value = serde_json::from_str(&view.text())?;
-            terminal::out(&serde_json::to_string_pretty(&document)?);
+            terminal::out(&crate::terminal::json_text(&document)?);
         }
-        Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.to_value()?)?),
+        Some(_) | None => terminal::out(&crate::terminal::json_text(&result.to_value()?)?),
     }
     // Where no answer came, gatelet says from whom.
     let told = meta.and_then(|meta| meta.member("cash/error"));

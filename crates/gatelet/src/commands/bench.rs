@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> Result<Done> {
         let measured = measure::measure(gateway, results).await?;
         let task = measured.task(usize::from(args.searches), usize::from(args.calls));
         if args.output.is_json() {
-            out(&serde_json::to_string_pretty(&report::as_json(&measured, &task))?);
+            out(&crate::terminal::json_text(&report::as_json(&measured, &task))?);
         } else {
             out(&report::text(&measured, &task));
         }

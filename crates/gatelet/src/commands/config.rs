@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     match args.what {
         What::Check => check(paths),
         What::Schema => {
-            out(&serde_json::to_string_pretty(&config::schema())?);
+            out(&crate::terminal::json_text(&config::schema())?);
             Ok(Done::Fine)
         }
         What::Path => path(paths),

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let mut report = Report::new(findings);
     let mended = if args.fix { mend::mend(&mut report) } else { Vec::new() };
     if args.output.is_json() {
-        out(&serde_json::to_string_pretty(&as_json(&report, &examined, &facts, &mended))?);
+        out(&crate::terminal::json_text(&as_json(&report, &examined, &facts, &mended))?);
     } else {
         show(&report, &examined, &facts, &mended);
     }

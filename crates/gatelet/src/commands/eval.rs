@@ -156,7 +156,7 @@ fn as_json(mut reports: Vec<Report>, per_query: bool) -> anyhow::Result<String> 
     if !per_query {
         reports.iter_mut().for_each(|report| report.per_query.clear());
     }
-    Ok(serde_json::to_string_pretty(&serde_json::json!({"sets": reports, "mean": mean}))?)
+    Ok(crate::terminal::json_text(&serde_json::json!({"sets": reports, "mean": mean}))?)
 }
 
 fn as_table(mut reports: Vec<Report>, per_query: bool) -> String {

@@ -35,7 +35,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     let file = UsageFile::at(&paths.state_directory()?);
     match action {
         Action::Show { output } if output.is_json() => {
-            out(&serde_json::to_string_pretty(&*file.load()?)?);
+            out(&crate::terminal::json_text(&*file.load()?)?);
         }
         Action::Show { .. } => show(&*file.load()?, &file, learning(paths)),
         Action::Forget { tool: Some(tool), .. } => {

@@ -225,13 +225,13 @@ pub(super) fn carry_out(
         write(command, planned, here, store)?
     } else {
         if is_json {
-            out(&serde_json::to_string_pretty(&document(command, planned, None))?);
+            out(&crate::terminal::json_text(&document(command, planned, None))?);
         }
         let why = "nobody agreed, so nothing was written; --yes agrees, --dry-run only shows";
         return Err(CliError::Refused(why.to_owned()).into());
     };
     if is_json {
-        out(&serde_json::to_string_pretty(&document(command, planned, record.as_ref()))?);
+        out(&crate::terminal::json_text(&document(command, planned, record.as_ref()))?);
     } else if consent.dry_run {
         say(&paint(DIM, "nothing was written (--dry-run)"));
     } else if let Some(record) = &record {

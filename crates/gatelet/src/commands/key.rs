@@ -66,7 +66,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
             ));
         }
         Action::List { output } if output.is_json() => {
-            out(&serde_json::to_string_pretty(&load(&file(&state))?.keys)?);
+            out(&crate::terminal::json_text(&load(&file(&state))?.keys)?);
         }
         Action::List { .. } => out(&table(&load(&file(&state))?, now)),
         Action::Revoke { name } => {

@@ -75,7 +75,7 @@ pub(crate) fn unmount(args: &UnmountArgs, paths: &Paths) -> anyhow::Result<Done>
 pub(crate) fn list(args: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
     let (_, body) = asked(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.to_json()))?;
     if args.output.is_json() {
-        out(&serde_json::to_string_pretty(&body)?);
+        out(&crate::terminal::json_text(&body)?);
         return Ok(Done::Fine);
     }
     let mounts = body.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -121,7 +121,7 @@ fn report(status: u16, body: &Value, done: &str) -> anyhow::Result<Done> {
     if is_read_by_a_person() {
         say(&format!("{} {}", paint(GOOD, done), line(body)));
     } else {
-        out(&body.to_string());
+        out(&crate::terminal::json_text(body)?);
     }
     Ok(Done::Fine)
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
                         "functions": functions.collect::<Vec<_>>(),
                     })
                 });
-                out(&serde_json::to_string_pretty(&told.collect::<Vec<_>>())?);
+                out(&crate::terminal::json_text(&told.collect::<Vec<_>>())?);
             } else {
                 for recipe in recipes.iter() {
                     out(&format!("{}  {}", recipe.name, recipe.description));

@@ -59,7 +59,7 @@ pub(super) fn ask_or_fail(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<
 pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
     let told = ask_or_fail(paths, &LocalRequest::Logs { lines: args.lines })?;
     if args.output.is_json() {
-        out(&serde_json::to_string_pretty(&told)?);
+        out(&crate::terminal::json_text(&told)?);
         return Ok(Done::Fine);
     }
     for line in told.as_array().into_iter().flatten().filter_map(Value::as_str) {

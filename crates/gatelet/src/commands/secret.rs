@@ -108,7 +108,7 @@ fn list(store: &Secrets, output: Output, paths: &Paths) -> anyhow::Result<Done> 
         let rows = names.iter().map(
             |(name, place)| json!({"name": name, "place": place, "used": is_used(name, paths)}),
         );
-        out(&serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
+        out(&crate::terminal::json_text(&rows.collect::<Vec<_>>())?);
         return Ok(Done::Fine);
     }
     for (name, place) in &names {

@@ -53,14 +53,14 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
             let names = Names { property: property.clone(), schema: name.clone() };
             let schema = selection::schema(&borrowed(&candidates), *provider, &names)
                 .map_err(|error| CliError::Usage(error.to_string()))?;
-            out(&serde_json::to_string_pretty(&schema)?);
+            out(&crate::terminal::json_text(&schema)?);
             Ok(Done::Fine)
         }
         Action::Check { selected, candidates, strict } => {
             let candidates = given(candidates)?;
             let repairs = if *strict { Repairs::Refused } else { Repairs::Allowed };
             let checked = selection::check(Some(selected), &borrowed(&candidates), repairs);
-            out(&serde_json::to_string_pretty(&checked)?);
+            out(&crate::terminal::json_text(&checked)?);
             Ok(match checked.status {
                 Status::Accepted | Status::Repaired => Done::Fine,
                 Status::Rejected => Done::AnswerIsError,

@@ -157,7 +157,7 @@ fn lint(strict: bool, output: Output, paths: &Paths) -> anyhow::Result<Done> {
         let count = |severity| findings.iter().filter(|found| found.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         if output.is_json() {
-            out(&serde_json::to_string_pretty(&findings)?);
+            out(&crate::terminal::json_text(&findings)?);
         } else {
             findings.iter().for_each(|finding| out(&line(finding)));
             let n_skills = library.skills().len();

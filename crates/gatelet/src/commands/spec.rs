@@ -250,7 +250,7 @@ fn diff(old: &str, new: &str, json: bool, paths: &Paths) -> anyhow::Result<Done>
         report.missing_bumps.extend(toolspec::missing_bump(&new.name, &old.version, to, needed));
     }
     if json {
-        out(&serde_json::to_string_pretty(&report)?);
+        out(&crate::terminal::json_text(&report)?);
     } else {
         for change in &report.changes {
             let (style, word) = match change.bump {

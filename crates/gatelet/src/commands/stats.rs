@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     };
     let stats = add_up(&files, args.by, period)?;
     if args.output.is_json() {
-        out(&serde_json::to_string_pretty(&stats.to_json())?);
+        out(&crate::terminal::json_text(&stats.to_json())?);
     } else {
         out(&stats.to_table());
         if let Some(chart) = stats.to_chart() {

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         direct
             .sort_by(|one, other| other.tokens.cmp(&one.tokens).then(one.label.cmp(&other.label)));
         if args.output.is_json() {
-            out(&serde_json::to_string_pretty(&as_json(&direct, &gate, &uncounted))?);
+            out(&crate::terminal::json_text(&as_json(&direct, &gate, &uncounted))?);
         } else {
             out(&chart(&direct, &gate, &uncounted));
         }

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             })
             .collect::<serde_json::Map<_, _>>()
             .into();
-        out(&serde_json::to_string_pretty(&all)?);
+        out(&crate::terminal::json_text(&all)?);
         return Ok(Done::Fine);
     }
     let mut failed = false;

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     loop {
         let told = running::ask_or_fail(paths, &LocalRequest::Overview)?;
         if args.output.is_json() {
-            out(&serde_json::to_string_pretty(&told)?);
+            out(&crate::terminal::json_text(&told)?);
             return Ok(Done::Fine);
         }
         let page = page(&read(told)?, usize::from(terminal::width()));

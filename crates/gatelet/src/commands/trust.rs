@@ -129,7 +129,7 @@ fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
                 (name.to_owned(), serde_json::json!({"state": entry.state, "digest": entry.digest, "since": entry.since}))
             })
             .collect();
-        out(&serde_json::to_string_pretty(&all)?);
+        out(&crate::terminal::json_text(&all)?);
         return Ok(());
     }
     for (name, entry) in known.iter() {

@@ -71,7 +71,7 @@ fn list(records: &[Record], consent: Consent) -> anyhow::Result<()> {
             json!({"number": record.number, "command": record.command, "files": files})
         };
         let all: Vec<_> = open.iter().map(shown).collect();
-        out(&serde_json::to_string_pretty(&all)?);
+        out(&crate::terminal::json_text(&all)?);
         return Ok(());
     }
     for record in &open {

@@ -52,7 +52,7 @@ pub(super) fn show(rows: Value, output: Output) -> anyhow::Result<Done> {
     };
     let down = rows.iter().any(|row| row["state"] == "down");
     if output.is_json() {
-        out(&serde_json::to_string_pretty(&rows)?);
+        out(&crate::terminal::json_text(&rows)?);
     } else if rows.is_empty() {
         say("no upstreams are configured");
     } else {
@@ -95,7 +95,7 @@ fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
         snapshot.upstreams().iter().map(|upstream| upstream.listing().tools.len()).sum();
     if args.output.is_json() {
         let told = json!({"registered": registered, "findings": findings, "hashes": hashes});
-        out(&serde_json::to_string_pretty(&told)?);
+        out(&crate::terminal::json_text(&told)?);
     } else {
         for (label, hash) in &hashes {
             out(&format!("{label} {hash}"));
@@ -147,7 +147,8 @@ async fn ping(upstream: &SupervisedUpstream) -> Option<Duration> {
 
 /// What stands in each column.
 fn texts(row: &Value) -> Vec<String> {
-    let text = |key: &str| terminal::foreign(row[key].as_str().unwrap_or_default()).into_owned();
+    let text =
+        |key: &str| terminal::foreign_line(row[key].as_str().unwrap_or_default()).into_owned();
     let number = |key: &str| row[key].to_string();
     let ping = row["latency_ms"].as_f64().map(|ping| format!("{ping:.1}"));
     vec![
@@ -218,13 +219,13 @@ fn table(rows: &[Value]) -> String {
     for row in rows {
         let label = paint(terminal::BAD, row["label"].as_str().unwrap_or_default());
         if let Some(reason) = row["reason"].as_str() {
-            text += &format!("\n{label}: {}", terminal::foreign(reason));
+            text += &format!("\n{label}: {}", terminal::foreign_line(reason));
         }
         let credentials = &row["credentials"];
         let why = credentials["todo"].as_str().or(credentials["reason"].as_str());
         if let Some(why) = why {
             let state = credentials["state"].as_str().unwrap_or_default();
-            text += &format!("\n{label}: credentials: {state}: {}", terminal::foreign(why));
+            text += &format!("\n{label}: credentials: {state}: {}", terminal::foreign_line(why));
         }
     }
     text

@@ -10,7 +10,7 @@ use tool::Failure;
 
 use crate::commands::servers::{review, update};
 use crate::paths::{self, Paths};
-use crate::terminal::{BAD, GOOD, cell, foreign, progress};
+use crate::terminal::{BAD, GOOD, cell, foreign_line, progress};
 use crate::wire::{self, Probed};
 use config::{Reach, Upstream};
 
@@ -178,7 +178,7 @@ impl Examined {
         let (state, is_fine) = self.state();
         let none = Up::default();
         let up = self.facts.outcome.up().unwrap_or(&none);
-        let plain = |text: &str| comfy_table::Cell::new(foreign(text.trim()));
+        let plain = |text: &str| comfy_table::Cell::new(foreign_line(text.trim()));
         let start =
             if up.start_millis == 0 { String::new() } else { format!("{} ms", up.start_millis) };
         let ping = up.ping_millis.map(|ping| format!("{ping} ms")).unwrap_or_default();

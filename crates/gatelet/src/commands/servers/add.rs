@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         let file = file.path().display().to_string();
         let told =
             json!({"label": label, "file": file, "quarantine": raw.quarantine, "listed": listed});
-        out(&serde_json::to_string_pretty(&told)?);
+        out(&crate::terminal::json_text(&told)?);
     }
     let file = file.path().display();
     say(&format!("{} `{label}` to {file}", paint(GOOD, "added")));

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
                 "status": entry.status, "kinds": entry.kinds,
             })
         });
-        out(&serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
+        out(&crate::terminal::json_text(&rows.collect::<Vec<_>>())?);
         return Ok(Done::Fine);
     }
     if found.is_empty() {

@@ -49,7 +49,7 @@ pub(crate) fn enable(args: &EnableArgs, paths: &Paths) -> anyhow::Result<Done> {
         let probed = probed.map_err(|failure| review::probe_error(&label, &failure))?;
         review::show(&label, &probed);
         if args.output.is_json() {
-            out(&serde_json::to_string_pretty(
+            out(&crate::terminal::json_text(
                 &json!({"label": label, "listed": review::as_json(&probed)}),
             )?);
         }

@@ -11,7 +11,7 @@ use crate::commands::output::Output;
 use crate::commands::person;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
+use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, foreign, foreign_line, out, paint, say};
 use config::RawUpstream;
 use config::edit::Edit;
 
@@ -71,7 +71,7 @@ fn one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Re
             "label": label, "from": version(&before), "to": version(&after),
             "changes": changes.as_json(), "listed": review::as_json(&probed),
         });
-        out(&serde_json::to_string_pretty(&told)?);
+        out(&crate::terminal::json_text(&told)?);
     }
     let n_tools = probed.listing.tools.len();
     let is_same = before == after && !before.quarantine;
@@ -107,7 +107,7 @@ fn show_words(changes: &review::Changes, tools: &[Tool]) {
         let about = tool.description.as_deref().unwrap_or("nothing");
         let about: String = about.split_whitespace().collect::<Vec<_>>().join(" ");
         let about = foreign(&about.chars().take(400).collect::<String>()).into_owned();
-        say(&paint(DIM, format!("  {} says: {about}", foreign(&tool.name))));
+        say(&paint(DIM, format!("  {} says: {about}", foreign_line(&tool.name))));
     }
 }
 
@@ -146,7 +146,7 @@ fn all(args: &Args, file: &ConfigFile) -> anyhow::Result<Done> {
                 "newest": newest.as_ref().ok(), "error": newest.as_ref().err(),
             })
         });
-        out(&serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
+        out(&crate::terminal::json_text(&rows.collect::<Vec<_>>())?);
         return Ok(Done::Fine);
     }
     if rows.is_empty() {
@@ -158,7 +158,7 @@ fn all(args: &Args, file: &ConfigFile) -> anyhow::Result<Done> {
         let newest = newest.as_ref().unwrap_or_else(|why| why);
         let version = package.version().unwrap_or("any");
         table.add_row(
-            [label, package.name(), version, newest].map(|text| foreign(text).into_owned()),
+            [label, package.name(), version, newest].map(|text| foreign_line(text).into_owned()),
         );
     }
     out(&table.to_string());
@@ -204,7 +204,7 @@ fn at_newest(raw: &RawUpstream) -> anyhow::Result<RawUpstream> {
             return Ok(raw.clone());
         }
     };
-    let name = foreign(package.name()).into_owned();
+    let name = foreign_line(package.name()).into_owned();
     match package.version() {
         Some(now) if package.is_behind(&newest) => {
             say(&format!("{} {name} {now} → {newest}", paint(HEADING, "newer")));

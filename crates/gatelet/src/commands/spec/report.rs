@@ -37,7 +37,7 @@ pub(super) fn write(reports: &[Report], format: Format) -> String {
 }
 
 fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+    crate::terminal::json_text(value).unwrap_or_else(|_| value.to_string())
 }
 
 fn human(reports: &[Report]) -> String {

@@ -286,7 +286,7 @@ impl Stats {
     fn shown(&self, name: &str) -> String {
         match name.is_empty() {
             true => self.by.nameless().to_owned(),
-            false => terminal::foreign(name).into_owned(),
+            false => terminal::foreign_line(name).into_owned(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn run(output: &Output, paths: &Paths) -> anyhow::Result<Done> {
     let costs = stats::result_costs(paths)?;
     if output.is_json() {
         let told: Vec<_> = costs.iter().map(as_json).collect();
-        out(&serde_json::to_string_pretty(&json!({"tokenizer": "cl100k_base", "tools": told}))?);
+        out(&crate::terminal::json_text(&json!({"tokenizer": "cl100k_base", "tools": told}))?);
     } else {
         out(&table(&costs));
     }
