@@ -400,3 +400,12 @@ fn the_gateway_surface_runs_scripts_where_the_operator_wants_it() {
         text(&told) == "12"
     });
 }
+
+#[test]
+fn what_a_rule_denied_is_not_told_as_done() {
+    let home = shop("[[controls.rule]]\naction = \"deny\"\ntool = \"shop.create\"\n");
+    let mut pipe = Pipe::open(&home);
+    let told = text(&run(&mut pipe, "return await tools.shop.create({n: 1})"));
+    assert!(!told.contains("not undone"), "{told}");
+    assert_eq!(created(&home), 0);
+}

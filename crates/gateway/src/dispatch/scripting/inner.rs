@@ -227,8 +227,9 @@ impl Host for InnerCalls<'_> {
             Ok(request) => request,
             Err(thrown) => return Verdict::Answer(Err(thrown)),
         };
-        let verdict = Mutex::new(None);
+        let (verdict, ran) = (Mutex::new(None), Mutex::new(false));
         let say = |outcome| {
+            *ran.lock() = may_have_run(&outcome);
             *verdict.lock() = Some(self.verdict(call, slot, outcome));
             // No model reads it.
             Reply::Result(Json::empty_object())
@@ -238,7 +239,7 @@ impl Host for InnerCalls<'_> {
         let verdict = verdict.into_inner();
         let verdict = verdict
             .unwrap_or_else(|| Verdict::Answer(Err(thrown("no answer".to_owned(), "UNUSABLE"))));
-        if matches!(verdict, Verdict::Answer(_)) && !self.is_repeatable(call) {
+        if ran.into_inner() && !self.is_repeatable(call) {
             self.seen.lock().changed.push(call.path.join("."));
         }
         verdict
@@ -252,6 +253,17 @@ impl Host for InnerCalls<'_> {
         if let Err(why) = self.dispatcher.keep_journal(journal, &self.id, &self.owner).await {
             tracing::warn!(%why, "the journal of a script is not kept");
         }
+    }
+}
+
+/// Whether a call may have done something: not if it was refused, or never got
+/// to its upstream.
+fn may_have_run(outcome: &Result<Outcome, CallError>) -> bool {
+    match outcome {
+        Ok(Outcome::Plan(_)) => false,
+        Ok(_) => true,
+        Err(CallError::BadArguments { .. } | CallError::Refused(_)) => false,
+        Err(CallError::Failed { cause, .. }) => cause.sent() != tool::Sent::No,
     }
 }
 
