@@ -17,6 +17,7 @@ pub mod launch;
 pub mod container;
 pub mod preset;
 
+mod parent;
 mod policy;
 
 #[cfg(target_os = "linux")]
@@ -39,6 +40,7 @@ use elsewhere as system;
 
 #[cfg(target_os = "linux")]
 pub use isolation::isolate;
+pub use parent::end_with_parent;
 pub use policy::{Network, Policy, Unenforceable};
 #[cfg(not(target_os = "linux"))]
 pub use system::isolate;

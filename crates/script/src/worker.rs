@@ -12,7 +12,7 @@ use crate::engine::{self, Outside};
 use crate::protocol::{self, Answer, Call, FromWorker, ToWorker};
 
 /// The first argument that makes our executable a worker; the second is how
-/// many bytes of memory it may use.
+/// many bytes of memory it may use, the third the process that started it.
 pub const ARGUMENT: &str = "__script";
 
 /// Serves scripts if `args` (without the executable's own name) ask for that.
@@ -21,14 +21,19 @@ pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> 
     if args.next()? != ARGUMENT {
         return None;
     }
-    let memory = args.next().and_then(|text| text.to_str()?.parse().ok());
-    let memory = memory.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidInput, "a worker needs a bound of memory")
+    let mut number = || args.next().and_then(|text| text.to_str()?.parse::<u64>().ok());
+    let (memory, parent) = (number(), number().and_then(|id| u32::try_from(id).ok()));
+    let given = memory.zip(parent).ok_or_else(|| {
+        let why = "a worker needs a bound of memory and who started it";
+        io::Error::new(io::ErrorKind::InvalidInput, why)
     });
-    Some(memory.and_then(serve))
+    Some(given.and_then(|(memory, parent)| serve(memory, parent)))
 }
 
-fn serve(memory: u64) -> io::Result<()> {
+fn serve(memory: u64, parent: u32) -> io::Result<()> {
+    // A closed socket ends a worker that reads. One that computes hears of it only
+    // when its script is over.
+    sandbox::end_with_parent(parent)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let unenforced = sandbox::isolate(memory).err().map(|error| error.to_string());
     protocol::write(&mut socket, &FromWorker::Ready { unenforced })?;

@@ -409,3 +409,48 @@ fn what_a_rule_denied_is_not_told_as_done() {
     assert!(!told.contains("not undone"), "{told}");
     assert_eq!(created(&home), 0);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_script_that_computes_ends_with_a_gatelet_that_is_killed() {
+    let home = shop("");
+    // Its own limit does not end it meanwhile.
+    let config =
+        home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 600");
+    home.write("gatelet.toml", &config);
+    let workers = |gate: u32| {
+        let path = format!("/proc/{gate}/task");
+        let tasks = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+        let children = tasks
+            .map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        let children = children.collect::<String>();
+        let is_worker = |id: &&str| {
+            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("__script")
+        };
+        children.split_whitespace().filter(is_worker).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Busy: more than a moment of a core's time was used.
+    let is_busy = |id: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let ticks =
+            stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(11)?.parse().ok());
+        ticks.is_some_and(|ticks: u64| 5 < ticks)
+    };
+    let mut pipe = Pipe::open(&home);
+    returns(&mut pipe, "return 1", "1");
+    let code = "/^(a+)+$/.test('a'.repeat(60) + '!')";
+    let call = json!({"namespace": "gatelet", "function": "run", "kwargs": {"code": code}});
+    pipe.send(&json!({"jsonrpc": "2.0", "id": 900, "method": "tools/call",
+                      "params": {"name": "call", "arguments": call}}));
+    eventually("a worker computes", || workers(pipe.id()).iter().any(is_busy));
+    let running = workers(pipe.id());
+    pipe.kill();
+    let is_there = |id: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    };
+    eventually("no worker is left", || !running.iter().any(is_there));
+}

@@ -39,6 +39,7 @@ impl Worker {
             .args(&config.arguments)
             .arg(ARGUMENT)
             .arg(memory.to_string())
+            .arg(std::process::id().to_string())
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
