@@ -7,6 +7,10 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
+use crate::Json;
+
 /// `text` cut at a word to at most `limit` characters; what is cut ends with
 /// `…`.
 pub fn cut(text: &str, limit: usize) -> String {
@@ -43,6 +47,64 @@ pub fn without_invisible(text: &str) -> Cow<'_, str> {
     if changed { Cow::Owned(plain) } else { Cow::Borrowed(text) }
 }
 
+/// A value without what nobody sees in it, also where it is spelt as JSON, which escapes
+/// the control characters of ASCII: they may be meant, as in the name of a line's end.
+pub fn without_unseen(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let before = plain.chars().next_back();
+        let is_break = matches!(c, '\u{2028}' | '\u{2029}');
+        if c.is_ascii() || !is_break && is_kept(c, before, rest.peek().copied()) {
+            plain.push(c);
+        }
+    }
+    if plain.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(plain) }
+}
+
+/// [`without_invisible`] of every text in a JSON value, and of the names of its members;
+/// `None` when there was nothing to take out, or when it is too deep to be read.
+pub fn json_without_invisible(json: &Json) -> Option<Json> {
+    // In JSON, a control character is always escaped.
+    if json.as_str().is_ascii() && !json.as_str().contains('\\') {
+        return None;
+    }
+    let mut value = json.to_value().ok()?;
+    value_without_invisible(&mut value).then(|| value.into())
+}
+
+/// The same in place; whether there was anything to take out.
+fn value_without_invisible(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match without_invisible(text) {
+            Cow::Owned(clean) => {
+                *text = clean;
+                true
+            }
+            Cow::Borrowed(_) => false,
+        },
+        Value::Array(items) => {
+            items.iter_mut().map(value_without_invisible).filter(|is_changed| *is_changed).count()
+                > 0
+        }
+        Value::Object(members) => {
+            let is_odd = members.keys().any(|key| matches!(without_invisible(key), Cow::Owned(_)));
+            if is_odd {
+                let odd = std::mem::take(members).into_iter();
+                *members =
+                    odd.map(|(key, it)| (without_invisible(&key).into_owned(), it)).collect();
+            }
+            members
+                .values_mut()
+                .fold(is_odd, |changed, member| value_without_invisible(member) || changed)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// Returns whether a character can be seen where it stands, or shapes what can be.
 fn is_kept(c: char, before: Option<char>, after: Option<char>) -> bool {
     let is_shaped = |near: Option<char>| near.is_some_and(|near| !near.is_ascii());
@@ -64,8 +126,8 @@ fn is_control(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Marks of direction, and characters that take no room.
-fn is_invisible(c: char) -> bool {
+/// Marks of direction, and characters that take no room, wherever they stand.
+pub fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}'
@@ -173,6 +235,28 @@ mod tests {
         ] {
             assert_eq!(without_invisible(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_value_keeps_what_json_escapes_and_loses_what_nobody_sees() {
+        for (text, expected) in [
+            ("\r\n", "\r\n"),
+            ("tab\t\u{1b}", "tab\t\u{1b}"),
+            ("a\u{202e}b\u{200b}\u{e0041}\u{2028}c\u{9b}", "abc"),
+            ("é\u{200d}é", "é\u{200d}é"),
+        ] {
+            assert_eq!(without_unseen(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_text_of_a_json_value_is_cleaned_and_a_clean_one_stays() {
+        let odd = serde_json::json!({"a\u{202e}": ["x\u{200b}", {"b": "\u{1b}[2J"}], "n": 1});
+        let clean = json_without_invisible(&odd.into()).unwrap();
+        let expected = serde_json::json!({"a": ["x", {"b": "[2J"}], "n": 1});
+        assert_eq!(clean.to_value().unwrap(), expected);
+        let plain = Json::parse(r#"{ "a":"\u00e9\n", "n":1e400}"#).unwrap();
+        assert_eq!(json_without_invisible(&plain), None);
     }
 
     #[test]
