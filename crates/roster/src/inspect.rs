@@ -1,6 +1,6 @@
 //! Inspects a listing before anybody sees it.
 //!
-//! Secrets in definitions are masked, unseen characters are removed from their
+//! What is endless is bounded, secrets in definitions are masked, unseen characters are removed from their
 //! words, schemas are measured and checked against their meta-schema, drifted tools
 //! are reported, and a pin is compared. Problems become findings of the listing;
 //! only a strict pin that does not match rejects a listing.
@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use catalog::{Catalog, Directory, Source};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
+use crate::bounds;
 use crate::readable;
 use crate::schema;
 use policy::admission::ListingCheck;
@@ -66,7 +67,9 @@ impl ListingChecker {
     ) -> Result<Arc<Listing>, String> {
         let config = self.config.load();
         let mut findings = Vec::new();
-        let mut clean = self.masked(label, listing, &mut findings);
+        let mut bounded = Listing::clone(listing);
+        bounds::enforce(label, &mut bounded, &mut findings);
+        let mut clean = self.masked(label, &bounded, &mut findings);
         readable::make(label, &mut clean, &mut findings);
         for tool in &clean.tools {
             let subject = format!("{label}/{}", tool.name);

@@ -28,6 +28,7 @@ pub mod per_caller;
 pub mod primitives;
 pub mod schema;
 
+mod bounds;
 mod masking;
 pub mod readable;
 mod restarts;

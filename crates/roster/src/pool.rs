@@ -366,6 +366,10 @@ impl PoolState {
     }
 }
 
+/// How many functions a snapshot may have to be published before its index is there:
+/// so many are indexed in a few milliseconds.
+const LARGE: usize = 500;
+
 /// Publishes a new snapshot after every change, several changes at a time.
 ///
 /// A change that comes while a snapshot is being built leaves its notification
@@ -382,8 +386,15 @@ async fn publish(state: Arc<PoolState>) {
         let builtin = Arc::clone(&state.parts.builtin);
         let earlier = [Arc::clone(&state.snapshot.load().catalog)];
         let meaning = state.parts.config.meaning;
-        let take =
-            move || Snapshot::take(generation, supervised.to_vec(), builtin, meaning, &earlier);
+        let indexing = state.parts.config.indexing;
+        let take = move || {
+            let next = Snapshot::take(generation, supervised.to_vec(), builtin, meaning, &earlier);
+            // Whoever asks first would make it on a thread that serves everybody.
+            if indexing == Indexing::Ahead && LARGE < next.catalog.functions().len() {
+                next.warm();
+            }
+            next
+        };
         let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
         let changed = changes(state.snapshot.load().catalog.sources(), next.catalog.sources());
         let next = Arc::new(next);
@@ -393,11 +404,10 @@ async fn publish(state: Arc<PoolState>) {
             drop(gone.task);
             gone.upstream.retire();
         }
-        let (ahead, observer) = (state.parts.config.indexing, Arc::clone(&state.parts.observer));
+        let observer = Arc::clone(&state.parts.observer);
         tokio::task::spawn_blocking(move || {
-            if ahead == Indexing::Ahead {
-                next.catalog.warm();
-                next.directory();
+            if indexing == Indexing::Ahead {
+                next.warm();
             }
             observer.published(&next);
         });

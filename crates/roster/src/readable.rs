@@ -17,6 +17,8 @@ use tool::scan::duplicate_key;
 use tool::text::without_invisible;
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
+use crate::bounds;
+
 /// Members that are words for readers, wherever they stand.
 const WORDS: [&str; 3] = ["title", "description", "$comment"];
 
@@ -130,8 +132,9 @@ fn is_plain_line(text: &str) -> bool {
 /// A listing as the catalog has it: whoever compares a tool with what the trust
 /// ledger noted has to compare the same words.
 pub fn listing(listing: &Listing) -> Listing {
-    let mut clean = listing.clone();
-    make("", &mut clean, &mut Vec::new());
+    let (mut clean, mut findings) = (listing.clone(), Vec::new());
+    bounds::enforce("", &mut clean, &mut findings);
+    make("", &mut clean, &mut findings);
     clean
 }
 

@@ -82,6 +82,13 @@ impl Snapshot {
         }
     }
 
+    /// Computes now what is computed when it is first needed.
+    pub(crate) fn warm(&self) {
+        self.catalog.warm();
+        self.directory();
+        self.primitives();
+    }
+
     /// Which source has which resource and prompt, computed when first needed.
     pub fn primitives(&self) -> &Primitives {
         self.primitives.get_or_init(|| Primitives::build(&self.catalog))

@@ -267,17 +267,23 @@ impl Supervisor {
         provider: &Arc<dyn Provider>,
         mut events: BoxStream<'static, Event>,
     ) -> End {
+        let (mut is_stale, mut next_adoption) = (false, Instant::now());
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
-                () = idle(upstream, self.idle_stop) => return End::Idle,
-            };
-            match event {
-                Some(Event::Changed(_)) => {
+                () = tokio::time::sleep_until(next_adoption), if is_stale => {
+                    is_stale = false;
+                    let began = Instant::now();
                     if let Err(reason) = self.adopt(upstream, provider, None).await {
                         return End::Gone(one_line(&reason));
                     }
+                    next_adoption = Instant::now() + pause_after_adoption(began.elapsed());
+                    continue;
                 }
+                () = idle(upstream, self.idle_stop) => return End::Idle,
+            };
+            match event {
+                Some(Event::Changed(_)) => is_stale = true,
                 Some(Event::Gone { reason }) => {
                     return End::Gone(one_line(&self.listing_checker.reason(&reason)));
                 }
@@ -291,6 +297,12 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// How long a changed listing waits after one that took so long to check. An upstream
+/// whose long listing changes without end takes a small part of one processor.
+fn pause_after_adoption(took: Duration) -> Duration {
+    (took * 10).min(Duration::from_secs(60))
 }
 
 impl SupervisedUpstream {
@@ -329,5 +341,18 @@ async fn idle(upstream: &SupervisedUpstream, limit: Option<Duration>) {
             return;
         }
         tokio::time::sleep(left.max(Duration::from_millis(10))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_that_takes_long_to_check_is_checked_less_often() {
+        let pause = |millis| pause_after_adoption(Duration::from_millis(millis));
+        assert_eq!(pause(0), Duration::ZERO);
+        assert_eq!(pause(200), Duration::from_secs(2));
+        assert_eq!(pause(60_000), Duration::from_secs(60));
     }
 }

@@ -1,6 +1,7 @@
 //! Requests the lists of a server, page by page.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tool::{Failure, Finding, Json, Kind, Listing, Object, Prompt, Reply, Resource, RpcError};
@@ -9,7 +10,7 @@ use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 use super::connection::Connection;
 use super::headers;
 use super::options::ListLimits;
-use crate::aside::LONG;
+use crate::aside::{LONG, aside};
 use crate::revision::{code, method};
 
 /// How many findings of one list are kept; the rest are counted.
@@ -49,16 +50,21 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, L
             }
             page => page?,
         };
-        // What is listed stays; the message that it came in need not.
-        let page = if LONG < page.as_str().len() { page.copied_out() } else { page };
+        let limits = connection.lists;
         n_bytes += page.as_str().len();
-        if connection.lists.bytes < n_bytes {
+        if limits.bytes < n_bytes {
             list.note(Severity::Warning, kind, "it is longer than is read");
             return Ok(list);
         }
-        list.add(&page, kind, connection.lists);
-        let next = page.member("nextCursor").filter(|next| !ends(next));
-        let Some(next) = next.filter(|_| list.items.len() < connection.lists.items) else {
+        let next;
+        (list, next) = aside(page.as_str().len(), move || {
+            // What is listed stays; the message that it came in need not.
+            let page = if LONG < page.as_str().len() { page.copied_out() } else { page };
+            list.add(&page, kind, limits);
+            (list, page.member("nextCursor").filter(|next| !ends(next)))
+        })
+        .await;
+        let Some(next) = next.filter(|_| list.items.len() < limits.items) else {
             return Ok(list);
         };
         if !seen.insert(next.clone()) {
@@ -89,8 +95,18 @@ async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Resul
     }
 }
 
-/// Puts a list in its place in a listing.
-pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_http: bool) {
+/// Puts a list in its place in the listing of a connection.
+pub(super) async fn place(connection: &Arc<Connection>, kind: Kind, list: Items) {
+    let n_bytes = list.items.iter().map(|item| item.as_str().len()).sum();
+    let connection = Arc::clone(connection);
+    aside(n_bytes, move || {
+        let is_modern_http = connection.is_modern_http();
+        connection.replace(|listing| put(listing, kind, list, is_modern_http));
+    })
+    .await;
+}
+
+fn put(listing: &mut Listing, kind: Kind, list: Items, is_modern_http: bool) {
     let Items { items, mut findings, lifetime } = list;
     *place_of(&mut listing.lifetimes, kind) = lifetime;
     listing.findings.retain(|finding| finding.subject != subject(kind));

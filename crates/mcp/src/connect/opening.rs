@@ -360,11 +360,7 @@ async fn read_all(connection: &Arc<Connection>, steps: &Steps) -> Result<Vec<Kin
     .await;
     for (kind, list) in Kind::ALL.into_iter().zip(lists) {
         match list {
-            Ok(list) => {
-                connection.replace(|listing| {
-                    lists::place(listing, kind, list, connection.is_modern_http())
-                });
-            }
+            Ok(list) => lists::place(connection, kind, list).await,
             // A list that is refused is missing; a server that is gone is gone.
             Err(why @ ListError::Refused(_)) => {
                 connection.replace(|listing| lists::unread(listing, kind, &why));

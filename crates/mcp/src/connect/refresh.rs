@@ -42,9 +42,7 @@ pub(super) async fn keep_fresh(connection: Arc<Connection>) {
         for kind in connection.relay.stale.take() {
             match lists::read(&connection, kind).await {
                 Ok(list) => {
-                    connection.replace(|listing| {
-                        lists::place(listing, kind, list, connection.is_modern_http())
-                    });
+                    lists::place(&connection, kind, list).await;
                     connection.relay.tell(Event::Changed(kind));
                 }
                 Err(why) => failed.push((kind, why)),

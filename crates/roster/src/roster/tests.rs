@@ -146,6 +146,20 @@ async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_large_catalog_is_used_when_its_index_is_there_and_not_before() {
+    let names: Vec<String> = (0..2000).map(|n| format!("read_file_number_{n}")).collect();
+    let many = provider(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let config = Config { indexing: Indexing::Ahead, ..Config::default() };
+    let roster = roster_with(config, vec![Upstream::new("a", Scripts::of(many))], &Arc::default());
+    let pool = roster.default_pool();
+    let mut events = pool.events();
+    while pool.snapshot().catalog.functions().is_empty() {
+        events.next().await;
+    }
+    assert!(pool.snapshot().catalog.is_warm(), "whoever asks first would wait, and all others");
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_indexing_ahead_the_index_is_built_before_anybody_searches() {
     for (indexing, expected) in [(Indexing::Ahead, true), (Indexing::WhenNeeded, false)] {
         let config = Config { indexing, ..Config::default() };
