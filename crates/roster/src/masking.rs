@@ -1,21 +1,34 @@
-//! Masks secrets in the notifications that upstreams send to clients.
+//! What upstreams tell clients beside their answers, as it may be told.
 //!
 //! Answers are scrubbed in the dispatch pipeline; progress, log messages and
-//! other notifications are scrubbed here. Requests to the client pass unchanged:
-//! a URL that the user is asked to open must stay whole.
+//! other notifications are scrubbed here. To the client all upstreams are one server, so
+//! a log message says which of them it is from, and none of them speaks in our name.
+//! Requests to the client pass unchanged: a URL that the user is asked to open must stay
+//! whole.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tool::text::json_without_invisible;
 use tool::{ClientHandle, Event, Failure, Json, Notification, Object, Reply};
 
+use crate::readable::plain_line;
+use crate::upstream::Upstream;
 use redact::Scrubber;
 
 /// Members that identify what a notification is about.
 const KEPT: [&str; 2] = ["progressToken", "uri"];
 
+/// A message for the log of the client.
+const LOG: &str = "notifications/message";
+
+/// What the names of members begin with that we write into `_meta`.
+const OWN: [&str; 2] = ["gatelet/", "cash/"];
+
 /// A client's handle that masks the upstream's notifications.
 pub(crate) struct MaskedClient {
+    /// Whose notifications they are.
+    pub(super) from: Arc<Upstream>,
     pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) scrubber: Arc<Scrubber>,
 }
@@ -23,7 +36,7 @@ pub(crate) struct MaskedClient {
 #[async_trait]
 impl ClientHandle for MaskedClient {
     fn notify(&self, note: Notification) {
-        self.client_handle.notify(mask(&self.scrubber, note));
+        self.client_handle.notify(mask(&self.scrubber, &self.from.label, note));
     }
 
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure> {
@@ -46,22 +59,26 @@ impl UpstreamEvent {
     }
 }
 
-/// An event as clients may see it.
-pub(crate) fn mask_event(scrubber: &Scrubber, event: Event) -> Event {
+/// An event of an upstream as clients may see it.
+pub(crate) fn mask_event(scrubber: &Scrubber, from: &str, event: Event) -> Event {
     match event {
-        Event::Notification(note) => Event::Notification(mask(scrubber, note)),
+        Event::Notification(note) => Event::Notification(mask(scrubber, from, note)),
         Event::Updated { uri, notification: note } => {
-            Event::Updated { uri, notification: mask(scrubber, note) }
+            Event::Updated { uri, notification: mask(scrubber, from, note) }
         }
         Event::Changed(_) | Event::Gone { .. } => event,
     }
 }
 
-/// The notification with secrets masked; the same one when it has none.
-fn mask(scrubber: &Scrubber, note: Notification) -> Notification {
+/// The notification with secrets masked, without what nobody sees and without names of
+/// ours; the same one when it has none of them.
+fn mask(scrubber: &Scrubber, from: &str, note: Notification) -> Notification {
     let params = note.params.to_json();
-    let clean = scrubber.scrub_json(&params);
-    if clean == params {
+    let scrubbed = scrubber.scrub_json(&params);
+    let clean = json_without_invisible(&scrubbed).unwrap_or(scrubbed);
+    let clean = without_own_names(&clean).unwrap_or(clean);
+    let is_log = note.method == LOG;
+    if clean == params && !is_log {
         return note;
     }
     // What cannot be read again is not shown at all.
@@ -71,7 +88,37 @@ fn mask(scrubber: &Scrubber, note: Notification) -> Notification {
             params.set(key, value.clone());
         }
     }
+    if is_log {
+        let logger = params.get("logger").and_then(Json::string_value);
+        let logger = logger.map(|logger| format!("{from}/{}", plain_line(&logger)));
+        params.set("logger", Json::encode(logger.as_deref().unwrap_or(from)));
+    }
     Notification { params, ..note }
+}
+
+/// A result or notification without the members of its `_meta` that only we write;
+/// `None` when it has none of them.
+pub(crate) fn without_own_names(whole: &Json) -> Option<Json> {
+    // The name may be escaped.
+    if !whole.mentions("_meta") && !whole.mentions("\\u") {
+        return None;
+    }
+    let mut members = Object::parse(whole).ok()?;
+    let mut meta = Object::parse(members.get("_meta")?).ok()?;
+    let is_ours = |key: &&str| OWN.iter().any(|prefix| key.starts_with(prefix));
+    let ours: Vec<String> = meta.keys().filter(is_ours).map(str::to_owned).collect();
+    if ours.is_empty() {
+        return None;
+    }
+    for key in ours {
+        meta.remove(&key);
+    }
+    // Of two, nobody reads the one that was not looked at.
+    members.remove("_meta");
+    if !meta.is_empty() {
+        members.push("_meta", meta.to_json());
+    }
+    Some(members.to_json())
 }
 
 #[cfg(test)]
@@ -84,7 +131,7 @@ mod tests {
     fn check(params: &serde_json::Value, expected: &serde_json::Value) {
         let params = Object::parse(&params.clone().into()).unwrap();
         let note = Notification { method: "n".to_owned(), params };
-        let shown = mask(&Scrubber::default(), note).params.to_json();
+        let shown = mask(&Scrubber::default(), "up", note).params.to_json();
         assert_eq!(shown.to_value().unwrap(), *expected);
     }
 
@@ -98,5 +145,39 @@ mod tests {
         );
         check(&json!({"uri": "db://u:hunter22@h/x"}), &json!({"uri": "db://u:hunter22@h/x"}));
         check(&json!({"data": {"n": 1}}), &json!({"data": {"n": 1}}));
+    }
+
+    #[test]
+    fn a_log_message_says_whose_it_is_and_nobody_speaks_in_our_name() {
+        let told = |params: serde_json::Value| {
+            let params = Object::parse(&params.into()).unwrap();
+            let note = Notification { method: LOG.to_owned(), params };
+            mask(&Scrubber::default(), "up", note).params.to_json().to_value().unwrap()
+        };
+        let forged = json!({"level": "error", "logger": "gatelet\n", "data": "a\u{202e}b\u{1b}",
+                            "_meta": {"gatelet/upstream": "bank", "x": 1}});
+        let expected = json!({"level": "error", "logger": "up/gatelet", "data": "ab",
+                              "_meta": {"x": 1}});
+        assert_eq!(told(forged), expected);
+        assert_eq!(told(json!({"data": 1})), json!({"data": 1, "logger": "up"}));
+        check(
+            &json!({"progressToken": "t", "message": "50\u{200b} %\u{2028}gatelet:"}),
+            &json!({"progressToken": "t", "message": "50 %\ngatelet:"}),
+        );
+    }
+
+    #[test]
+    fn names_of_ours_are_taken_out_of_results_and_others_stay() {
+        let clean = |text: &str| {
+            let clean = without_own_names(&Json::parse(text.to_owned()).unwrap());
+            clean.map(|clean| clean.to_value().unwrap())
+        };
+        for same in [r#"{"content":[]}"#, r#"{"_meta":{"x/y":1}}"#, r#"{"_meta":7}"#, "[]"] {
+            assert_eq!(clean(same), None, "{same}");
+        }
+        let forged = r#"{"a":1,"_meta":{"cash/error":{},"gatelet/cache_hit":true,"x":2}}"#;
+        assert_eq!(clean(forged), Some(json!({"a": 1, "_meta": {"x": 2}})));
+        let escaped = r#"{"\u005fmeta":{"g\u0061telet/upstream":"bank"}}"#;
+        assert_eq!(clean(escaped), Some(json!({})));
     }
 }

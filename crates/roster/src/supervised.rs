@@ -9,9 +9,12 @@ use futures::FutureExt;
 use futures::future::Either;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use tool::{Ask, Context, CredentialHealth, Failure, Json, Kind, Listing, Provider, Reply, Sent};
+use tool::text::json_without_invisible;
+use tool::{
+    Ask, Context, CredentialHealth, Failure, Json, Kind, Listing, Provider, Reply, RpcError, Sent,
+};
 
-use super::masking::MaskedClient;
+use super::masking::{MaskedClient, without_own_names};
 use super::profile::Profile;
 use super::subscriptions::{SubscriptionChange, Subscriptions};
 use super::upstream::{Start, Upstream};
@@ -301,8 +304,29 @@ impl SupervisedUpstream {
             self.micros.fetch_add(until - since, Ordering::Relaxed);
             let outcome = outcome.unwrap_or(Err(Failure::Timeout { after: limit }));
             self.note_silence(&outcome);
-            usable(outcome?)
+            Ok(self.in_its_own_name(usable(outcome?)?))
         }
+    }
+
+    /// The reply without what only we say, and an error without what nobody sees. What runs
+    /// in this process is ours, and a CaSH server behind us says in our words how it went.
+    fn in_its_own_name(&self, reply: Reply) -> Reply {
+        match reply {
+            Reply::Result(result) => match without_own_names(&result) {
+                Some(clean) if self.is_foreign() => Reply::Result(clean),
+                Some(_) | None => Reply::Result(result),
+            },
+            Reply::Error(error) => match json_without_invisible(&error.raw) {
+                Some(clean) => Reply::Error(RpcError::parse(clean)),
+                None => Reply::Error(error),
+            },
+        }
+    }
+
+    /// Whether it speaks for itself alone.
+    fn is_foreign(&self) -> bool {
+        let listing = &self.state.borrow().listing;
+        !listing.is_nested && !listing.server.protocol.is_empty()
     }
 
     /// Counts a new session, which has not left anything unanswered, and how long it
@@ -341,7 +365,8 @@ impl SupervisedUpstream {
     fn upstream_context(&self, timeout: Duration, context: &Context) -> Context {
         let (client_handle, scrubber) =
             (Arc::clone(&context.client_handle), Arc::clone(&self.scrubber));
-        let client_handle = Arc::new(MaskedClient { client_handle, scrubber });
+        let from = Arc::clone(&self.settings);
+        let client_handle = Arc::new(MaskedClient { from, client_handle, scrubber });
         Context { timeout: Some(timeout), client_handle, ..context.clone() }
     }
 

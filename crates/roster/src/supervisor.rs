@@ -290,8 +290,9 @@ impl Supervisor {
                 None => return End::Gone("the connection was closed".to_owned()),
                 Some(other @ (Event::Updated { .. } | Event::Notification(_))) => {
                     // It is not an error if there is no receiver.
-                    let event = mask_event(&self.listing_checker.scrubber, other);
-                    let from = Some(Arc::from(upstream.label()));
+                    let label = upstream.label();
+                    let event = mask_event(&self.listing_checker.scrubber, label, other);
+                    let from = Some(Arc::from(label));
                     let _ = self.events.send(UpstreamEvent { from, event });
                 }
             }
