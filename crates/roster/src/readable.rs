@@ -1,11 +1,11 @@
 //! Definitions without characters that move, hide or colour text.
 //!
-//! Only words for readers change: titles and descriptions, at any depth, the names of
-//! resources and templates, which are found by their URIs, and whatever stands in
-//! members that no revision knows. Names of tools, prompts and parameters,
-//! defaults and the values of an enumeration are what calls are made of, and stay
-//! byte for byte; whoever shows them has to show them harmlessly. What can be had only by
-//! a URI or an argument that cannot be shown is left out. A definition that says two
+//! Words for readers change: titles and descriptions, at any depth, the names of
+//! resources and templates, which are found by their URIs, and whatever else a
+//! definition says beside its schemas. Of the values that a schema suggests (defaults,
+//! examples, patterns) only what nobody sees goes. Names of tools and prompts stay byte
+//! for byte; whoever shows them has to show them harmlessly. What can be had only by a
+//! URI, an argument or a value that cannot be shown is left out. A definition that says two
 //! things under one name says the last of them, to everybody.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use catalog::summary::cut;
 use policy::uri;
 use serde_json::Value;
 use tool::scan::duplicate_key;
-use tool::text::without_invisible;
+use tool::text::{without_invisible, without_unseen};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
 use crate::bounds;
@@ -24,27 +24,13 @@ const WORDS: [&str; 3] = ["title", "description", "$comment"];
 
 /// Members of a definition that are not just words; in any other, every text is for
 /// readers.
-const KNOWN: [&str; 16] = [
-    "name",
-    "title",
-    "description",
-    "inputSchema",
-    "outputSchema",
-    "annotations",
-    "icons",
-    "execution",
-    "_meta",
-    "uri",
-    "uriTemplate",
-    "mimeType",
-    "size",
-    "arguments",
-    "version",
-    "websiteUrl",
-];
+const KNOWN: [&str; 6] = ["name", "inputSchema", "outputSchema", "uri", "uriTemplate", "arguments"];
 
-/// Members that are values, whatever is in them.
-const VALUES: [&str; 5] = ["default", "const", "enum", "examples", "example"];
+/// Members of a schema that are values, whatever is in them, but not to be repeated.
+const SUGGESTED: [&str; 4] = ["default", "examples", "example", "pattern"];
+
+/// Members of a schema that arguments repeat as they are.
+const REPEATED: [&str; 2] = ["const", "enum"];
 
 /// Makes a listing readable, and tells what was not.
 pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
@@ -92,12 +78,27 @@ pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Findin
 
 /// Leaves out what can be asked for only by words that cannot be shown, and tells.
 fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
+    let mut tell = |code: &str, subject: String, message: String| {
+        findings.push(Finding::new(Severity::Warning, code, subject, message));
+    };
+    listing.tools.retain(|tool| {
+        let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
+        let mut schemas = schemas.into_iter().flatten();
+        schemas.all(|schema| match unshowable(schema) {
+            Some(odd) => {
+                let message = format!("is left out: `{odd}` has hidden characters in it");
+                let subject = format!("{label}/{}", plain_line(&tool.name));
+                tell("unreadable-name", subject, message);
+                false
+            }
+            None => true,
+        })
+    });
     let mut is_shown = |what: &str, words: &str| {
         let is_plain = is_plain_line(words);
         if !is_plain {
             let message = format!("a {what} with hidden characters in it is left out");
-            let subject = format!("{label}/{}", plain_line(words));
-            findings.push(Finding::new(Severity::Warning, "unreadable-name", subject, message));
+            tell("unreadable-name", format!("{label}/{}", plain_line(words)), message);
         }
         is_plain
     };
@@ -118,6 +119,40 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
     };
     listing.resources.retain(|resource| is_taken(&resource.uri));
     listing.templates.retain(|template| is_taken(&template.uri_template));
+}
+
+/// The name of a property, or a value that arguments have to repeat, that cannot be
+/// written as it is shown; shown without what nobody sees.
+fn unshowable(schema: &Json) -> Option<String> {
+    // In JSON, everything else can be escaped.
+    if schema.as_str().is_ascii() && !schema.as_str().contains("\\u") {
+        return None;
+    }
+    odd_name(&schema.to_value().ok()?)
+}
+
+fn odd_name(part: &Value) -> Option<String> {
+    let is_odd = |text: &str| match without_unseen(text) {
+        Cow::Owned(clean) => Some(catalog::summary::echo(&clean)),
+        Cow::Borrowed(_) => None,
+    };
+    match part {
+        Value::Object(members) => {
+            members.iter().find_map(|(key, below)| match (key.as_str(), below) {
+                ("properties", Value::Object(properties)) => {
+                    let names = properties.keys().find_map(|name| is_odd(name));
+                    names.or_else(|| properties.values().find_map(odd_name))
+                }
+                (key, Value::Array(values)) if REPEATED.contains(&key) => {
+                    values.iter().filter_map(Value::as_str).find_map(is_odd)
+                }
+                (key, Value::String(value)) if REPEATED.contains(&key) => is_odd(value),
+                (_, below) => odd_name(below),
+            })
+        }
+        Value::Array(parts) => parts.iter().find_map(odd_name),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
 }
 
 /// Text of one line without characters that move, hide or colour others.
@@ -168,7 +203,7 @@ fn definition(raw: &Json) -> Option<Json> {
     }
     let mut members = Object::parse(raw).ok()?;
     let mut changed = Vec::new();
-    for (key, member) in members.iter().filter(|(key, _)| !VALUES.contains(key)) {
+    for (key, member) in members.iter() {
         // What is too deep to be read is shown by nobody.
         let Ok(mut value) = member.to_value() else { continue };
         let is_changed = match KNOWN.contains(&key) {
@@ -190,16 +225,7 @@ fn definition(raw: &Json) -> Option<Json> {
 
 /// Cleans every text in a value; whether there was anything to do.
 fn every_text(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => clean(text).is_some(),
-        Value::Array(items) => {
-            items.iter_mut().fold(false, |changed, item| every_text(item) | changed)
-        }
-        Value::Object(members) => {
-            members.values_mut().fold(false, |changed, member| every_text(member) | changed)
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
+    every(value, &|text| clean(text).is_some())
 }
 
 /// Cleans the words in a value; whether there was anything to do.
@@ -211,10 +237,51 @@ fn words(key: &str, value: &mut Value) -> bool {
             items.iter_mut().filter_map(|item| words("", item).then_some(())).count() > 0
         }
         Value::Object(members) => members.iter_mut().fold(false, |changed, (key, value)| {
-            (!VALUES.contains(&key.as_str()) && words(key, value)) || changed
+            let is_changed = match key.as_str() {
+                // The name of a property may be any of these words.
+                _ if value.is_object() => {
+                    let is_changed = words(key, value);
+                    SUGGESTED.contains(&key.as_str()) && every(value, &clean_value) || is_changed
+                }
+                key if SUGGESTED.contains(&key) => every(value, &clean_value),
+                key if REPEATED.contains(&key) => false,
+                key => words(key, value),
+            };
+            is_changed || changed
         }),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+/// Changes every text in a value; whether there was anything to do.
+fn every(value: &mut Value, change: &impl Fn(&mut String) -> bool) -> bool {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => {
+            items
+                .iter_mut()
+                .map(|item| every(item, change))
+                .filter(|is_changed| *is_changed)
+                .count()
+                > 0
+        }
+        Value::Object(members) => {
+            members
+                .values_mut()
+                .map(|member| every(member, change))
+                .filter(|is_changed| *is_changed)
+                .count()
+                > 0
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Takes what nobody sees out of a value; whether there was anything.
+fn clean_value(text: &mut String) -> bool {
+    let Cow::Owned(clean) = without_unseen(text) else { return false };
+    *text = clean;
+    true
 }
 
 #[cfg(test)]
@@ -227,10 +294,15 @@ mod tests {
 
     const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\u{200b}\u{7}\u{e0041}";
 
+    /// The same as a value, which JSON escapes.
+    const VALUE: &str = "a\u{1b}[2Jb\u{7}";
+
     #[test]
-    fn words_are_cleaned_at_any_depth_and_values_are_not() {
+    fn words_are_cleaned_at_any_depth_and_values_of_what_nobody_sees() {
         let schema = json!({"type": "object", "title": HOSTILE, "properties": {
-            "p\u{202e}q": {"description": HOSTILE, "enum": [HOSTILE], "default": {"title": HOSTILE}},
+            "p q": {"description": HOSTILE, "enum": ["\r\n\u{1b}"], "default": {"title": HOSTILE},
+                    "pattern": HOSTILE, "examples": [HOSTILE]},
+            "default": {"description": HOSTILE},
             "description": {"anyOf": [{"description": HOSTILE}]},
         }});
         let mut listed =
@@ -245,10 +317,12 @@ mod tests {
         assert_eq!(seen["description"], "a[2Jb");
         assert_eq!(listed.tools[0].description.as_deref(), Some("a[2Jb"));
         let properties = &seen["inputSchema"]["properties"];
-        let p = &properties["p\u{202e}q"];
+        let p = &properties["p q"];
         assert_eq!(p["description"], "a[2Jb");
-        assert_eq!(p["enum"][0], HOSTILE);
-        assert_eq!(p["default"]["title"], HOSTILE);
+        assert_eq!(p["enum"][0], "\r\n\u{1b}", "JSON shows it, and calls repeat it");
+        assert_eq!(p["default"]["title"], "a[2Jb");
+        assert_eq!((&p["pattern"], &p["examples"][0]), (&json!(VALUE), &json!(VALUE)));
+        assert_eq!(properties["default"]["description"], "a[2Jb");
         assert_eq!(properties["description"]["anyOf"][0]["description"], "a[2Jb");
         assert_eq!(listed.prompts[0].name, HOSTILE, "a name is the way to it");
         assert_eq!(listed.prompts[0].description.as_deref(), Some("a[2Jb"));
@@ -266,7 +340,26 @@ mod tests {
         make("up", &mut listed, &mut Vec::new());
         let seen = listed.tools[0].raw.to_value().unwrap();
         assert_eq!((&seen["instructions"], &seen["x"][0]["y"]), (&json!("a[2Jb"), &json!("a[2Jb")));
-        assert_eq!(seen["_meta"]["z"], HOSTILE, "programs read it");
+        assert_eq!(seen["_meta"]["z"], "a[2Jb", "hosts show it, too");
+    }
+
+    #[test]
+    fn a_tool_that_cannot_be_called_as_it_is_shown_is_left_out() {
+        let odd = "p\u{202e}q";
+        let mut listed = listing(vec![
+            tool("name", "", &json!({"properties": {odd: {}}})),
+            tool("deep", "", &json!({"properties": {"a": {"items": {"properties": {odd: {}}}}}})),
+            tool("choice", "", &json!({"properties": {"a": {"enum": ["x", odd]}}})),
+            tool("const", "", &json!({"anyOf": [{"const": odd}]})),
+            tool("fine", "", &json!({"properties": {"naïve": {"enum": ["\r\n", "é"]}}})),
+        ]);
+        let mut findings = Vec::new();
+        make("up", &mut listed, &mut findings);
+        let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["fine"]);
+        let told: Vec<&str> = findings.iter().map(|found| found.code.as_str()).collect();
+        assert_eq!(told, ["unreadable-name"; 4]);
+        assert!(findings[0].message.contains("`pq`"), "{}", findings[0].message);
     }
 
     #[test]
