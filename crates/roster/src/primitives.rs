@@ -118,6 +118,11 @@ impl Primitives {
                 with_resources.push(at);
             }
             for resource in &listing.resources {
+                if let Some(other) = other_namespace(catalog, at, &resource.uri) {
+                    let uri = &resource.uri;
+                    primitives.findings.push(foreign_skill(&source.label, uri, other));
+                    continue;
+                }
                 match primitives.uris.entry(resource.uri.clone()) {
                     Entry::Vacant(free) => {
                         free.insert(at);
@@ -134,6 +139,11 @@ impl Primitives {
                 }
             }
             for template in &listing.templates {
+                if let Some(other) = other_namespace(catalog, at, &template.uri_template) {
+                    let uri = &template.uri_template;
+                    primitives.findings.push(foreign_skill(&source.label, uri, other));
+                    continue;
+                }
                 let fixed = template.uri_template.split('{').next().unwrap_or_default();
                 primitives.prefixes.push((fixed.to_owned(), at));
                 primitives.templates.push(template.clone());
@@ -314,6 +324,26 @@ fn written(of: &Completed) -> Json {
     .into()
 }
 
+/// The source whose name stands where a skill's address says whose it is, if another
+/// lists that address.
+fn other_namespace<'a>(catalog: &'a Catalog, own: usize, uri: &str) -> Option<&'a str> {
+    let (scheme, path) = uri.split_once("://")?;
+    let first = path.split(['/', '{']).next().filter(|_| scheme.eq_ignore_ascii_case("skill"))?;
+    let is_named = |label: &&str| catalog::name::same(label, first);
+    let mut others = catalog.sources().iter().enumerate().filter(|(at, _)| *at != own);
+    let is_own = is_named(&catalog.sources()[own].label.as_str());
+    others.find_map(|(_, other)| {
+        Some(other.label.as_str()).filter(|label| !is_own && is_named(label))
+    })
+}
+
+/// Reports that a skill is left out because its address says that it is another's.
+fn foreign_skill(label: &str, uri: &str, other: &str) -> Finding {
+    let uri = catalog::summary::cut(uri, 200);
+    let message = format!("`{uri}` is left out: its address says that it is of `{other}`");
+    Finding::new(Severity::Warning, "foreign-skill", label, message)
+}
+
 /// Reports that an earlier upstream lists the same URI.
 fn duplicate_uri(label: &str, uri: &str, first: &str) -> Option<Finding> {
     // Listing it twice loses nothing.
@@ -396,6 +426,21 @@ mod tests {
         check("completion/complete", prompt("two_greet"), false);
         check("completion/complete", template("file:///{path}"), true);
         check("completion/complete", template("file:///logs/{day}"), false);
+    }
+
+    #[test]
+    fn a_skill_below_the_name_of_another_upstream_is_left_out() {
+        let (evil, good) = ("skill://good/x/SKILL.md", "skill://acme/y/SKILL.md");
+        let catalog = Catalog::build(vec![
+            source("evil", evil, "SKILL://Good/{x}", "a"),
+            source("good", good, "skill://good/{x}", "b"),
+        ]);
+        let primitives = Primitives::build(&catalog.0);
+        assert_eq!(primitives.resource(evil), Some(1), "by its own template");
+        assert_eq!(primitives.resource(good), Some(1));
+        let codes: Vec<&str> =
+            primitives.findings.iter().map(|found| found.code.as_str()).collect();
+        assert_eq!(codes, ["foreign-skill", "foreign-skill"]);
     }
 
     #[test]
