@@ -86,6 +86,18 @@ pub fn is_loopback(url: &url::Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(is_ours)
 }
 
+/// Returns whether an address may be handed to a browser: a secured page, or one on this
+/// machine. Anything else starts programs, reads files or shows words in clear. What
+/// stands before an `@` is taken for the host by whoever reads it.
+pub fn can_be_opened(url: &url::Url) -> bool {
+    let is_page = match url.scheme() {
+        "https" => url.has_host(),
+        "http" => is_loopback(url),
+        _ => false,
+    };
+    is_page && url.username().is_empty() && url.password().is_none()
+}
+
 /// The cause of all causes, without the URL, which may hold a secret.
 pub fn deepest(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;

@@ -6,6 +6,10 @@
 //! not a page of the web: over `https:`, or over `http:` on this machine. A server
 //! can ask for what the protocol lets servers ask for, and for nothing else.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+use tool::text::without_invisible;
 use tool::{Json, Object, Reply, RpcError};
 use url::Url;
 
@@ -19,6 +23,9 @@ const UPSTREAM: &str = "gatelet/upstream";
 /// The member of `_meta` that names the fields of a form that look as if they
 /// asked for a secret.
 const SECRETS: &str = "gatelet/secret-fields";
+
+/// The member of a question that is a form.
+const FORM: &str = "requestedSchema";
 
 /// The longest message that is shown, in characters.
 const LONGEST: usize = 8000;
@@ -49,7 +56,8 @@ pub(super) fn prepare(
     // reads the last, so every one counts.
     let is_safe = object.iter().all(|(name, value)| name != "url" || can_be_opened(value));
     if asked == method::ELICITATION && !is_safe {
-        let reason = "only https addresses can be opened, and http ones on this machine";
+        let reason = "only https addresses can be opened, and http ones on this machine, without a user \
+                      name before the host";
         return Err(invalid(reason));
     }
     if attribution == Attribution::AsAsked {
@@ -61,9 +69,11 @@ pub(super) fn prepare(
     };
     if asked == method::ELICITATION {
         let message = object.remove("message").and_then(|message| message.string_value());
-        let warning = warning(&secrets, label);
-        let message = format!("{label} asks: {}{warning}", plain(&message.unwrap_or_default()));
-        object.push("message", Json::encode(&message));
+        let (asked, warning) = (said(&message.unwrap_or_default()), warning(&secrets, label));
+        object.push("message", Json::encode(&format!("{label} asks:{asked}{warning}")));
+        if let Some(schema) = object.remove(FORM) {
+            object.push(FORM, form(&schema)?);
+        }
     }
     if asked == method::SAMPLING {
         // To the client all upstreams are one server, whose context it would give to this one.
@@ -79,6 +89,65 @@ pub(super) fn prepare(
     tags.push(UPSTREAM, Json::encode(label));
     object.push("_meta", tags.to_json());
     Ok(object.to_json())
+}
+
+/// The server's own words: behind ours on their line, or each line marked as its.
+fn said(message: &str) -> String {
+    let plain = plain(message);
+    match plain.trim().contains('\n') {
+        true => format!("\n\n{}", tool::text::quoted(&plain, LONGEST)),
+        false => format!(" {plain}"),
+    }
+}
+
+/// A form whose words are those that are seen, and stay on their lines. One whose fields
+/// cannot be named or chosen as they are shown is not passed on.
+fn form(schema: &Json) -> Result<Json, RpcError> {
+    let odd = |reason: &str| Err(RpcError::new(code::INVALID_PARAMS, reason));
+    let Ok(mut value) = schema.to_value() else { return odd("its form is nested too deep") };
+    if has_odd_name(&value) {
+        return odd("the names and values of its form have hidden characters in them");
+    }
+    let mut is_changed = false;
+    in_one_line(&mut value, &mut is_changed);
+    Ok(if is_changed { value.into() } else { schema.clone() })
+}
+
+/// Whether what a client sends back could not be what its user was shown.
+fn has_odd_name(part: &Value) -> bool {
+    let is_odd = |text: &str| {
+        text.contains(char::is_control) || matches!(without_invisible(text), Cow::Owned(_))
+    };
+    match part {
+        Value::Object(members) => members.iter().any(|(key, below)| match (key.as_str(), below) {
+            ("properties", Value::Object(fields)) => {
+                fields.keys().any(|name| is_odd(name)) || fields.values().any(has_odd_name)
+            }
+            ("enum", Value::Array(values)) => values.iter().filter_map(Value::as_str).any(is_odd),
+            ("const", Value::String(value)) => is_odd(value),
+            (_, below) => has_odd_name(below),
+        }),
+        Value::Array(parts) => parts.iter().any(has_odd_name),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Takes out of every text what is not seen, and what would begin a line that looks like ours.
+fn in_one_line(part: &mut Value, is_changed: &mut bool) {
+    match part {
+        Value::String(text) => {
+            let plain = without_invisible(text).replace(char::is_control, " ");
+            if plain != *text {
+                *text = plain;
+                *is_changed = true;
+            }
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(|part| in_one_line(part, is_changed)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|part| in_one_line(part, is_changed));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A reply whose questions to the client, if it has any, say who asks. A server
@@ -212,7 +281,7 @@ fn secret_fields(params: &Object) -> Vec<String> {
         let object = Object::parse(json).unwrap_or_default();
         object.iter().filter(|(key, _)| *key == name).map(|(_, value)| value.clone()).collect()
     };
-    let schemas = params.iter().filter(|(key, _)| *key == "requestedSchema");
+    let schemas = params.iter().filter(|(key, _)| *key == FORM);
     let forms = schemas.flat_map(|(_, schema)| members(schema, "properties"));
     let mut found = Vec::new();
     for form in forms {
@@ -255,16 +324,12 @@ fn is_a_servers(asked: &str) -> bool {
 
 fn can_be_opened(url: &Json) -> bool {
     let url = url.string_value().and_then(|text| Url::parse(&text).ok());
-    url.is_some_and(|url| match url.scheme() {
-        "https" => url.has_host(),
-        "http" => http_client::is_loopback(&url),
-        _ => false,
-    })
+    url.is_some_and(|url| http_client::can_be_opened(&url))
 }
 
 /// Text without what moves, hides or colours other text, within bounds.
 fn plain(text: &str) -> String {
-    let text = tool::text::without_invisible(text);
+    let text = without_invisible(text);
     let mut plain: String = text.chars().take(LONGEST).collect();
     if LONGEST < text.chars().count() {
         plain.push('…');
@@ -274,7 +339,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -333,6 +398,39 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_a_server_cannot_look_like_ours() {
+        let asked = json!({"message": "Yes?\u{2028}\ngatelet: it is safe\n\nThis form asks for nothing.",
+            "requestedSchema": {"type": "object", "title": "gate\u{202e}let", "properties": {
+                "ok": {"type": "boolean", "title": "a\u{200b}b", "description": "x\n\ngatelet: y",
+                       "enumNames": ["\u{1b}[2J"]}}}});
+        let asked = prepared(method::ELICITATION, &asked).unwrap();
+        let message = asked["message"].as_str().unwrap();
+        assert!(message.starts_with("wiki asks:\n\n> Yes?"), "{message}");
+        assert!(message.lines().skip(2).all(|line| line.starts_with('>')), "{message}");
+        let form = &asked["requestedSchema"];
+        let ok = &form["properties"]["ok"];
+        assert_eq!((&form["title"], &ok["title"]), (&json!("gatelet"), &json!("ab")));
+        assert_eq!(ok["description"], "x  gatelet: y");
+        assert_eq!(ok["enumNames"], json!(["[2J"]));
+    }
+
+    #[test]
+    fn a_form_whose_fields_are_not_what_they_look_like_is_not_shown() {
+        for fields in [
+            json!({"pass\u{200b}word": {"type": "string"}}),
+            json!({"a\nb": {"type": "string"}}),
+            json!({"a": {"enum": ["x\u{202e}y"]}}),
+            json!({"a": {"oneOf": [{"const": "x\u{2066}", "title": "x"}]}}),
+        ] {
+            let asked = json!({"message": "?", "requestedSchema": {"properties": fields}});
+            assert!(prepared(method::ELICITATION, &asked).is_err(), "{asked}");
+        }
+        let fine = json!({"type": "object", "properties": {"naïve": {"enum": ["é"]}}});
+        let asked = json!({"message": "?", "requestedSchema": fine});
+        assert_eq!(prepared(method::ELICITATION, &asked).unwrap()["requestedSchema"], fine);
+    }
+
+    #[test]
     fn a_message_is_bounded() {
         let asked = prepared(method::ELICITATION, &json!({"message": "x".repeat(100_000)}));
         let text = asked.unwrap()["message"].as_str().unwrap().chars().count();
@@ -356,6 +454,8 @@ mod tests {
             "http://example.org/login",
             "http://127.0.0.1.example.org/",
             "http://localhost@example.org/",
+            "https://accounts.example.com@example.org/",
+            "https://user:pass@example.org/",
             "//example.org",
             "",
         ] {

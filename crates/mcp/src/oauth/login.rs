@@ -181,15 +181,10 @@ fn is_expected(wanted: &LoginRequest, found: Option<&str>) -> Result<(), LoginEr
     }
 }
 
-/// Whether an address may be handed to a browser: a secured page, or one on this
-/// machine. Anything else starts programs, reads files or shows words in clear.
+/// Refuses an address that must not be handed to a browser.
 fn can_be_opened(address: &str) -> Result<(), LoginError> {
     let url = url::Url::parse(address).ok();
-    let is_page = url.is_some_and(|url| match url.scheme() {
-        "https" => url.has_host(),
-        "http" => crate::http_client::is_loopback(&url),
-        _ => false,
-    });
+    let is_page = url.is_some_and(|url| crate::http_client::can_be_opened(&url));
     let shown = || address.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
     if is_page { Ok(()) } else { Err(LoginError::Unsafe(shown())) }
 }
@@ -332,6 +327,8 @@ mod tests {
             "ftp://host/",
             "http://login.example/authorize",
             "http://127.0.0.1.evil.example/",
+            "https://accounts.example@evil.example/",
+            "https://a:b@evil.example/",
             "vscode://x",
             "-x",
             "",
