@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::terminal::Color;
+use crate::terminal::{Color, colours_only};
 
 /// What the program runs for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +84,10 @@ impl Write for Recent {
     }
 }
 
-/// A writer that lets no secret through: what upstreams say on their own
-/// standard error, or when they fail, ends up in logs too.
+/// A writer that lets no secret through, and nothing that a terminal obeys or that nobody
+/// sees: what upstreams say on their own standard error, or when they fail, ends up in
+/// logs too. What it said over several lines is indented, so that none of them looks like
+/// a line of the log.
 struct Scrubbed<W>(W);
 
 impl<W: Write> Write for Scrubbed<W> {
@@ -93,7 +95,8 @@ impl<W: Write> Write for Scrubbed<W> {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         static SCRUBBER: LazyLock<Scrubber> = LazyLock::new(Scrubber::default);
         let text = String::from_utf8_lossy(line);
-        self.0.write_all(SCRUBBER.scrub(&text).as_bytes())?;
+        let text = SCRUBBER.scrub(text.trim_end_matches('\n')).replace('\n', "\n    ");
+        self.0.write_all(format!("{}\n", colours_only(&text)).as_bytes())?;
         Ok(line.len())
     }
 
@@ -111,5 +114,19 @@ mod tests {
         let mut log = Scrubbed(Vec::new());
         log.write_all(b"files: using key sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb\n").unwrap();
         assert_eq!(log.0, b"files: using key [REDACTED-SECRET]\n");
+    }
+
+    #[test]
+    fn nobody_forges_a_line_of_the_log_or_hides_in_one() {
+        let mut log = Scrubbed(Vec::new());
+        let line =
+            "evil: a\rb\0\u{202e}\u{200b}\u{2028}\u{3164}\u{e0100}\n2026-01-01  INFO granted\n";
+        log.write_all(line.as_bytes()).unwrap();
+        let written = String::from_utf8(log.0).unwrap();
+        let shown = "evil: a\\u{d}b\\u{0}\\u{202e}\\u{200b}\\u{2028}\\u{3164}\\u{e0100}\n    2026-01-01  INFO granted\n";
+        assert_eq!(written, shown);
+        let mut log = Scrubbed(Vec::new());
+        log.write_all("\u{1b}[32m INFO\u{1b}[0m é ⚠\u{fe0f}\n".as_bytes()).unwrap();
+        assert_eq!(log.0, "\u{1b}[32m INFO\u{1b}[0m é ⚠\u{fe0f}\n".as_bytes(), "colours are ours");
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn json_text(value: &(impl serde::Serialize + ?Sized)) -> serde_json:
 
 /// What we wrote ourselves: every control character but the colours is shown
 /// instead of sent, so that whatever slipped in does nothing.
-fn colours_only(text: &str) -> Cow<'_, str> {
+pub(crate) fn colours_only(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unseen) {
         return Cow::Borrowed(text);
     }
