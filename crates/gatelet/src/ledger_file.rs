@@ -5,6 +5,7 @@
 //! make sense of what is there looks again, with the lock and the key of today.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -72,6 +73,9 @@ impl LedgerFile {
 
     /// Reads key and ledger as they are now, while nobody changes them.
     fn look(&self, known: &mut Cached) -> Result<Arc<Ledger>, Tampered> {
+        if is_open(&self.key_file) {
+            return Err(Tampered::OpenKey(self.key_file.display().to_string()));
+        }
         let key = match std::fs::read_to_string(&self.key_file) {
             Ok(text) => hex::decode(text.trim())
                 .filter(|key| key.len() == 32)
@@ -131,14 +135,17 @@ impl LedgerStore for LedgerFile {
     }
 }
 
+/// Whether others than its owner can read or write a file.
+fn is_open(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
+}
+
 fn no_state_directory(error: impl Into<anyhow::Error>) -> Tampered {
     Tampered::Homeless(format!("{:#}", error.into()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use policy::trust::TrustLevel;
     use tool::{Json, Tool};
 
@@ -173,6 +180,24 @@ mod tests {
         assert_eq!(LedgerFile::at(state.path()).read(), Err(Tampered::Forged));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(LedgerFile::at(state.path()).read(), Err(Tampered::Unreadable));
+        LedgerFile::reset(state.path()).unwrap();
+        assert_eq!(LedgerFile::at(state.path()).read(), Ok(Arc::default()));
+    }
+
+    #[test]
+    fn a_ledger_whose_key_others_can_read_is_not_believed() {
+        let state = tempfile::tempdir().unwrap();
+        LedgerFile::at(state.path()).change(&mut granted).unwrap();
+        let key = state.path().join("trust.key");
+        let set = |mode| std::fs::set_permissions(&key, PermissionsExt::from_mode(mode)).unwrap();
+        for mode in [0o666, 0o640, 0o602] {
+            set(mode);
+            let told = LedgerFile::at(state.path()).read().unwrap_err();
+            assert!(matches!(&told, Tampered::OpenKey(path) if path.ends_with("trust.key")));
+        }
+        set(0o600);
+        assert!(LedgerFile::at(state.path()).read().is_ok());
+        set(0o666);
         LedgerFile::reset(state.path()).unwrap();
         assert_eq!(LedgerFile::at(state.path()).read(), Ok(Arc::default()));
     }

@@ -56,6 +56,12 @@ pub enum Tampered {
         "the trust ledger was changed without its key; look who did, then `gatelet trust reset`"
     )]
     Forged,
+    /// Whoever could read the key can sign what he likes.
+    #[error(
+        "other users can read or change the key of the trust ledger (`{0}`); look who did that, \
+         then `gatelet trust reset`, or take it from them with `chmod 600`"
+    )]
+    OpenKey(String),
     /// There is none, and there cannot be one.
     #[error(
         "the trust ledger cannot be kept: {0}; give a state directory that can be written \
