@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use url::{Host, Url};
 
 use crate::package::{BadName, Kind};
 use crate::recipe::{Argument, Input, Recipe, Run, Template};
@@ -216,6 +217,31 @@ fn program(document: &Document, package: &Package, kind: Kind) -> Result<Recipe,
     })
 }
 
+/// Refuses an address that a publisher has no business to lead to: in clear beyond this
+/// machine, or to the addresses at which clouds hand out credentials.
+pub fn check_address(address: &str) -> Result<(), String> {
+    let url = Url::parse(address).map_err(|error| format!("`{address}` is no address: {error}"))?;
+    let (is_loopback, is_link_local) = match url.host() {
+        Some(Host::Ipv4(ip)) => (ip.is_loopback(), ip.is_link_local()),
+        Some(Host::Ipv6(ip)) => match ip.to_ipv4_mapped() {
+            Some(ip) => (ip.is_loopback(), ip.is_link_local()),
+            None => (ip.is_loopback(), ip.is_unicast_link_local()),
+        },
+        Some(Host::Domain(name)) => (name == "localhost", name == "metadata.google.internal"),
+        None => (false, false),
+    };
+    match url.scheme() {
+        _ if is_link_local => Err(format!("`{address}` is an address of this network's own")),
+        _ if !url.username().is_empty() || url.password().is_some() => {
+            Err(format!("`{address}` has a user name before its host"))
+        }
+        "https" => Ok(()),
+        "http" if is_loopback => Ok(()),
+        "http" => Err(format!("`{address}` is not an https address")),
+        _ => Err(format!("`{address}` is no address")),
+    }
+}
+
 fn address(document: &Document, remote: &Transport) -> Result<Recipe, String> {
     let url = remote.url.as_deref().ok_or("an address without a `url`")?;
     if !url.starts_with("https://") && !url.starts_with("http://") {
@@ -334,6 +360,29 @@ mod tests {
         match offers(&document(more)).unwrap().remove(0) {
             Offer::Recipe(recipe) => *recipe,
             Offer::Bundle { .. } => panic!("a recipe"),
+        }
+    }
+
+    #[test]
+    fn a_publisher_leads_to_secured_addresses_and_to_this_machine() {
+        for fine in
+            ["https://x.example/mcp", "http://localhost:1/", "http://[::1]/", "http://127.0.0.1"]
+        {
+            assert_eq!(check_address(fine), Ok(()), "{fine}");
+        }
+        for bad in [
+            "http://x.example/mcp",
+            "http://127.0.0.1.example.org/",
+            "http://169.254.169.254/latest",
+            "https://169.254.169.254/latest",
+            "https://0xa9fea9fe/",
+            "https://[::ffff:169.254.169.254]/",
+            "https://[fe80::1]/",
+            "https://accounts.example@evil.example/",
+            "file:///etc/passwd",
+            "x",
+        ] {
+            assert!(check_address(bad).is_err(), "{bad}");
         }
     }
 

@@ -420,6 +420,11 @@ fn of_recipe(
             raw.env = env;
         }
         Filled::Address { url, headers, is_sse } => {
+            if author == Author::Publisher {
+                let how = "if you know it to be right, add it by its address";
+                server_json::check_address(&url)
+                    .map_err(|why| CliError::Usage(format!("{why}; {how}")))?;
+            }
             raw.url = Some(url);
             raw.headers = headers;
             raw.transport = is_sse.then_some(Wire::Sse);
