@@ -112,6 +112,12 @@ async fn tried(upstream: &Upstream, state: &std::path::Path, paths: &Paths) -> O
     }
 }
 
+/// What a server says it is called, short and on one line.
+fn called(server: &tool::Server) -> String {
+    let whole = format!("{} {}", server.name, server.version);
+    tool::text::cut(&whole.split_whitespace().collect::<Vec<_>>().join(" "), 80)
+}
+
 fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
     let listing = &probed.listing;
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -119,7 +125,7 @@ fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
     let drifted = changes.map(|changes| changes.changed).unwrap_or_default();
     let length = |text: &Option<String>| text.as_deref().map_or(0, |text| text.chars().count());
     Up {
-        server: format!("{} {}", listing.server.name, listing.server.version),
+        server: called(&listing.server),
         protocol: listing.server.protocol.clone(),
         start_millis: millis(probed.took),
         ping_millis: probed.ping.map(millis),
