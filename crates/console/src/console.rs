@@ -9,7 +9,7 @@ use maud::html;
 use tool::Identity;
 use tool::clock::Clock;
 
-use crate::backend::{Asked, Backend, NoPage};
+use crate::backend::{Asked, Backend, NoPage, Strangers};
 use crate::calls::CallLog;
 use crate::layout::{self, Frame, Page};
 use crate::operator::{Operator, may_enter};
@@ -53,7 +53,8 @@ impl Console {
     ) -> Console {
         let sessions = Sessions::new(Arc::clone(&clock));
         let streams = live::Streams::default();
-        let backend = Backend { gateway, operator, clock, calls };
+        let strangers = Strangers::default();
+        let backend = Backend { gateway, operator, clock, calls, strangers };
         Console { backend, sessions, streams, config }
     }
 
@@ -248,16 +249,17 @@ impl Console {
             }
             _ => Err("Send the form of this page."),
         };
-        let outcome = who.as_ref().map(drop).map_err(|why| (*why).to_owned());
-        let named = who.as_ref().map_or("somebody", |(who, _)| who);
-        self.backend.audit(named, "console.login", "", &outcome).await;
         match who {
             Ok((who, login)) => {
+                self.backend.audit(&who, "console.login", "", &Ok(())).await;
                 let mut response = see(next);
                 self.set_cookie(&mut response, &self.sessions.begin(&who, login), "");
                 response
             }
-            Err(why) => page::login::page(StatusCode::FORBIDDEN, next, Some(why)),
+            Err(why) => {
+                self.backend.audit_stranger("somebody", "console.login", "", why).await;
+                page::login::page(StatusCode::FORBIDDEN, next, Some(why))
+            }
         }
     }
 

@@ -211,6 +211,19 @@ async fn what_cannot_be_seen_is_spelt_out_where_somebody_decides() {
 }
 
 #[tokio::test]
+async fn strangers_cannot_fill_the_audit_log() {
+    let desk = desk().await;
+    let long = "x".repeat(5_000);
+    for _ in 0..200 {
+        desk.send("POST", "/console/login", &[], "key=guess").await;
+        desk.send("POST", "/console/decisions", &[("webhook-id", &long)], "").await;
+    }
+    let audited = desk.program.audited.lock().clone();
+    assert!(audited.len() <= 30, "{}", audited.len());
+    assert!(audited.iter().all(|line| line.len() < 300));
+}
+
+#[tokio::test]
 async fn nobody_sees_or_does_anything_without_logging_in() {
     let desk = desk().await;
     for path in ["/console", "/console/approvals/1", "/console/tools", "/console/nothing"] {

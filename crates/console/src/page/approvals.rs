@@ -156,10 +156,11 @@ pub(crate) async fn decided_elsewhere(
     let header = |name: &str| request.header(name).unwrap_or_default();
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
     let signature = header("webhook-signature");
-    let outcome = match backend.operator.verify_message(id, timestamp, signature, &request.body) {
-        Ok(()) => decide_by(backend, &request.body).await,
-        Err(why) => Err((StatusCode::UNAUTHORIZED, why)),
-    };
+    if let Err(why) = backend.operator.verify_message(id, timestamp, signature, &request.body) {
+        backend.audit_stranger("the webhook", "approvals.decide", id, &why).await;
+        return response::json(StatusCode::UNAUTHORIZED, &json!({"error": why}));
+    }
+    let outcome = decide_by(backend, &request.body).await;
     let told = outcome.as_ref().map(drop).map_err(|(_, why)| why.clone());
     backend.audit("the webhook", "approvals.decide", id, &told).await;
     match outcome {
