@@ -122,17 +122,17 @@ fn ended<'js>(ctx: &Ctx<'js>, main: &Promise<'js>, limits: &Limits) -> Option<Ou
     })
 }
 
+/// What is said of a thrown `null`.
+const NULL: &str = "null, which the script threw, or the engine because its memory was full: \
+                    throw an `Error` instead, or create less at once";
+
 /// An error of the engine, told with the line of the script.
 fn script_error(error: &CaughtError<'_>) -> ScriptError {
     let CaughtError::Exception(exception) = error else {
-        // The engine throws `null` where memory does not even suffice for an error. A
-        // script that throws it by itself hears the same, which is rare.
-        if let CaughtError::Value(value) = error
-            && value.is_null()
-        {
-            return ScriptError::Limit(Limit::Memory);
-        }
         let message = match error {
+            // The engine throws it where memory does not even suffice for an error, and
+            // by then has freed what filled it: nothing tells the two apart.
+            CaughtError::Value(value) if value.is_null() => NULL.to_owned(),
             CaughtError::Value(value) => value::described(value),
             CaughtError::Error(error) => error.to_string(),
             CaughtError::Exception(_) => String::new(),

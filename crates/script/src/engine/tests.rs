@@ -50,6 +50,14 @@ fn finish(code: &str, inputs: &Value, outside: &mut Echo) -> Finished {
     run(&start, outside).unwrap()
 }
 
+#[test]
+fn a_script_that_throws_null_is_told_so() {
+    for code in ["throw null", "await Promise.reject(null)"] {
+        let ScriptError::Thrown { message, .. } = fails(code) else { panic!("{code}") };
+        assert!(message.starts_with("null, which the script threw"), "{message}");
+    }
+}
+
 #[track_caller]
 fn returns(code: &str, expected: &Value) {
     let finished = finish(code, &json!({"n": 2}), &mut Echo::default());
@@ -161,7 +169,11 @@ fn hostile_scripts_end_within_the_limits() {
         ),
     ] {
         let ended = fails(code);
-        if !expected.iter().any(|limit| ended == ScriptError::Limit(*limit)) {
+        // Where memory is so full that there is none for an error, no more can be said.
+        let is_full = matches!(&ended, ScriptError::Thrown { message, .. } if message == NULL);
+        let is_expected =
+            |limit: &Limit| ended == ScriptError::Limit(*limit) || (is_full && *limit == Memory);
+        if !expected.iter().any(is_expected) {
             others.push(format!("{code}: {ended:?}"));
         }
     }
