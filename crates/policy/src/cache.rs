@@ -33,6 +33,10 @@ pub trait Cache: Send + Sync {
 /// A reply that is longer is kept apart from its message.
 const LONG: usize = 1 << 20;
 
+/// One reply may take this part of the memory, or be short: a longer one would push
+/// out many others, and copying it would hold up other callers.
+const LARGEST_SHARE: usize = 16;
+
 /// What is kept, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -95,7 +99,8 @@ impl Replies {
     /// Keeps an answer, unless it is one that reports an error.
     pub fn put(&mut self, config: &Config, key: &str, reply: &Reply, now: Duration) {
         let more = size(reply);
-        if !keepable(reply) || config.entries == 0 || config.bytes < more {
+        let longest = config.bytes.min(LONG.max(config.bytes / LARGEST_SHARE));
+        if config.entries == 0 || longest < more || !keepable(reply) {
             return;
         }
         self.remove(key);
@@ -312,6 +317,19 @@ mod tests {
             let key = key(case["tool_id"].as_str().unwrap(), &case["args"].clone().into());
             assert_eq!(key, case["key"], "{case}");
         }
+    }
+
+    #[test]
+    fn a_reply_that_would_push_out_many_others_is_not_kept() {
+        let reply = |bytes: usize| Reply::text(&"x".repeat(bytes));
+        let mut replies = Replies::default();
+        let config = Config { bytes: 64 << 20, ..on() };
+        replies.put(&config, "short", &reply(100), at(0));
+        replies.put(&config, "long", &reply(3 << 20), at(0));
+        replies.put(&config, "too long", &reply(5 << 20), at(0));
+        let kept = |replies: &mut Replies, key| replies.get(&config, key, at(1)).is_some();
+        assert!(kept(&mut replies, "short") && kept(&mut replies, "long"));
+        assert!(!kept(&mut replies, "too long"));
     }
 
     const fn at(seconds: u64) -> Duration {
