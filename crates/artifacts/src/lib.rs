@@ -30,4 +30,4 @@ pub use artifact::{Artifact, ArtifactMeta, Owner, Parts, Raw};
 pub use memory::Memory;
 pub use overview::Overview;
 pub use reading::ResultText;
-pub use store::{Config, Store, StoredIn, TooLarge, Usage};
+pub use store::{Config, Lookup, Store, StoredIn, TooLarge, Unreadable, Usage};

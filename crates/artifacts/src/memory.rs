@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tool::clock::Clock;
 
 use crate::artifact::{Artifact, ArtifactMeta, Owner};
-use crate::store::{Config, Store, StoredIn, TooLarge, Usage};
+use crate::store::{Config, Lookup, Store, StoredIn, TooLarge, Usage};
 
 /// Artifacts in memory.
 pub struct Memory {
@@ -121,8 +121,8 @@ impl Store for Memory {
         Ok(StoredIn::Stored)
     }
 
-    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
-        self.with(|kept| {
+    async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
+        Ok(self.with(|kept| {
             let mine = |entry: &Entry| {
                 entry.artifact.handle == handle && owner.opens(&entry.artifact.owner)
             };
@@ -131,16 +131,16 @@ impl Store for Memory {
             let artifact = Arc::clone(&entry.artifact);
             kept.entries.push_back(entry);
             Some(artifact)
-        })
+        }))
     }
 
-    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
-        self.with(|kept| {
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
+        Ok(self.with(|kept| {
             let mine = |entry: &&Entry| {
                 entry.attached && entry.artifact.key == key && entry.artifact.owner == *owner
             };
             kept.entries.iter().rev().find(mine).map(|entry| Arc::clone(&entry.artifact))
-        })
+        }))
     }
 
     async fn forget_call(&self, owner: &Owner, handle: &str) {

@@ -24,6 +24,16 @@ pub struct TooLarge {
     pub limit: usize,
 }
 
+/// The store cannot be read now, so whether it holds something is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store of results cannot be read now: {reason}")]
+pub struct Unreadable {
+    pub reason: String,
+}
+
+/// What a lookup found, or that nobody knows.
+pub type Lookup = Result<Option<Arc<Artifact>>, Unreadable>;
+
 /// A store of artifacts.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -33,10 +43,13 @@ pub trait Store: Send + Sync {
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge>;
 
     /// Returns the artifact with this handle, if the owner [may open](Owner::opens) it.
-    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>>;
+    /// Who hears that there is none may run its call again, so a store that cannot
+    /// be read says so instead.
+    async fn get(&self, owner: &Owner, handle: &str) -> Lookup;
 
     /// Returns the owner's artifact that holds the result of the call with this key.
-    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>>;
+    /// Where that is not known the call must not run: it may have run before.
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup;
 
     /// Forgets which call created an artifact, so that the same call runs again.
     async fn forget_call(&self, owner: &Owner, handle: &str);

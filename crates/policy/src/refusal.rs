@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use artifacts::Unreadable;
+
 use crate::code::Code;
 
 /// The pipeline does not let a call through.
@@ -11,6 +13,14 @@ pub struct Refusal {
     pub code: Refused,
     pub message: String,
     pub retry_after: Option<Duration>,
+}
+
+/// Whether the call ran before is not known, so it must not run.
+impl From<Unreadable> for Refusal {
+    fn from(unreadable: Unreadable) -> Refusal {
+        let message = format!("{unreadable}. Nothing was called; try again in a moment");
+        Refusal { code: Refused::Unavailable, message, retry_after: None }
+    }
 }
 
 /// Why the pipeline does not let a call through.
@@ -24,7 +34,8 @@ pub enum Refused {
     UnknownFunction,
     UnknownResource,
     UnknownPrompt,
-    /// Nothing is known of the upstream, and it cannot be reached.
+    /// Nothing is known of the upstream, and it cannot be reached; or nobody can
+    /// say whether the call has run before.
     Unavailable,
     RateLimited,
     /// A rule says no.

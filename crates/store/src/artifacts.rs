@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge, Usage};
+use artifacts::{
+    Artifact, ArtifactMeta, Config, Lookup, Memory, Owner, Store, StoredIn, TooLarge, Unreadable,
+    Usage,
+};
 use async_trait::async_trait;
 use tool::clock::Clock;
 
@@ -74,17 +77,21 @@ impl Disk {
             let kinds = ["artifact", "part", file::FRESH];
             let ours = kinds.iter().any(|kind| path.extension().is_some_and(|own| own == *kind));
             match read(&path).await {
-                Some(artifact) if path == self.path(&artifact.handle) => {
+                Ok(Some(artifact)) if path == self.path(&artifact.handle) => {
                     // Whether it was detached is not written down; running a
                     // call again is right where in doubt.
                     let entry = Entry::new(&artifact, false, self.end(artifact.made));
                     found.push((entry.meta.handle.clone(), entry));
                 }
                 // Another process that opens the same directory may be faster.
-                Some(_) | None if ours => {
+                Ok(_) if ours => {
                     let _ = tokio::fs::remove_file(&path).await;
                 }
-                Some(_) | None => {}
+                Ok(_) => {}
+                // Directories, too. It may be readable next time.
+                Err(error) => {
+                    tracing::debug!(path = %path.display(), %error, "cannot read what is kept");
+                }
             }
         }
         found.sort_by_key(|(_, entry)| entry.meta.made);
@@ -113,8 +120,9 @@ impl Disk {
         }
     }
 
-    async fn load(&self, handle: &str) -> Option<Arc<Artifact>> {
-        read(&self.path(handle)).await.map(Arc::new)
+    async fn load(&self, handle: &str) -> Lookup {
+        let unreadable = |error: Error| Unreadable { reason: error.to_string() };
+        Ok(read(&self.path(handle)).await.map_err(unreadable)?.map(Arc::new))
     }
 
     async fn write(&self, artifact: &Artifact) -> std::io::Result<()> {
@@ -237,7 +245,7 @@ impl Store for Disk {
         Ok(StoredIn::Stored)
     }
 
-    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
+    async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
         self.remove(self.expire()).await;
         match self.with(|kept| kept.touch(owner, handle)) {
             true => self.load(handle).await,
@@ -245,7 +253,7 @@ impl Store for Disk {
         }
     }
 
-    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
         self.remove(self.expire()).await;
         let latest = self.with(|kept| {
             let mine = |entry: &Entry| entry.attached && entry.key == key && entry.owner == *owner;
@@ -297,11 +305,17 @@ impl Store for Disk {
     }
 }
 
-async fn read(path: &Path) -> Option<Artifact> {
+/// The artifact in a file, if there is one; fails if the file cannot be read, as
+/// when too many are open.
+async fn read(path: &Path) -> std::io::Result<Option<Artifact>> {
     let path = path.to_owned();
     // A long one takes a while to read, and to look through.
-    let read = move || parse(std::fs::read(path).ok()?);
-    tokio::task::spawn_blocking(read).await.ok().flatten()
+    let read = move || match std::fs::read(path) {
+        Ok(bytes) => Ok(parse(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| Err(Error::other(error)))
 }
 
 #[cfg(test)]
@@ -346,9 +360,9 @@ mod tests {
             std::fs::write(directory.path().join(left), "damaged").unwrap();
         }
         let second = disk(directory.path(), &clock, 10_000).await;
-        assert_eq!(*second.get(&kept.owner, "h1").await.unwrap(), kept);
-        assert_eq!(second.get(&Owner::read("bob"), "h1").await, None);
-        assert_eq!(second.get(&kept.owner, "../h1").await, None);
+        assert_eq!(*second.get(&kept.owner, "h1").await.unwrap().unwrap(), kept);
+        assert_eq!(second.get(&Owner::read("bob"), "h1").await, Ok(None));
+        assert_eq!(second.get(&kept.owner, "../h1").await, Ok(None));
         assert_eq!(second.list(&kept.owner).await.len(), 1);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -379,7 +393,7 @@ mod tests {
         let disk = disk(directory.path(), &clock, 10_000).await;
         disk.put(artifact("h1", "ann", "hello", &clock)).await.unwrap();
         clock.advance(Duration::from_secs(60));
-        assert_eq!(disk.get(&Owner::read("ann"), "h1").await, None);
+        assert_eq!(disk.get(&Owner::read("ann"), "h1").await.unwrap(), None);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
@@ -413,12 +427,12 @@ mod tests {
         };
         disk.put(kept("h1")).await.unwrap();
         clock.ahead.store(172_800_000, Ordering::SeqCst);
-        assert!(disk.get(&ann, "h1").await.is_some(), "two days ahead");
+        assert!(disk.get(&ann, "h1").await.unwrap().is_some(), "two days ahead");
         disk.put(kept("h2")).await.unwrap();
         clock.ahead.store(0, Ordering::SeqCst);
         clock.fake.advance(life);
         for handle in ["h1", "h2"] {
-            assert_eq!(disk.get(&ann, handle).await, None, "{handle}: its life is over");
+            assert_eq!(disk.get(&ann, handle).await.unwrap(), None, "{handle}: its life is over");
         }
     }
 
@@ -430,11 +444,14 @@ mod tests {
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
         disk.put(artifact("h3", "bob", "other", &clock)).await.unwrap();
-        assert!(disk.get(&ann, "h1").await.is_some());
+        assert!(disk.get(&ann, "h1").await.unwrap().is_some());
         disk.put(artifact("h4", "ann", "three", &clock)).await.unwrap();
-        assert_eq!(disk.get(&ann, "h2").await, None);
-        assert!(disk.get(&ann, "h1").await.is_some() && disk.get(&ann, "h4").await.is_some());
-        assert!(disk.get(&Owner::read("bob"), "h3").await.is_some());
+        assert_eq!(disk.get(&ann, "h2").await.unwrap(), None);
+        assert!(
+            disk.get(&ann, "h1").await.unwrap().is_some()
+                && disk.get(&ann, "h4").await.unwrap().is_some()
+        );
+        assert!(disk.get(&Owner::read("bob"), "h3").await.unwrap().is_some());
     }
 
     #[tokio::test]
@@ -444,11 +461,15 @@ mod tests {
         let ann = Owner::read("ann");
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
-        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h2");
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().unwrap().handle, "h2");
         disk.get(&ann, "h1").await.unwrap();
-        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h2", "h1 was read since");
+        assert_eq!(
+            disk.find_by_call(&ann, "k").await.unwrap().unwrap().handle,
+            "h2",
+            "h1 was read since"
+        );
         disk.forget_call(&ann, "h2").await;
-        assert_eq!(disk.find_by_call(&ann, "k").await, None);
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap(), None);
     }
 
     #[tokio::test]
@@ -462,16 +483,16 @@ mod tests {
         std::fs::write(&place, "in the way").unwrap();
         let kept = disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
         assert!(matches!(kept, StoredIn::MemoryFallback { .. }), "{kept:?}");
-        assert_eq!(disk.get(&ann, "h2").await.unwrap().handle, "h2");
-        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h2");
-        assert_eq!(disk.get(&Owner::read("bob"), "h2").await, None);
+        assert_eq!(disk.get(&ann, "h2").await.unwrap().unwrap().handle, "h2");
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().unwrap().handle, "h2");
+        assert_eq!(disk.get(&Owner::read("bob"), "h2").await.unwrap(), None);
         assert_eq!(disk.list(&ann).await.len(), 1);
         disk.forget_call(&ann, "h2").await;
-        assert_eq!(disk.find_by_call(&ann, "k").await, None);
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap(), None);
         std::fs::remove_file(&place).unwrap();
         let kept = disk.put(artifact("h3", "ann", "three", &clock)).await.unwrap();
         assert_eq!(kept, StoredIn::Stored, "a directory that was taken away is made again");
-        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h3");
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().unwrap().handle, "h3");
     }
 
     #[tokio::test]
@@ -481,7 +502,7 @@ mod tests {
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         let refused = disk.put(artifact("h2", "ann", &"x".repeat(200), &clock)).await.unwrap_err();
         assert_eq!(refused.limit, 110);
-        assert!(disk.get(&Owner::read("ann"), "h1").await.is_some());
+        assert!(disk.get(&Owner::read("ann"), "h1").await.unwrap().is_some());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 

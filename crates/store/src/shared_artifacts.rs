@@ -10,7 +10,9 @@ mod contents;
 
 use std::sync::Arc;
 
-use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge};
+use artifacts::{
+    Artifact, ArtifactMeta, Config, Lookup, Memory, Owner, Store, StoredIn, TooLarge, Unreadable,
+};
 use async_trait::async_trait;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -144,28 +146,31 @@ impl SharedArtifacts {
     }
 
     async fn index(&self, owner: &Owner) -> Index {
-        match self.documents.read(&index_name(owner), WITHIN).await {
-            Ok(found) => Index::parse(found.as_ref().map(|found| found.bytes.as_ref())),
-            Err(error) => {
-                tracing::warn!(%error, "cannot look up what is kept");
-                Index::default()
-            }
-        }
+        self.read_index(owner).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot look up what is kept");
+            Index::default()
+        })
     }
 
-    async fn load(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
-        let bytes = match self.contents.get(&value_key(owner, handle)).await {
-            Ok(found) => found?,
-            Err(error) => {
-                tracing::warn!(%error, "cannot read what is kept");
-                return None;
-            }
-        };
+    async fn read_index(&self, owner: &Owner) -> Result<Index, StateError> {
+        let found = self.documents.read(&index_name(owner), WITHIN).await?;
+        Ok(Index::parse(found.as_ref().map(|found| found.bytes.as_ref())))
+    }
+
+    async fn load(&self, owner: &Owner, handle: &str) -> Lookup {
+        let found = self.contents.get(&value_key(owner, handle)).await;
+        let Some(bytes) = found.map_err(unreadable)? else { return Ok(None) };
         // A long one takes a while to look through.
         let read = move || parse(bytes.into());
-        let artifact = tokio::task::spawn_blocking(read).await.ok().flatten()?;
-        (artifact.handle == handle).then(|| Arc::new(artifact))
+        let artifact = tokio::task::spawn_blocking(read).await.ok().flatten();
+        Ok(artifact.filter(|artifact| artifact.handle == handle).map(Arc::new))
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn unreadable(error: StateError) -> Unreadable {
+    tracing::warn!(%error, "cannot read what is kept");
+    Unreadable { reason: error.to_string() }
 }
 
 /// Where an artifact is that this owner [may open](Owner::opens): handles of two
@@ -207,21 +212,24 @@ impl Store for SharedArtifacts {
         }
     }
 
-    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
-        if let Some(unsent) = self.unsent.get(owner, handle).await {
-            return Some(unsent);
+    async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
+        if let Some(unsent) = self.unsent.get(owner, handle).await? {
+            return Ok(Some(unsent));
         }
-        self.load(owner, handle).await.filter(|artifact| owner.opens(&artifact.owner))
+        let found = self.load(owner, handle).await?;
+        Ok(found.filter(|artifact| owner.opens(&artifact.owner)))
     }
 
-    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
-        if let Some(unsent) = self.unsent.find_by_call(owner, key).await {
-            return Some(unsent);
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
+        if let Some(unsent) = self.unsent.find_by_call(owner, key).await? {
+            return Ok(Some(unsent));
         }
-        let (index, now) = (self.index(owner).await, self.clock.unix_millis());
+        let index = self.read_index(owner).await.map_err(unreadable)?;
+        let now = self.clock.unix_millis();
         let answers = |entry: &&Entry| entry.attached && entry.key == key && now < entry.end;
-        let latest = index.entries.iter().rev().find(answers)?;
-        self.load(owner, &latest.handle).await.filter(|artifact| artifact.owner == *owner)
+        let Some(latest) = index.entries.iter().rev().find(answers) else { return Ok(None) };
+        let found = self.load(owner, &latest.handle).await?;
+        Ok(found.filter(|artifact| artifact.owner == *owner))
     }
 
     async fn forget_call(&self, owner: &Owner, handle: &str) {
@@ -255,7 +263,9 @@ mod tests {
 
     use super::*;
     use crate::memory::{self, Limits};
-    use crate::state::Leases;
+    use crate::state::{Expiring, Leases, StateFuture, Version, Versioned};
+    use bytes::Bytes;
+    use futures::stream::BoxStream;
 
     struct Replicas {
         clock: Arc<Fake>,
@@ -304,15 +314,21 @@ mod tests {
             let kept = artifact("ann", "k", "hello");
             let (ann, bob) = (kept.owner.clone(), Owner::read("bob"));
             assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
-            let seen = other.get(&ann, &kept.handle).await.unwrap();
+            let seen = other.get(&ann, &kept.handle).await.unwrap().unwrap();
             assert_eq!(seen.result.as_str(), kept.result.as_str());
-            assert!(other.get(&bob, &kept.handle).await.is_none(), "another owner's");
+            assert!(other.get(&bob, &kept.handle).await.unwrap().is_none(), "another owner's");
             assert_eq!(other.list(&ann).await.len(), 1);
-            assert_eq!(other.find_by_call(&ann, "k").await.unwrap().handle, kept.handle);
+            assert_eq!(other.find_by_call(&ann, "k").await.unwrap().unwrap().handle, kept.handle);
             other.forget_call(&ann, &kept.handle).await;
-            assert!(one.find_by_call(&ann, "k").await.is_none(), "the call runs again everywhere");
+            assert!(
+                one.find_by_call(&ann, "k").await.unwrap().is_none(),
+                "the call runs again everywhere"
+            );
             clock.advance(Config::default().ttl);
-            assert!(one.get(&ann, &kept.handle).await.is_none() && one.list(&ann).await.is_empty());
+            assert!(
+                one.get(&ann, &kept.handle).await.unwrap().is_none()
+                    && one.list(&ann).await.is_empty()
+            );
         }
     }
 
@@ -328,8 +344,11 @@ mod tests {
                 let store = if n % 2 == 0 { &one } else { &other };
                 assert_eq!(store.put(kept.clone()).await, Ok(StoredIn::Stored));
             }
-            assert!(one.get(&owner, &kept[0].handle).await.is_none(), "the oldest gave way");
-            assert!(one.get(&owner, &kept[2].handle).await.is_some());
+            assert!(
+                one.get(&owner, &kept[0].handle).await.unwrap().is_none(),
+                "the oldest gave way"
+            );
+            assert!(one.get(&owner, &kept[2].handle).await.unwrap().is_some());
         }
     }
 
@@ -343,12 +362,77 @@ mod tests {
         let kept = artifact("ann", "k", "hello");
         assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
         assert_eq!(sweeper().sweep().await, Ok(0), "it lives");
-        assert!(one.get(&kept.owner, &kept.handle).await.is_some());
+        assert!(one.get(&kept.owner, &kept.handle).await.unwrap().is_some());
         clock.advance(Config::default().ttl + Duration::from_secs(2 * 60 * 60));
         let busy = Leases::acquire(&*store, "sweep artifacts", WITHIN, WITHIN).await.unwrap();
         assert_eq!(sweeper().sweep().await, Err(StateError::Conflict));
         assert_eq!(Leases::release(&*store, busy, WITHIN).await, Ok(()));
         assert_eq!(sweeper().sweep().await, Ok(1));
         assert_eq!(sweeper().sweep().await, Ok(0), "each once");
+    }
+
+    /// A store that nobody can reach.
+    struct Away;
+
+    fn away<T>() -> StateFuture<'static, T> {
+        futures::future::Either::Left(futures::future::ready(Err(StateError::unavailable("away"))))
+    }
+
+    impl Documents for Away {
+        fn read<'a>(&'a self, _: &'a str, _: Duration) -> StateFuture<'a, Option<Versioned>> {
+            away()
+        }
+
+        fn swap<'a>(
+            &'a self,
+            _: &'a str,
+            _: Option<Version>,
+            _: Option<Bytes>,
+            _: Duration,
+        ) -> StateFuture<'a, Option<Version>> {
+            away()
+        }
+
+        fn watch(&self, _: &str) -> BoxStream<'static, ()> {
+            Box::pin(futures::stream::empty())
+        }
+    }
+
+    impl Expiring for Away {
+        fn put<'a>(
+            &'a self,
+            _: &'a str,
+            _: Bytes,
+            _: Duration,
+            _: Duration,
+        ) -> StateFuture<'a, ()> {
+            away()
+        }
+
+        fn get<'a>(&'a self, _: &'a str, _: Duration) -> StateFuture<'a, Option<Bytes>> {
+            away()
+        }
+
+        fn touch<'a>(&'a self, _: &'a str, _: Duration, _: Duration) -> StateFuture<'a, bool> {
+            away()
+        }
+
+        fn remove<'a>(&'a self, _: &'a str, _: Duration) -> StateFuture<'a, bool> {
+            away()
+        }
+    }
+
+    #[tokio::test]
+    async fn while_the_store_is_away_nobody_is_told_that_nothing_is_kept() {
+        let clock = Arc::new(Fake::default());
+        let contents = Contents::Values(Arc::new(Away));
+        let store = SharedArtifacts::new(contents, Arc::new(Away), Config::default(), clock);
+        let kept = artifact("ann", "k", "hello");
+        let ann = kept.owner.clone();
+        assert!(store.find_by_call(&ann, "k").await.is_err(), "the call may have run");
+        assert!(store.get(&ann, &kept.handle).await.is_err());
+        assert!(matches!(store.put(kept.clone()).await, Ok(StoredIn::MemoryFallback { .. })));
+        let found = store.find_by_call(&ann, "k").await.unwrap();
+        assert_eq!(found.unwrap().handle, kept.handle, "what this replica has it knows of");
     }
 }

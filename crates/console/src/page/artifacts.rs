@@ -56,6 +56,7 @@ pub(crate) async fn one(
     let mut noted = calls.iter().filter_map(|call| call.artifact.as_ref());
     let noted = noted.find(|artifact| artifact.handle == handle).ok_or(NoPage::NotFound)?.clone();
     let found = backend.gateway.artifacts().get(&noted.owner, handle).await;
+    let found = found.map_err(|away| NoPage::Bad(away.to_string()))?;
     let artifact = found.ok_or(NoPage::NotFound)?;
     let query = &asked.request.query;
     let title = format!("{}/{}", artifact.upstream, artifact.tool);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge, Usage};
+use artifacts::{
+    Artifact, ArtifactMeta, Config, Lookup, Memory, Owner, Store, StoredIn, TooLarge, Usage,
+};
 use async_trait::async_trait;
 use mcp::http_client::{self, deepest};
 use objects::Objects;
@@ -173,11 +175,11 @@ impl Store for OpenedWhenNeeded {
         self.store().await.put(artifact).await
     }
 
-    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
+    async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
         self.store().await.get(owner, handle).await
     }
 
-    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
         self.store().await.find_by_call(owner, key).await
     }
 

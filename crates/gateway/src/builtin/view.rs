@@ -102,12 +102,13 @@ pub(crate) async fn view(
     let (own, at) = envelope::split_handle(&handle);
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
     let viewed = match store.get(&owner, own).await {
-        Some(artifact) => {
+        Ok(Some(artifact)) => {
             let cut = move |stop: &Stop| piece(&artifact, at, &selector, &limits, stop);
             let cut = offload::evaluate(context.caller.caller_key(), cut).await;
             cut.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
         }
-        None => None,
+        Ok(None) => None,
+        Err(away) => return Reply::error_text(&format!("**Error:** {away}. Try again later.")),
     };
     match viewed {
         Some(viewed) => answered(viewed),

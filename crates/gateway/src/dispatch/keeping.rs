@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool::{Context, Json, Reply};
+use tool::{Context, Failure, Json, Reply};
 
 use crate::dispatch::measured::measured;
 use crate::dispatch::origin::Origin;
@@ -15,7 +15,7 @@ use artifacts::{self, Artifact, Owner, StoredIn};
 use policy::admission::Admission;
 use policy::approval::ApprovalRequest;
 use policy::call::Callee;
-use policy::refusal::Refusal;
+use policy::refusal::{Refusal, Refused};
 use policy::rules;
 use policy::validate::ValidCall;
 
@@ -27,7 +27,7 @@ impl Dispatcher {
         token: Option<&str>,
         context: &Context,
     ) -> Result<Option<Arc<Artifact>>, Refusal> {
-        let found = self.artifacts.get(&Owner::from_context(context), handle).await;
+        let found = self.artifacts.get(&Owner::from_context(context), handle).await?;
         if let Some(artifact) = &found
             && let in_force = self.live.now()
             && let Admission::Ask(question) = in_force.admit_view(artifact)?
@@ -61,9 +61,9 @@ impl Dispatcher {
         wish: &Wish,
         origin: Origin,
         context: &Context,
-    ) -> Option<Outcome> {
+    ) -> Result<Option<Outcome>, Refusal> {
         if call.continues() {
-            return None;
+            return Ok(None);
         }
         // Boxed, here and below, so that rare cases do not enlarge the future of
         // every call.
@@ -77,12 +77,14 @@ impl Dispatcher {
         wish: &Wish,
         origin: Origin,
         context: &Context,
-    ) -> Option<Outcome> {
+    ) -> Result<Option<Outcome>, Refusal> {
         let owner = Owner::from_context(context);
         let key = Artifact::fingerprint(&call.key());
-        let artifact = self.artifacts.find_by_call(&owner, &key).await?;
+        let Some(artifact) = self.artifacts.find_by_call(&owner, &key).await? else {
+            return Ok(None);
+        };
         if let Wish::Caller(pick) = wish {
-            return Some(match picking::run(pick.clone(), &artifact.result, limit).await {
+            return Ok(Some(match picking::run(pick.clone(), &artifact.result, limit).await {
                 Ok(picked) => {
                     self.artifacts.forget_call(&owner, &artifact.handle).await;
                     let reply = picking::to_reply(&artifact.result, &picked, None);
@@ -90,17 +92,18 @@ impl Dispatcher {
                     Outcome::Reply(picking::noted(reply, chars, handle, origin.surface))
                 }
                 Err(why) => Outcome::Unpicked { artifact, why, stored: Ok(()) },
-            });
+            }));
         }
         let whole = Reply::Result(artifact.result.clone());
-        let gated = measured(whole, limit, |reply| reply).await.ok()?.gated;
-        Some(match gated.over() {
+        let measured = measured(whole, limit, |reply| reply).await;
+        let gated = measured.map_err(|slow| unmeasured(&slow))?.gated;
+        Ok(Some(match gated.over() {
             Some(over) => Outcome::Kept { artifact, over: over.clone() },
             None => {
                 self.artifacts.forget_call(&owner, &artifact.handle).await;
                 Outcome::Reply(gated.raw().clone())
             }
-        })
+        }))
     }
 
     /// Keeps an answer that is over the limit, and a long one of which only a part
@@ -239,4 +242,14 @@ async fn look_through(artifact: &Artifact) {
         let read = artifact.clone();
         let _ = offload::run(move |_| read.overview().tokens).await;
     }
+}
+
+/// What is told where a kept answer cannot be measured. Its call has run, so it
+/// does not run now.
+fn unmeasured(why: &Failure) -> Refusal {
+    let message = format!(
+        "the result of this call is kept and cannot be measured now: {why}. Nothing was called; \
+         view it in pieces"
+    );
+    Refusal { code: Refused::Unavailable, message, retry_after: None }
 }

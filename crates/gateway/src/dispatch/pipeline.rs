@@ -147,7 +147,7 @@ impl Dispatcher {
             // What is kept was agreed to and paid for by the call that made it.
             let limit = self.limit(mode, size_limit).min(share.unwrap_or(usize::MAX));
             if (size_limit.is_some() || wish.is_callers())
-                && let Some(kept) = self.replay(&call, limit, &wish, origin, context).await
+                && let Some(kept) = self.replay(&call, limit, &wish, origin, context).await?
             {
                 record.update(|record| record.ending = Ending::Replayed);
                 return Ok(kept);

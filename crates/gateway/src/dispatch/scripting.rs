@@ -169,8 +169,11 @@ impl Dispatcher {
             return Err(format!("`code` has over {LONGEST} bytes: pass data in `inputs`"));
         }
         let key = kept_journal::key(&code, &inputs);
-        let unfinished = self.artifacts.find_by_call(owner, &key).await.filter(|_| !fresh);
-        if let Some(artifact) = unfinished {
+        let unfinished = self.artifacts.find_by_call(owner, &key).await;
+        let unfinished = unfinished.map_err(|away| {
+            format!("{away}; whether this script was begun before is not known. Try again later")
+        })?;
+        if let Some(artifact) = unfinished.filter(|_| !fresh) {
             let handle = &artifact.handle;
             return Err(format!(
                 "this script was begun before and did not end; it is kept as `{handle}`. Go on with \

@@ -51,7 +51,7 @@ impl Dispatcher {
         let handle = call.arguments().and_then(|given| given.member_as::<String>("handle"));
         let Some(handle) = handle else { return Ok(Admission::Free) };
         let (handle, _) = envelope::split_handle(&handle);
-        match self.artifacts.get(&Owner::from_context(context), handle).await {
+        match self.artifacts.get(&Owner::from_context(context), handle).await? {
             Some(artifact) => in_force.admit_view(&artifact),
             // The view itself reports that there is none.
             None => Ok(Admission::Free),

@@ -51,7 +51,8 @@ impl Dispatcher {
         let shown = catalog::summary::echo(handle);
         let missing =
             || format!("no script is kept as `{shown}`: it ended, expired, or is another caller's");
-        let artifact = self.artifacts.get(owner, handle).await.ok_or_else(missing)?;
+        let found = self.artifacts.get(owner, handle).await.map_err(|away| away.to_string())?;
+        let artifact = found.ok_or_else(missing)?;
         let is_script = artifact.upstream == LABEL && artifact.tool == RUN;
         let result = Reply::Result(artifact.result.clone()).tool_result();
         let data = result.filter(|_| is_script).and_then(|result| result.structured);

@@ -183,7 +183,7 @@ impl Cash {
                 OverKind::Gated => {
                     let owner = artifacts::Owner::from_context(context);
                     let kept = self.pipeline.artifacts.get(&owner, &over.handle).await;
-                    let Some(artifact) = kept else { continue };
+                    let Ok(Some(artifact)) = kept else { continue };
                     self.pipeline.artifacts.forget_call(&owner, &over.handle).await;
                     answered[at].reply = Reply::Result(artifact.result.clone());
                 }

@@ -1,6 +1,8 @@
 //! Values that a call takes from the result of an earlier one:
 //! `{"$ref": "0.items[0].id"}`.
 
+use std::collections::BTreeMap;
+
 use artifacts::Owner;
 use artifacts::view::{self, Budget, Outputs};
 use catalog::summary::echo;
@@ -13,8 +15,12 @@ use super::answer::{self, Answered};
 /// The only member of an object that refers to something.
 const REF: &str = "$ref";
 
-/// How long a value may be that is put into a call, in characters.
+/// How long a value may be that is put into a call, in characters, and all of them
+/// together: a few bytes refer to a long one, as often as they are written.
 const LONGEST: usize = 1 << 20;
+
+/// How many values a call may refer to.
+const MOST: usize = 100;
 
 /// Whether a call refers to an earlier one.
 pub(super) fn has_any(call: &Json) -> bool {
@@ -43,29 +49,38 @@ pub(super) async fn resolved(
     context: &Context,
 ) -> Result<Json, String> {
     let mut value = call.to_value().map_err(|error| error.to_string())?;
-    let mut wanted = Vec::new();
+    let mut wanted = BTreeMap::new();
     collect(&value, &mut wanted);
-    let mut found = Vec::with_capacity(wanted.len());
-    for text in wanted {
-        let led_to = lookup(&text, earlier, cash, context).await?;
-        found.push((text, led_to));
+    if MOST < wanted.len() {
+        return Err(format!("it refers to {} values, and {MOST} are allowed", wanted.len()));
+    }
+    let mut found = BTreeMap::new();
+    let mut room = LONGEST;
+    for (text, n_times) in wanted {
+        let (led_to, n_chars) = lookup(&text, earlier, cash, context).await?;
+        let left = n_chars.checked_mul(n_times).and_then(|more| room.checked_sub(more));
+        room = left.ok_or_else(|| {
+            format!("the values that it refers to have over {LONGEST} characters together")
+        })?;
+        found.insert(text, led_to);
     }
     replace(&mut value, &found);
     Ok(value.into())
 }
 
-fn collect(value: &Value, into: &mut Vec<String>) {
+/// Counts how often each reference is written.
+fn collect(value: &Value, into: &mut BTreeMap<String, usize>) {
     match (reference(value), value) {
-        (Some(text), _) => into.push(text.to_owned()),
+        (Some(text), _) => *into.entry(text.to_owned()).or_default() += 1,
         (None, Value::Array(items)) => items.iter().for_each(|item| collect(item, into)),
         (None, Value::Object(members)) => members.values().for_each(|item| collect(item, into)),
         (None, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
     }
 }
 
-fn replace(value: &mut Value, found: &[(String, Value)]) {
+fn replace(value: &mut Value, found: &BTreeMap<String, Value>) {
     if let Some(text) = reference(value) {
-        if let Some((_, led_to)) = found.iter().find(|(name, _)| name == text) {
+        if let Some(led_to) = found.get(text) {
             *value = led_to.clone();
         }
         return;
@@ -77,13 +92,13 @@ fn replace(value: &mut Value, found: &[(String, Value)]) {
     }
 }
 
-/// What a reference leads to.
+/// What a reference leads to, and how long that is.
 async fn lookup(
     text: &str,
     earlier: &[Answered],
     cash: &Cash,
     context: &Context,
-) -> Result<Value, String> {
+) -> Result<(Value, usize), String> {
     let shown = format!("`{{\"$ref\": \"{}\"}}`", echo(text));
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, path) = text.split_at(digits);
@@ -99,6 +114,7 @@ async fn lookup(
         Some(over) => {
             let owner = Owner::from_context(context);
             let artifact = cash.pipeline.artifacts.get(&owner, &over.handle).await;
+            let artifact = artifact.map_err(|away| format!("{shown}: {away}"))?;
             artifact.and_then(|kept| answer::data_of(&Reply::Result(kept.result.clone())))
         }
         None => answer::data_of(&answered.reply),
@@ -122,6 +138,6 @@ async fn lookup(
             let shape = catalog::summary::cut(&shape.describe(), 300);
             Err(format!("{shown} leads to nothing: the data of call {at} is {shape}"))
         }
-        Some(value) => Ok(value),
+        Some(value) => Ok((value, text.len())),
     }
 }

@@ -63,6 +63,24 @@ async fn a_later_call_takes_values_from_an_earlier_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_few_bytes_that_refer_to_a_long_value_do_not_make_a_huge_call() {
+    let (opened, asked) = opened().await;
+    let often = vec![json!({"$ref": "0[:4000]"}); 5_000];
+    let many: Vec<Value> = (0..101).map(|at| json!({"$ref": format!("0[{at}].o")})).collect();
+    let calls = [
+        orders("list", json!({})),
+        orders("get", json!({"order_id": often})),
+        orders("get", json!({"order_id": many})),
+    ];
+    let told = opened.say("call", several(&calls)).await;
+    holds(
+        &told,
+        &["have over 1048576 characters together", "it refers to 101 values, and 100 are allowed"],
+    );
+    assert_eq!(asked.asked().len(), 1, "only the list ran");
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_answers_together_keep_to_the_limit_and_share_it() {
     let (opened, asked) = opened().await;
     let mut calls = vec![orders("get", json!({"order_id": "1"})); 3];
