@@ -23,6 +23,9 @@ static SCRIPTS: Dictionary = Dictionary {
         "return new Uint32Array(new ArrayBuffer(64), 4, 2).subarray(1)",
         "let s = ''; for (const k in globalThis) s += k; return JSON.stringify({s}, null, 1)",
         "const p = new Proxy(tools, {}); return p.a.b.constructor",
+        "Object.prototype.then = f => f(1); return (await tools.a.b({})).of",
+        "throw {get message() { throw null }}",
+        "let t = tools; for (const k of 'abc'.repeat(99)) t = t[k]; return t({})",
     ],
     words: &[
         "tools.a.b(",
@@ -53,7 +56,12 @@ static SCRIPTS: Dictionary = Dictionary {
         "function* f() {",
         "delete ",
         "Object.defineProperty(",
-        "structuredClone(",
+        "Object.prototype.toJSON = ",
+        "throw null",
+        "await new Promise(() => {})",
+        "tools[",
+        ".repeat(1e6)",
+        "get x() {",
         "for (;;) ",
         "catch (e) {",
         "finally {",
@@ -124,7 +132,9 @@ static JOURNALS: Dictionary = Dictionary {
 };
 
 fn journal(bytes: &[u8]) {
-    let Ok(journal) = serde_json::from_slice::<Journal>(bytes) else { return };
+    let Ok(journal) = serde_json::from_slice::<Journal>(bytes).map(Journal::indexed) else {
+        return;
+    };
     let arguments = RawValue::from_string("{}".to_owned()).expect("an empty object is JSON");
     let call = Call { number: 0, path: vec!["a".to_owned()], arguments };
     let _ = journal.known(&call);

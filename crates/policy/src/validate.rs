@@ -75,6 +75,11 @@ impl ValidCall {
         self.arguments.as_ref()
     }
 
+    /// What came with the call beside its arguments, such as `requestState`.
+    pub fn beside(&self, name: &str) -> Option<&Json> {
+        self.rest.get(name)
+    }
+
     /// The gateway surface's word for what is done.
     pub fn meta_tool(&self) -> &'static str {
         self.what.meta_tool()

@@ -97,7 +97,7 @@ fn drive(
             }
             outside.call(call)?;
         }
-        if let Some(outcome) = ended(ctx, &main, &start.limits) {
+        if let Some(outcome) = ended(ctx, &main, start) {
             return Ok(outcome);
         }
         if shared.open.borrow().is_empty() {
@@ -113,12 +113,12 @@ fn drive(
 }
 
 /// What the script came to, if it is over.
-fn ended<'js>(ctx: &Ctx<'js>, main: &Promise<'js>, limits: &Limits) -> Option<Outcome> {
+fn ended<'js>(ctx: &Ctx<'js>, main: &Promise<'js>, start: &Start) -> Option<Outcome> {
     let result = main.result::<rquickjs::Value<'js>>()?;
     Some(match result.catch(ctx) {
         Err(error) => Err(script_error(&error)),
         Ok(returned) if returned.is_undefined() => Ok(None),
-        Ok(returned) => value::written(ctx, returned, limits.returned),
+        Ok(returned) => value::written(ctx, returned, start.limits.returned),
     })
 }
 
@@ -133,7 +133,7 @@ fn script_error(error: &CaughtError<'_>) -> ScriptError {
             // The engine throws it where memory does not even suffice for an error, and
             // by then has freed what filled it: nothing tells the two apart.
             CaughtError::Value(value) if value.is_null() => NULL.to_owned(),
-            CaughtError::Value(value) => value::described(value),
+            CaughtError::Value(value) => format!("it threw {}", value::described(value)),
             CaughtError::Error(error) => error.to_string(),
             CaughtError::Exception(_) => String::new(),
         };

@@ -5,8 +5,11 @@
 //! calls, as long as their answers come in the same order. So a journal has the
 //! answers in the order in which they came, each with a digest of its call; it
 //! refuses when a call is another than the one it was.
+//!
+//! A call that needs the client's input is no answer yet: the journal has what was
+//! asked, and the call is made again with what the client says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -21,10 +24,17 @@ pub struct Journal {
     pub inputs: Box<RawValue>,
     /// In the order in which the answers came.
     answered: Vec<Answered>,
+    /// Where the answer of a call stands; made anew when a journal is read.
+    #[serde(skip)]
+    places: HashMap<u64, usize>,
     /// Calls that were begun, and whose answers are not known.
     begun: BTreeMap<u64, Made>,
     /// The call before which the script stopped.
     pub waiting: Option<u64>,
+    /// The calls that wait for the client's input, each with the state that goes back
+    /// with it.
+    #[serde(default)]
+    pub questions: BTreeMap<u64, Option<String>>,
     /// The recipe that it is, if it is one.
     #[serde(default)]
     pub recipe: Option<String>,
@@ -77,7 +87,9 @@ impl Made {
             hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hash.update(part.as_bytes());
         }
-        let digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hash.finalize();
+        let hex = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or_default();
+        let digest = digest.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect();
         Made { path: call.path.clone(), digest }
     }
 }
@@ -88,11 +100,21 @@ impl Journal {
             code,
             inputs,
             answered: Vec::new(),
+            places: HashMap::new(),
             begun: BTreeMap::new(),
             waiting: None,
+            questions: BTreeMap::new(),
             recipe: None,
             finished: false,
         }
+    }
+
+    /// Finds the answers of a journal that was read.
+    #[must_use]
+    pub fn indexed(mut self) -> Journal {
+        let places = self.answered.iter().enumerate().map(|(at, one)| (one.number, at));
+        self.places = places.collect();
+        self
     }
 
     /// How many calls were answered.
@@ -107,7 +129,7 @@ impl Journal {
 
     /// What is known of a call, if it is the one that was made before.
     pub fn known(&self, call: &Call) -> Result<Known, Diverged> {
-        let answered = self.answered.iter().find(|one| one.number == call.number);
+        let answered = self.places.get(&call.number).and_then(|at| self.answered.get(*at));
         let (before, known) = match (answered, self.begun.get(&call.number)) {
             (Some(answered), _) => (&answered.call, Known::Answered),
             (None, Some(begun)) => (begun, Known::Begun),
@@ -138,8 +160,11 @@ impl Journal {
 
     /// The answer of a call came.
     pub fn note(&mut self, call: &Call, result: &Result<Box<RawValue>, Thrown>) {
-        self.begun.remove(&call.number);
-        let (number, result) = (call.number, result.clone());
-        self.answered.push(Answered { number, call: Made::of(call), result });
+        let made = self.begun.remove(&call.number).unwrap_or_else(|| Made::of(call));
+        self.places.insert(call.number, self.answered.len());
+        self.answered.push(Answered { number: call.number, call: made, result: result.clone() });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,17 +95,19 @@ pub enum ScriptError {
     Unwritable(String),
 }
 
-/// Writes one frame.
+/// Writes one frame, in one piece: every piece would cost a system call of both
+/// sides.
 pub fn write<T: Serialize>(out: &mut impl Write, frame: &T) -> io::Result<()> {
-    let text = serde_json::to_vec(frame).map_err(io::Error::other)?;
-    out.write_all(&head(&text)?)?;
-    out.write_all(&text)?;
-    out.flush()
+    let mut bytes = vec![0; HEAD];
+    serde_json::to_writer(&mut bytes, frame).map_err(io::Error::other)?;
+    let head = head(bytes.len() - HEAD)?;
+    bytes[..HEAD].copy_from_slice(&head);
+    out.write_all(&bytes)
 }
 
 /// Reads one frame; `None` at the end of the stream.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
-    let mut head = [0; 4];
+    let mut head = [0; HEAD];
     match from.read_exact(&mut head) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -116,14 +118,17 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> 
     serde_json::from_slice(&text).map(Some).map_err(io::Error::other)
 }
 
-/// What stands before a frame.
-pub(crate) fn head(text: &[u8]) -> io::Result<[u8; 4]> {
-    let length = u32::try_from(text.len()).ok().filter(|length| *length as usize <= LONGEST);
+/// How many bytes stand before a frame.
+pub(crate) const HEAD: usize = 4;
+
+/// What stands before a frame of this length.
+fn head(length: usize) -> io::Result<[u8; HEAD]> {
+    let length = u32::try_from(length).ok().filter(|length| *length as usize <= LONGEST);
     length.map(u32::to_le_bytes).ok_or_else(too_long)
 }
 
 /// How long the frame behind it is.
-pub(crate) fn length(head: [u8; 4]) -> io::Result<usize> {
+pub(crate) fn length(head: [u8; HEAD]) -> io::Result<usize> {
     let length = u32::from_le_bytes(head) as usize;
     if length <= LONGEST { Ok(length) } else { Err(too_long()) }
 }

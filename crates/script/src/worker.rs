@@ -4,7 +4,7 @@
 //! it reads anything, and ends when the socket is closed.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
@@ -34,14 +34,15 @@ fn serve(memory: u64, parent: u32) -> io::Result<()> {
     // A closed socket ends a worker that reads. One that computes hears of it only
     // when its script is over.
     sandbox::end_with_parent(parent)?;
-    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let unenforced = sandbox::isolate(memory).err().map(|error| error.to_string());
-    protocol::write(&mut socket, &FromWorker::Ready { unenforced })?;
-    while let Some(said) = protocol::read::<ToWorker>(&mut socket)? {
+    let mut socket = Socket { from: BufReader::new(&socket), to: BufWriter::new(&socket) };
+    socket.say(&FromWorker::Ready { unenforced })?;
+    while let Some(said) = protocol::read::<ToWorker>(&mut socket.from)? {
         match said {
             ToWorker::Run(start) => {
-                let finished = engine::run(&start, &mut Socket(&mut socket))?;
-                protocol::write(&mut socket, &FromWorker::Done(finished))?;
+                let finished = engine::run(&start, &mut socket)?;
+                socket.say(&FromWorker::Done(finished))?;
             }
             // An answer that nobody waits for any more.
             ToWorker::Answer(_) => {}
@@ -50,15 +51,28 @@ fn serve(memory: u64, parent: u32) -> io::Result<()> {
     Ok(())
 }
 
-struct Socket<'a>(&'a mut UnixStream);
+/// The one socket. What is written goes out when an answer is waited for, so that
+/// calls that a script makes side by side leave together.
+struct Socket<'a> {
+    from: BufReader<&'a UnixStream>,
+    to: BufWriter<&'a UnixStream>,
+}
+
+impl Socket<'_> {
+    fn say(&mut self, frame: &FromWorker) -> io::Result<()> {
+        protocol::write(&mut self.to, frame)?;
+        self.to.flush()
+    }
+}
 
 impl Outside for Socket<'_> {
     fn call(&mut self, call: Call) -> io::Result<()> {
-        protocol::write(self.0, &FromWorker::Call(call))
+        protocol::write(&mut self.to, &FromWorker::Call(call))
     }
 
     fn answer(&mut self) -> io::Result<Answer> {
-        match protocol::read(self.0)? {
+        self.to.flush()?;
+        match protocol::read(&mut self.from)? {
             Some(ToWorker::Answer(answer)) => Ok(answer),
             Some(ToWorker::Run(_)) => Err(io::Error::other("a script is running already")),
             None => Err(io::ErrorKind::UnexpectedEof.into()),

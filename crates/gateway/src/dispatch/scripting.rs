@@ -7,6 +7,7 @@
 
 mod inner;
 mod kept_journal;
+mod questions;
 mod reply;
 
 use std::sync::Arc;
@@ -38,7 +39,9 @@ impl Given {
         Given {
             code: member("code").and_then(|code| code.string_value()),
             inputs: member("inputs"),
-            resume: member("resume").and_then(|handle| handle.string_value()),
+            resume: member("resume")
+                .and_then(|handle| handle.string_value())
+                .or_else(|| questions::handle(call)),
             fresh: member("fresh").and_then(|fresh| fresh.parse_as().ok()).unwrap_or(false),
             recipe: None,
         }
@@ -49,7 +52,7 @@ impl Given {
         Given {
             code: Some(recipe.code.clone()),
             inputs: call.arguments().cloned(),
-            resume: None,
+            resume: questions::handle(call),
             fresh: true,
             recipe: Some(recipe.name.clone()),
         }
@@ -98,13 +101,17 @@ impl Dispatcher {
         let asked = Asked { origin, context, handle: &handle, call };
         let inner = InnerCalls::new(self, snapshot, asked, recipe, &journal);
         journal.waiting = None;
+        journal.questions.clear();
         let n_before = journal.n_answered();
         let ended = scripting.pool.run(owner.as_str(), &mut journal, &inner).await;
         journal.waiting = inner.waiting();
+        let questions = inner.questions();
+        journal.questions = questions.states();
         journal.finished = matches!(ended, Ok(Ended::Finished(_)));
         let told = reply::Told {
             limits: scripting.pool.limits(),
             handle: &handle,
+            surface: origin.surface,
             journal: &journal,
             asked: inner.asked(),
             changed: inner.changed(),
@@ -119,15 +126,19 @@ impl Dispatcher {
                 told.finished(&finished)
             }
             Ok(Ended::Paused) => {
-                let kept = self.keep_journal(&journal, &handle, &owner).await;
-                told.paused(kept)
+                let kept = self.keep_journal(&journal, &handle, &owner).await.map(drop);
+                // What somebody has to agree to is settled first; whoever asks asks again.
+                match told.asked.is_empty() && !questions.is_empty() && kept.is_ok() {
+                    true => questions.to_reply(&handle),
+                    false => told.paused(kept),
+                }
             }
             Ok(Ended::Limit(limit)) => {
-                let kept = self.keep_journal(&journal, &handle, &owner).await;
+                let kept = self.keep_journal(&journal, &handle, &owner).await.map(drop);
                 told.stopped(&scripting.pool.limits().explain(limit), kept)
             }
             Ok(Ended::Died(why)) => {
-                let kept = self.keep_journal(&journal, &handle, &owner).await;
+                let kept = self.keep_journal(&journal, &handle, &owner).await.map(drop);
                 told.stopped(&why, kept)
             }
             Ok(Ended::Diverged(why)) => reply::error(&format!(
@@ -145,12 +156,17 @@ impl Dispatcher {
         owner: &Owner,
     ) -> Result<Begun, String> {
         let Given { code, inputs, resume, fresh, recipe } = given;
-        let inputs = inputs.unwrap_or_else(Json::empty_object);
         if let Some(handle) = resume {
             let journal = self.kept_journal(&handle, owner).await?;
             if code.is_some_and(|code| code != journal.code) {
                 return Err(format!(
                     "the code is not that of `{handle}`: leave `code` out to go on with it"
+                ));
+            }
+            let before: Option<serde_json::Value> = serde_json::from_str(journal.inputs.get()).ok();
+            if inputs.is_some_and(|inputs| inputs.to_value().ok() != before) {
+                return Err(format!(
+                    "the inputs are not those of `{handle}`: leave `inputs` out to go on with it"
                 ));
             }
             let recipe = journal.recipe.as_deref();
@@ -163,6 +179,7 @@ impl Dispatcher {
             }
             return Ok(Begun { journal, handle });
         }
+        let inputs = inputs.unwrap_or_else(Json::empty_object);
         let code = code.filter(|code| !code.trim().is_empty());
         let code = code.ok_or("`code` is required: the body of an async JavaScript function")?;
         if LONGEST < code.len() {

@@ -52,10 +52,17 @@ const PRELUDE: &str = r#"(function (call) {
   for (const name of ["Atomics", "SharedArrayBuffer", "WeakRef", "FinalizationRegistry", "performance", "navigator"]) {
     delete globalThis[name];
   }
+  // What the language asks of every object: awaiting or writing `tools` calls nothing.
+  // No name is this deep; every level copies those above it, which the engine does not count.
+  const deepest = 32;
+  const below = (path, key) => {
+    if (path.length === deepest) throw new Error("no function has so many names: tools.a.b.c…");
+    return at([...path, key]);
+  };
   const at = (path) =>
     new Proxy(function () {}, {
       get: (_, key) =>
-        typeof key !== "string" || key === "then" ? undefined : at([...path, key]),
+        typeof key !== "string" || key === "then" || key === "toJSON" ? undefined : below(path, key),
       apply: (_, self, args) => call(path, args[0], args.length),
       set: () => false,
       defineProperty: () => false,

@@ -123,8 +123,18 @@ fn errors_say_what_and_where() {
     assert_eq!(place, "line 3");
     assert!(matches!(fails("return ("), ScriptError::Syntax { .. }));
     assert!(matches!(fails("}); evil("), ScriptError::Syntax { .. }));
-    let ScriptError::Thrown { message, .. } = fails("throw 'just text'") else { panic!() };
-    assert_eq!(message, "just text");
+    for (code, expected) in [
+        ("throw 'just text'", "it threw just text"),
+        ("throw undefined", "it threw undefined"),
+        ("throw 7", "it threw "),
+        ("throw {get message() { throw 1 }}", "it threw object"),
+        ("throw new Proxy(new Error('x'), {get() { throw 2 }})", "it threw "),
+        ("throw Symbol('x')", "it threw symbol"),
+    ] {
+        let error = fails(code);
+        let ScriptError::Thrown { message, .. } = &error else { panic!("{code}: {error:?}") };
+        assert!(message.starts_with(expected), "{code}: {message}");
+    }
     assert!(matches!(fails("await new Promise(() => {})"), ScriptError::Stuck));
     assert!(matches!(fails("return () => 1"), ScriptError::Unwritable(_)));
     assert!(matches!(fails("const a = {}; a.a = a; return a"), ScriptError::Unwritable(_)));
@@ -175,6 +185,47 @@ fn hostile_scripts_end_within_the_limits() {
             |limit: &Limit| ended == ScriptError::Limit(*limit) || (is_full && *limit == Memory);
         if !expected.iter().any(is_expected) {
             others.push(format!("{code}: {ended:?}"));
+        }
+    }
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+#[test]
+fn hostile_scripts_that_hit_no_limit_end_as_well() {
+    let mut others = Vec::new();
+    for code in [
+        // Promises that never settle, and those that settle into each other.
+        "await Promise.race([])",
+        "const p = (async () => { await p })(); await p",
+        "await {then() {}}",
+        // Calls in thousands, side by side.
+        "await Promise.all(Array.from({length: 5000}, (_, n) => tools.a.b({n})))",
+        // Getters on what is given to functions, and on what comes back.
+        "await tools.a.b({get x() { for (;;) {} }})",
+        "await tools.a.b({toJSON() { throw null }})",
+        "Object.defineProperty(Object.prototype, 'of', {get() { for (;;) {} }, set() { for (;;) {} }}); \
+         const r = await tools.a.b({}); delete r.of; return r.of",
+        "Object.prototype.toJSON = function () { for (;;) {} }; return {}",
+        "Array.prototype.toJSON = () => { throw 1 }; await tools.a.b({x: []})",
+        "await tools.a.b(tools)",
+        "await tools.a.b(new Proxy({}, {ownKeys() { for (;;) {} }}))",
+        "let o = {}; for (let i = 0; i < 1e5; i++) o = {o}; await tools.a.b(o)",
+        // Strings and paths that grow.
+        "let t = tools; for (let i = 0; i < 1e6; i++) t = t['x'.repeat(1000)]; await t({})",
+        "console.log('x'.repeat(1e8)); for (;;) console.log({a: 1})",
+        "throw new Error('x'.repeat(1e7))",
+        "return 'a'.repeat(1e6).replace(/a/g, 'a'.repeat(1e6))",
+        "return 'x'.padEnd(2 ** 30).normalize('NFKD')",
+        "return new RegExp('(' .repeat(1e5) + ')'.repeat(1e5)).test('x')",
+        // Iterators, generators, classes and labels without an end.
+        "for (const x of {[Symbol.iterator]() { return {next: () => ({})} }}) {}",
+        "function* g() { for (;;) yield* g() } for (const x of g()) {}",
+        "class A extends A {}; new A()",
+        "with_ = 1; eval('(' .repeat(1e5))",
+    ] {
+        let finished = finish(code, &json!({}), &mut Echo::default());
+        if finished.outcome.is_ok() {
+            others.push(format!("{code}: {:?}", finished.outcome));
         }
     }
     assert!(others.is_empty(), "{others:#?}");

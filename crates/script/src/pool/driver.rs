@@ -73,7 +73,7 @@ impl Driver<'_> {
     async fn drive(mut self, worker: &mut Worker) -> io::Result<Ended> {
         loop {
             self.replay(worker)?;
-            self.begin().await;
+            self.begin(worker).await?;
             if self.is_pausing && self.in_flight.is_empty() {
                 return Ok(Ended::Paused);
             }
@@ -122,13 +122,16 @@ impl Driver<'_> {
     }
 
     /// Makes as many calls as may run at once, when the script is where it was.
-    async fn begin(&mut self) {
+    async fn begin(&mut self, worker: &mut Worker) -> io::Result<()> {
         let is_there = self.n_before <= self.replayed;
         while is_there && !self.is_pausing && self.in_flight.len() < self.parallel {
             let Some(call) = self.queue.pop_front() else { break };
             self.journal.begin(&call);
-            if !self.host.is_repeatable(&call) {
-                self.host.keep(self.journal).await;
+            if !self.host.is_repeatable(&call)
+                && let Err(unkept) = self.host.keep(self.journal).await
+            {
+                self.answer(worker, &call, Err(unkept))?;
+                continue;
             }
             let host = self.host;
             self.in_flight.push(Box::pin(async move {
@@ -136,6 +139,7 @@ impl Driver<'_> {
                 (call, verdict)
             }));
         }
+        Ok(())
     }
 
     fn answer(

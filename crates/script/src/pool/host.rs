@@ -16,8 +16,9 @@ pub trait Host: Send + Sync {
     /// Makes a call.
     async fn call(&self, call: &Call) -> Verdict;
 
-    /// Keeps the journal before a call is made that is not repeatable.
-    async fn keep(&self, journal: &Journal);
+    /// Keeps the journal before a call is made that is not repeatable. Where it cannot
+    /// be kept, the call is not made, or it could happen twice.
+    async fn keep(&self, journal: &Journal) -> Result<(), Thrown>;
 }
 
 /// What became of a call.

@@ -5,28 +5,31 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use serde::Serialize;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
 
 use super::config::Config;
-use crate::protocol::{self, FromWorker};
+use crate::protocol::{self, FromWorker, HEAD};
 use crate::worker::ARGUMENT;
 
 /// What a worker may use beside the values of a script.
 const OVERHEAD: u64 = 64 << 20;
 
+/// How many bytes are read at once.
+const READ_AT_ONCE: usize = 16 << 10;
+
 /// A process, ended when dropped.
 pub(super) struct Worker {
     child: Child,
-    socket: OwnedReadHalf,
-    /// What is to be written. A task writes it, so that neither side waits for the
-    /// other to read.
-    out: mpsc::UnboundedSender<Vec<u8>>,
-    /// Bytes that were read and are no whole frame yet.
+    socket: UnixStream,
+    /// What goes out, of which the socket took `written` bytes. The rest is written
+    /// while frames are read, so that neither side waits for the other to read.
+    out: Vec<u8>,
+    written: usize,
+    /// Bytes that were read, of which those before `parsed` are done with.
     read: Vec<u8>,
+    parsed: usize,
 }
 
 impl Worker {
@@ -46,10 +49,9 @@ impl Worker {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()?;
-        let (socket, half) = UnixStream::from_std(ours)?.into_split();
-        let (out, written) = mpsc::unbounded_channel();
-        tokio::spawn(write(half, written));
-        let mut worker = Worker { child, socket, out, read: Vec::new() };
+        let socket = UnixStream::from_std(ours)?;
+        let (out, read) = (Vec::new(), Vec::new());
+        let mut worker = Worker { child, socket, out, written: 0, read, parsed: 0 };
         match worker.frame().await? {
             FromWorker::Ready { unenforced: None } => Ok(worker),
             FromWorker::Ready { unenforced: Some(what) } => {
@@ -66,35 +68,68 @@ impl Worker {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Sends a frame. What the socket does not take at once goes out while the next
+    /// frame is waited for.
     pub(super) fn send<T: Serialize>(&mut self, frame: &T) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        protocol::write(&mut bytes, frame)?;
-        self.out.send(bytes).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        protocol::write(&mut self.out, frame)?;
+        self.flush()
     }
 
     /// The next frame. Nothing is lost when the future is dropped.
     pub(super) async fn frame(&mut self) -> io::Result<FromWorker> {
         loop {
-            if let Some(head) = self.read.first_chunk::<4>() {
-                let end = 4 + protocol::length(*head)?;
-                if end <= self.read.len() {
-                    let frame = serde_json::from_slice(&self.read[4..end]);
-                    self.read.drain(..end);
-                    return frame.map_err(io::Error::other);
-                }
+            if let Some(frame) = self.parse()? {
+                return Ok(frame);
             }
-            if self.socket.read_buf(&mut self.read).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            let wanted = match self.out.is_empty() {
+                true => Interest::READABLE,
+                false => Interest::READABLE | Interest::WRITABLE,
+            };
+            let ready = self.socket.ready(wanted).await?;
+            if ready.is_writable() {
+                self.flush()?;
+            }
+            if ready.is_readable() {
+                self.fill()?;
             }
         }
     }
-}
 
-/// Writes frames until nobody sends any more, or nobody reads them.
-async fn write(mut half: OwnedWriteHalf, mut frames: mpsc::UnboundedReceiver<Vec<u8>>) {
-    while let Some(frame) = frames.recv().await {
-        if half.write_all(&frame).await.is_err() {
-            return;
+    /// The frame that was read already, if it is whole.
+    fn parse(&mut self) -> io::Result<Option<FromWorker>> {
+        let unparsed = &self.read[self.parsed..];
+        let Some(head) = unparsed.first_chunk::<HEAD>() else { return Ok(None) };
+        let end = HEAD + protocol::length(*head)?;
+        let Some(text) = unparsed.get(HEAD..end) else { return Ok(None) };
+        let frame = serde_json::from_slice(text).map_err(io::Error::other)?;
+        self.parsed += end;
+        Ok(Some(frame))
+    }
+
+    /// Reads what there is.
+    fn fill(&mut self) -> io::Result<()> {
+        self.read.drain(..self.parsed);
+        self.parsed = 0;
+        self.read.reserve(READ_AT_ONCE);
+        match self.socket.try_read_buf(&mut self.read) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Writes as much as the socket takes.
+    fn flush(&mut self) -> io::Result<()> {
+        while self.written < self.out.len() {
+            match self.socket.try_write(&self.out[self.written..]) {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The calls that a script makes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,12 +11,13 @@ use script::{Call, Host, Journal, Verdict};
 use serde_json::value::RawValue;
 use tool::{Context, Json, Object, Reply};
 
+use super::questions::{self, Input, Questions};
 use crate::builtin::{LABEL, line};
 use crate::dispatch::origin::{Origin, no_call_text};
 use crate::dispatch::outcome::{CallError, Outcome};
 use crate::dispatch::pipeline::Dispatcher;
 use crate::recipes::{PREFIX, Recipe};
-use artifacts::{Owner, pick};
+use artifacts::{Owner, StoredIn, pick};
 use policy::call::{Mode, Request};
 use policy::code::classify;
 use policy::confirm;
@@ -37,6 +39,10 @@ pub(super) struct InnerCalls<'a> {
     /// By which somebody agreed to the call that the script waited for.
     token: Option<String>,
     waited_for: Option<u64>,
+    /// What the client says to the calls that asked.
+    input: Input,
+    /// The functions that were called already: a snapshot does not change.
+    resolved: Mutex<HashMap<Vec<String>, Slot>>,
     seen: Mutex<Seen>,
 }
 
@@ -55,6 +61,8 @@ struct Seen {
     /// What has to be agreed to, or answered, before the script goes on.
     asked: Vec<String>,
     waiting: Option<u64>,
+    /// What the client has to be asked.
+    questions: Questions,
     /// The calls that may have changed something.
     changed: Vec<String>,
     is_kept: bool,
@@ -79,6 +87,8 @@ impl<'a> InnerCalls<'a> {
             recipe,
             token: call.token().map(str::to_owned),
             waited_for: journal.waiting,
+            input: Input::read(call, journal),
+            resolved: Mutex::default(),
             seen: Mutex::default(),
         }
     }
@@ -91,6 +101,11 @@ impl<'a> InnerCalls<'a> {
         self.seen.lock().waiting
     }
 
+    /// What the client has to be asked, once.
+    pub(super) fn questions(&self) -> Questions {
+        std::mem::take(&mut self.seen.lock().questions)
+    }
+
     pub(super) fn changed(&self) -> Vec<String> {
         self.seen.lock().changed.clone()
     }
@@ -101,6 +116,15 @@ impl<'a> InnerCalls<'a> {
 
     /// The function that a path means, of those that the caller may see.
     fn resolve(&self, path: &[String]) -> Result<Slot, Thrown> {
+        if let Some(slot) = self.resolved.lock().get(path) {
+            return Ok(*slot);
+        }
+        let slot = self.look_up(path)?;
+        self.resolved.lock().insert(path.to_vec(), slot);
+        Ok(slot)
+    }
+
+    fn look_up(&self, path: &[String]) -> Result<Slot, Thrown> {
         let catalog = &self.snapshot.catalog;
         let visible = self.dispatcher.live.visible_to(&self.context.caller);
         let sees = |slot: Slot| visible.shows_function(catalog, slot);
@@ -154,6 +178,7 @@ impl<'a> InnerCalls<'a> {
         meta.push(confirm::META_KEY, Json::encode(agreed.unwrap_or(confirm::LATER)));
         let mut rest = Object::new();
         rest.push("_meta", meta.to_json());
+        self.input.give(call.number, &mut rest);
         let script = Some(Arc::clone(&self.id));
         let request =
             Request { rest, mode: Mode::Inner, script, ..Request::new(target, arguments) };
@@ -164,10 +189,9 @@ impl<'a> InnerCalls<'a> {
     fn verdict(&self, call: &Call, slot: Slot, outcome: Result<Outcome, CallError>) -> Verdict {
         let result = match outcome {
             Ok(Outcome::Reply(Reply::Result(json))) => {
-                if is_question(&json) {
-                    let message =
-                        "needs the user's input, which a script cannot ask for; call it by itself";
-                    return Verdict::Answer(Err(thrown(message.to_owned(), "INPUT_REQUIRED")));
+                if questions::is_question(&json) {
+                    self.seen.lock().questions.add(call.number, &json);
+                    return Verdict::Pause;
                 }
                 data(json)
             }
@@ -245,14 +269,22 @@ impl Host for InnerCalls<'_> {
         verdict
     }
 
-    async fn keep(&self, journal: &Journal) {
+    async fn keep(&self, journal: &Journal) -> Result<(), Thrown> {
         if !self.dispatcher.artifacts.survives_restart() {
-            return;
+            return Ok(());
         }
         self.seen.lock().is_kept = true;
-        if let Err(why) = self.dispatcher.keep_journal(journal, &self.id, &self.owner).await {
-            tracing::warn!(%why, "the journal of a script is not kept");
-        }
+        let kept = self.dispatcher.keep_journal(journal, &self.id, &self.owner).await;
+        let why = match kept {
+            Ok(StoredIn::Stored) => return Ok(()),
+            Ok(StoredIn::MemoryFallback { reason }) => reason,
+            Err(large) => large.to_string(),
+        };
+        let message = format!(
+            "not run: what the script has done so far cannot be kept ({why}), and after a restart it \
+             could be done twice; take less of each result, or do it in several scripts"
+        );
+        Err(thrown(message, "JOURNAL_NOT_KEPT"))
     }
 }
 
@@ -281,12 +313,6 @@ fn data(json: Json) -> Result<Json, Thrown> {
         Some(text) => Json::from_trusted(text.into_owned()),
         None => Json::encode(&result.content),
     })
-}
-
-/// Whether a result asks something of the client.
-fn is_question(json: &Json) -> bool {
-    json.mentions("\"resultType\"")
-        && json.member_as::<String>("resultType").as_deref() == Some("input_required")
 }
 
 fn thrown(message: String, code: &str) -> Thrown {

@@ -6,7 +6,7 @@ use tool::{Json, Reply};
 
 use crate::builtin::LABEL;
 use crate::dispatch::pipeline::Dispatcher;
-use artifacts::{Artifact, Owner, Parts, TooLarge};
+use artifacts::{Artifact, Owner, Parts, StoredIn, TooLarge};
 
 /// The function that runs scripts.
 const RUN: &str = "run";
@@ -17,13 +17,13 @@ pub(super) fn key(code: &str, inputs: &Json) -> String {
 }
 
 impl Dispatcher {
-    /// Keeps a journal under its handle, in place of an earlier one.
+    /// Keeps a journal under its handle, in place of an earlier one, and says where.
     pub(super) async fn keep_journal(
         &self,
         journal: &Journal,
         handle: &str,
         owner: &Owner,
-    ) -> Result<(), TooLarge> {
+    ) -> Result<StoredIn, TooLarge> {
         let data = Json::encode(journal);
         let inputs = Json::from_trusted(journal.inputs.get().to_owned());
         let artifact = Artifact {
@@ -39,7 +39,7 @@ impl Dispatcher {
             raw: None,
             parts: Parts::default(),
         };
-        self.artifacts.put(artifact).await.map(|_| ())
+        self.artifacts.put(artifact).await
     }
 
     /// The journal under a handle, if it is the owner's.
@@ -59,7 +59,7 @@ impl Dispatcher {
         let journal: Journal = data.and_then(|data| data.parse_as().ok()).ok_or_else(missing)?;
         match journal.finished {
             true => Err(format!("the script `{shown}` has ended; run it again by its code")),
-            false => Ok(journal),
+            false => Ok(journal.indexed()),
         }
     }
 }

@@ -5,12 +5,14 @@ use script::{Finished, Journal, Limits};
 use serde_json::json;
 use tool::{Json, Object, Reply};
 
+use crate::choice::Surface;
 use artifacts::TooLarge;
 
 /// What there is to tell of a script.
 pub(super) struct Told<'a> {
     pub(super) limits: &'a Limits,
     pub(super) handle: &'a str,
+    pub(super) surface: Surface,
     pub(super) journal: &'a Journal,
     /// What somebody has to agree to.
     pub(super) asked: Vec<String>,
@@ -49,16 +51,26 @@ impl Told<'_> {
             .into()
     }
 
+    /// The call that goes on with the script, as its surface writes it.
+    fn resuming(&self) -> String {
+        let handle = self.handle;
+        match self.surface {
+            Surface::Gateway => format!("tool_run({{\"resume\": \"{handle}\"}})"),
+            Surface::Cash | Surface::Proxy | Surface::Direct | Surface::Auto => format!(
+                "call(namespace=\"gatelet\", function=\"run\", kwargs={{\"resume\": \"{handle}\"}})"
+            ),
+        }
+    }
+
     /// The script stopped before a call that somebody has to agree to.
     pub(super) fn paused(&self, kept: Result<(), TooLarge>) -> Reply {
         let asked = self.asked.join("\n- ");
         let n_calls = self.journal.n_answered();
         let next = match kept {
             Ok(()) => format!(
-                "{n_calls} calls are done and will not run again. To go on once that is settled: \
-                 `call(namespace=\"gatelet\", function=\"run\", kwargs={{\"resume\": \"{}\"}})`, with \
-                 the same `confirm` if a token was given.",
-                self.handle
+                "{n_calls} calls are done and will not run again. To go on once that is settled: `{}`, \
+                 with the same `confirm` if a token was given.",
+                self.resuming()
             ),
             Err(why) => format!("It cannot be continued: its journal is not kept ({why})."),
         };
@@ -71,9 +83,8 @@ impl Told<'_> {
     pub(super) fn stopped(&self, why: &str, kept: Result<(), TooLarge>) -> Reply {
         let next = match kept {
             Ok(()) if self.journal.n_answered() != 0 => format!(
-                " To go on from there without repeating what is done: `call(namespace=\"gatelet\", \
-                 function=\"run\", kwargs={{\"resume\": \"{}\"}})`.",
-                self.handle
+                " To go on from there without repeating what is done: `{}`.",
+                self.resuming()
             ),
             Ok(()) | Err(_) => String::new(),
         };
