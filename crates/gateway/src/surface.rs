@@ -15,6 +15,7 @@ pub(crate) mod factory;
 pub(crate) mod about;
 pub(crate) mod answer;
 pub(crate) mod artifact_resources;
+pub(crate) mod batch;
 pub(crate) mod by_name;
 pub(crate) mod capabilities;
 pub(crate) mod catalog_events;

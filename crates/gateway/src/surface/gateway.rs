@@ -15,7 +15,7 @@ use tool::{
 use super::by_name::ByName;
 use super::listed::{self, ClientKind};
 use super::listings;
-use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
+use super::meta::{self, MAP, Meta, MetaTools, WantedPart, call_text, listing, tools};
 use super::names as named;
 use super::other_requests::OtherRequests;
 use crate::choice::Surface;
@@ -146,7 +146,7 @@ impl Gateway {
         let mode = if shows { Mode::Pass } else { Mode::Strict };
         let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, rest);
         let id = &snapshot.target(slot).callee.id;
-        let ran = meta.run(id, arguments, rest.clone(), None, mode).await;
+        let ran = meta.run(id, arguments, rest.clone(), WantedPart::default(), mode).await;
         Some(meta.settled(ran))
     }
 }

@@ -53,11 +53,13 @@ fn start(surface: Surface) -> &'static str {
         }
         Surface::Gateway => {
             "Reaches the tools of other servers. tool_browse(query=\"what to do\") finds tools in \
-             all of them, tool_execute(tool_id, args) runs one, tool_view reads long results."
+             all of them, tool_execute(tool_id, args) runs one (tool_id=\"calls\", calls=[{tool_id, args}, …] \
+             several), tool_view reads long results."
         }
         Surface::Proxy => {
             "Lists the tools of other servers without their schemas. tool_hydrate(tool_id) shows \
-             what a tool takes, tool_execute(tool_id, args) runs it, tool_view reads long results."
+             what a tool takes, tool_execute(tool_id, args) runs it (tool_id=\"calls\", calls=[{tool_id, args}, …] \
+             several), tool_view reads long results."
         }
         Surface::Direct => {
             "Offers the tools of other servers, each named by its server: server_tool."

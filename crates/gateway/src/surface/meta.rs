@@ -7,6 +7,7 @@
 pub(crate) mod definition;
 
 mod arguments;
+mod batch;
 mod browse;
 mod card_form;
 mod execute;
@@ -45,8 +46,10 @@ use request::{Answer, members, missing, refused, text};
 use roster::{Snapshot, UpstreamPool};
 
 pub(crate) use arguments::Named;
+pub(crate) use batch::ids as ids_of_calls;
 pub use definition::names;
 pub(crate) use definition::{MAP, tools};
+pub(crate) use execute::Wanted as WantedPart;
 pub use request::Config;
 pub(crate) use request::{MAX_CARDS, Meta, MetaTools};
 
@@ -86,9 +89,12 @@ pub(crate) async fn snapshot(
     arguments: Option<&Json>,
     context: &Context,
 ) -> Arc<Snapshot> {
-    let snapshot = pool.snapshot();
-    let Some(named) = arguments.and_then(arguments::named) else { return snapshot };
-    wait_for_listing(policies, pool, snapshot, &named, context).await
+    let mut snapshot = pool.snapshot();
+    let several = batch::ids(arguments).iter().map(|id| Named::by_id(id)).collect::<Vec<_>>();
+    for named in several.into_iter().chain(arguments.and_then(arguments::named)) {
+        snapshot = wait_for_listing(policies, pool, snapshot, &named, context).await;
+    }
+    snapshot
 }
 
 /// The same for a request whose tool is known by its id.

@@ -16,7 +16,9 @@ use tool::{
 
 use super::listed::ClientKind;
 use super::listings;
-use super::meta::{self, Meta, MetaTools, Named, listing, wait_for_listing};
+use super::meta::{
+    self, Meta, MetaTools, Named, WantedPart, ids_of_calls, listing, wait_for_listing,
+};
 use super::names;
 use super::other_requests::OtherRequests;
 use super::stripped::{OWN, Stripped};
@@ -103,7 +105,7 @@ impl Proxy {
             let message = format!("no tool `{name}`; names are those of tools/list");
             return Reply::Error(RpcError::new(-32602, message));
         };
-        let ran = meta.run(&id, arguments, rest.clone(), None, Mode::Strict).await;
+        let ran = meta.run(&id, arguments, rest.clone(), WantedPart::default(), Mode::Strict).await;
         meta.settled(ran)
     }
 
@@ -114,18 +116,14 @@ impl Proxy {
         arguments: Option<&Json>,
         context: &Context,
     ) -> Arc<Snapshot> {
-        let snapshot = self.pool.snapshot();
+        let mut snapshot = self.pool.snapshot();
         let given = || arguments.and_then(|given| given.member_as::<String>("tool_id"));
         let given = if OWN.contains(&name) { given() } else { Some(name.to_owned()) };
-        let Some(given) = given else { return snapshot };
-        let id = Stripped::of(&snapshot).id(&given).unwrap_or(given);
-        wait_for_listing(
-            &self.tools.pipeline.live,
-            &self.pool,
-            snapshot,
-            &Named::by_id(&id),
-            context,
-        )
-        .await
+        for given in ids_of_calls(arguments).into_iter().chain(given) {
+            let id = Stripped::of(&snapshot).id(&given).unwrap_or(given);
+            let (live, named) = (&self.tools.pipeline.live, Named::by_id(&id));
+            snapshot = wait_for_listing(live, &self.pool, snapshot, &named, context).await;
+        }
+        snapshot
     }
 }

@@ -23,6 +23,7 @@ use tool::clock::Fake;
 
 mod approval;
 mod away;
+mod batches;
 mod defects;
 mod guess;
 mod looking;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tool::Tool;
 
+use crate::surface::batch::CALLS;
 use policy::confirm;
 
 /// Tokens that the names of the namespaces may take in the definition of
@@ -60,6 +61,8 @@ const TOOLS: [Definition; 9] = [
             takes("args", "object"),
             takes("dry_run", "boolean"),
             takes("pick", "string"),
+            // Told in the instructions of the surface.
+            unnamed(CALLS),
             takes(confirm::ARGUMENT, "string"),
         ],
     },

@@ -8,12 +8,14 @@ use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
 use super::arguments::Named;
+use super::batch;
 use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome, Plan};
 use crate::error::GatewayError;
 use crate::surface::answer::{Effect, finished};
 use crate::surface::artifact_resources;
+use crate::surface::batch::Over;
 use crate::surface::stripped::{Stripped, encode};
 use artifacts::envelope::{Envelope, Provenance};
 use artifacts::pick::{Pick, PickError};
@@ -27,8 +29,31 @@ use policy::tolerant;
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
 
+/// How much of an answer is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Which part, if not all of it.
+    pub(crate) pick: Option<Pick>,
+    /// How many characters it may have where it is one of several.
+    pub(crate) share: Option<usize>,
+}
+
 impl Meta<'_> {
+    /// Runs a tool, or several.
     pub(super) async fn execute(&self, arguments: Option<&Json>) -> Answer {
+        match batch::calls(arguments) {
+            Some(calls) => self.execute_several(&calls).await,
+            None => self.execute_one(arguments, self.rest.clone(), None).await,
+        }
+    }
+
+    /// Runs a tool, whose answer may have at most `share` characters.
+    pub(super) async fn execute_one(
+        &self,
+        arguments: Option<&Json>,
+        rest: Object,
+        share: Option<usize>,
+    ) -> Answer {
         let given = members(arguments)?;
         let id = text(&given, "tool_id")?.ok_or_else(|| missing("tool_id"))?;
         let mode = match given.get("dry_run") {
@@ -40,7 +65,7 @@ impl Meta<'_> {
         let pick = member("pick").filter(|pick| !pick.is_null());
         let pick = pick.map(|pick| Pick::read(&pick)).transpose();
         let pick = pick.map_err(|why| bad(&format!("`pick`: {why}")))?;
-        self.run(&id, member("args"), self.rest.clone(), pick, mode).await
+        self.run(&id, member("args"), rest, Wanted { pick, share }, mode).await
     }
 
     /// Runs a tool by its id, with its arguments as they came.
@@ -49,9 +74,10 @@ impl Meta<'_> {
         id: &str,
         args: Option<Json>,
         mut rest: Object,
-        pick: Option<Pick>,
+        wanted: Wanted,
         mode: Mode,
     ) -> Answer {
+        let Wanted { pick, share } = wanted;
         let (entry, slot, repaired) = self.resolve(id)?;
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(damage) = contract.damage() {
@@ -68,11 +94,16 @@ impl Meta<'_> {
             return Err(bad("`args` must be an object"));
         }
         let target = self.snapshot.target(slot);
-        let request = Request { rest, pick, mode, ..Request::new(target, args) };
+        let request = Request { rest, pick, share, mode, ..Request::new(target, args) };
         let note = repaired.map(|_| format!("[tool_id read as {}]", entry.id));
         let say = |outcome| {
+            let over = share.and_then(|_| Over::of_outcome(&outcome));
             let said = self.say(entry, slot, &repairs, note.as_deref(), outcome);
-            said.unwrap_or_else(|error| error.to_reply())
+            let reply = said.unwrap_or_else(|error| error.to_reply());
+            match over {
+                Some(over) => over.noted_in(reply),
+                None => reply,
+            }
         };
         let MetaTools { pipeline, origin, .. } = self.tools;
         Ok(pipeline.dispatch(self.snapshot, request, *origin, self.context, say).await)

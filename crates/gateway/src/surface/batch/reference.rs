@@ -7,9 +7,9 @@ use artifacts::Owner;
 use artifacts::view::{self, Budget, Outputs};
 use catalog::summary::echo;
 use serde_json::Value;
-use tool::{Context, Json, Reply};
+use tool::{Json, Reply};
 
-use super::super::request::Cash;
+use super::MakeCall;
 use super::answer::{self, Answered};
 
 /// The only member of an object that refers to something.
@@ -45,8 +45,7 @@ fn reference(value: &Value) -> Option<&str> {
 pub(super) async fn resolved(
     call: &Json,
     earlier: &[Answered],
-    cash: &Cash,
-    context: &Context,
+    by: &dyn MakeCall,
 ) -> Result<Json, String> {
     let mut value = call.to_value().map_err(|error| error.to_string())?;
     let mut wanted = BTreeMap::new();
@@ -57,7 +56,7 @@ pub(super) async fn resolved(
     let mut found = BTreeMap::new();
     let mut room = LONGEST;
     for (text, n_times) in wanted {
-        let (led_to, n_chars) = lookup(&text, earlier, cash, context).await?;
+        let (led_to, n_chars) = lookup(&text, earlier, by).await?;
         let left = n_chars.checked_mul(n_times).and_then(|more| room.checked_sub(more));
         room = left.ok_or_else(|| {
             format!("the values that it refers to have over {LONGEST} characters together")
@@ -96,8 +95,7 @@ fn replace(value: &mut Value, found: &BTreeMap<String, Value>) {
 async fn lookup(
     text: &str,
     earlier: &[Answered],
-    cash: &Cash,
-    context: &Context,
+    by: &dyn MakeCall,
 ) -> Result<(Value, usize), String> {
     let shown = format!("`{{\"$ref\": \"{}\"}}`", echo(text));
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -112,8 +110,8 @@ async fn lookup(
     }
     let data = match answered.over() {
         Some(over) => {
-            let owner = Owner::from_context(context);
-            let artifact = cash.pipeline.artifacts.get(&owner, &over.handle).await;
+            let owner = Owner::from_context(by.context());
+            let artifact = by.artifacts().get(&owner, &over.handle).await;
             let artifact = artifact.map_err(|away| format!("{shown}: {away}"))?;
             artifact.and_then(|kept| answer::data_of(&Reply::Result(kept.result.clone())))
         }

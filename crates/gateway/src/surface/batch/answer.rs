@@ -1,9 +1,12 @@
 //! The answers of several calls, put together.
 
 use artifacts::{gate, pick};
-use catalog::summary::echo;
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
+
+use super::MakeCall;
+use crate::dispatch::{CallError, Outcome};
+use artifacts::pick::PickError;
 
 /// One call, and what it came to.
 pub(super) struct Answered {
@@ -13,7 +16,7 @@ pub(super) struct Answered {
 }
 
 /// An answer that was too long for its share.
-pub(super) struct Over {
+pub(crate) struct Over {
     pub(super) kind: OverKind,
     /// Under which the whole answer is kept.
     pub(super) handle: String,
@@ -23,11 +26,62 @@ pub(super) struct Over {
 
 /// What was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OverKind {
+pub(crate) enum OverKind {
     /// The answer.
     Gated,
     /// What was picked from it.
     Picked,
+}
+
+/// The key of `_meta` that says by how much an answer is too long, where the
+/// surface has no words of its own for that.
+const OVER: &str = "gatelet/over";
+
+impl Over {
+    /// By how much the answer of a call is too long, if it is and was kept.
+    pub(crate) fn of_outcome(outcome: &Result<Outcome, CallError>) -> Option<Over> {
+        let (kind, artifact, chars) = match outcome {
+            Ok(Outcome::Kept { artifact, .. }) => (OverKind::Gated, artifact, artifact.chars),
+            Ok(Outcome::Unpicked {
+                artifact,
+                why: PickError::TooLong { at_least, .. },
+                stored: Ok(()),
+            }) => (OverKind::Picked, artifact, *at_least),
+            Ok(
+                Outcome::Reply(_)
+                | Outcome::Unkept { .. }
+                | Outcome::Unpicked { .. }
+                | Outcome::Plan(_),
+            )
+            | Err(_) => return None,
+        };
+        Some(Over { kind, handle: artifact.handle.clone(), chars })
+    }
+
+    /// The reply with this in its `_meta`.
+    pub(crate) fn noted_in(&self, reply: Reply) -> Reply {
+        let Reply::Result(json) = &reply else { return reply };
+        let Ok(mut result) = Object::parse(json) else { return reply };
+        let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
+        let mut meta = meta.unwrap_or_default();
+        let kind = match self.kind {
+            OverKind::Gated => "gated",
+            OverKind::Picked => "picked",
+        };
+        let over = json!({"kind": kind, "handle": self.handle, "chars": self.chars});
+        meta.set(OVER, over.into());
+        result.set("_meta", meta.to_json());
+        Reply::Result(result.to_json())
+    }
+
+    fn noted(meta: &Json) -> Option<Over> {
+        let over = meta.member(OVER)?;
+        let kind = match over.member_as::<String>("kind")?.as_str() {
+            "gated" => OverKind::Gated,
+            _ => OverKind::Picked,
+        };
+        Some(Over { kind, handle: over.member_as("handle")?, chars: over.member_as("chars")? })
+    }
 }
 
 impl Answered {
@@ -68,13 +122,14 @@ impl Answered {
             Some(Over { kind, handle: told.member_as("handle")?, chars: told.member_as(chars)? })
         };
         let gated = || over(OverKind::Gated, "cash/gated", "chars");
-        gated().or_else(|| over(OverKind::Picked, "cash/unpicked", "picked"))
+        let picked = || over(OverKind::Picked, "cash/unpicked", "picked");
+        gated().or_else(picked).or_else(|| Over::noted(&meta))
     }
 
     /// Its content with a first line that says whose it is.
-    fn blocks(&self, at: usize) -> Vec<Value> {
+    fn blocks(&self, at: usize, name: &str) -> Vec<Value> {
         let mark = if self.is_error() { " (error)" } else { "" };
-        let head = format!("[{at}] {}{mark}:", name(&self.call));
+        let head = format!("[{at}] {name}{mark}:");
         let result = self.reply.tool_result();
         let content = result.as_ref().map(|result| result.content.as_slice()).unwrap_or_default();
         let text = match (&self.reply, content) {
@@ -95,26 +150,27 @@ impl Answered {
     }
 }
 
-/// `orders.list`, as the caller wrote it.
-fn name(call: &Json) -> String {
-    let text = |key: &str| call.member_as::<String>(key).unwrap_or_default();
-    let (namespace, function) = (text("namespace"), text("function"));
-    match namespace.as_str() {
-        "" => echo(&function),
-        _ => echo(&format!("{namespace}.{function}")),
-    }
-}
+/// How lines of ours begin that stand behind a result, and are no data of it.
+const NOTES: [&str; 3] = ["[picked from ", "[shaped by the operator", "[tool_id read as "];
 
 /// The data of a result that a later call may refer to.
 pub(super) fn data_of(reply: &Reply) -> Option<String> {
-    let result = reply.tool_result()?;
+    let mut result = reply.tool_result()?;
+    let is_note = |block: &Json| {
+        let text = block.member_as::<String>("text").unwrap_or_default();
+        NOTES.iter().any(|note| text.starts_with(note))
+    };
+    while 1 < result.content.len() && result.content.last().is_some_and(is_note) {
+        result.content.pop();
+    }
     pick::data(&result).map(std::borrow::Cow::into_owned)
 }
 
 /// All of them as one result. It is an error when every one is.
-pub(super) fn together(answered: &[Answered]) -> Reply {
+pub(super) fn together(answered: &[Answered], by: &dyn MakeCall) -> Reply {
+    let each = answered.iter().enumerate();
     let blocks: Vec<Value> =
-        answered.iter().enumerate().flat_map(|(at, one)| one.blocks(at)).collect();
+        each.flat_map(|(at, one)| one.blocks(at, &by.name(&one.call))).collect();
     let mut result = Object::new();
     result.push("content", Json::encode(&blocks));
     if answered.iter().all(Answered::is_error) {
@@ -124,7 +180,7 @@ pub(super) fn together(answered: &[Answered]) -> Reply {
     let told: Map<String, Value> =
         told.filter_map(|(at, one)| Some((at.to_string(), one.meta()?.to_value().ok()?))).collect();
     if !told.is_empty() {
-        result.push("_meta", json!({"cash/calls": told}).into());
+        result.push("_meta", json!({by.meta_key(): told}).into());
     }
     Reply::Result(result.to_json())
 }
