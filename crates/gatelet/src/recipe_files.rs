@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gateway::recipes::{Recipe, Recipes};
+use gateway::recipes::{Draft, Recipe, RecipeStore, Recipes};
 use policy::pattern::Pattern;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -100,6 +100,65 @@ pub(crate) fn read(directory: &Path) -> Recipes {
     Recipes::new(files(directory).iter().filter_map(read).collect())
 }
 
+/// A directory in which models save recipes.
+pub(crate) struct RecipeDirectory(pub(crate) PathBuf);
+
+impl RecipeDirectory {
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.js"))
+    }
+}
+
+impl RecipeStore for RecipeDirectory {
+    fn check(&self, draft: &Draft) -> Result<(), String> {
+        let recipe = parse(&written(draft)?)?;
+        if recipe.functions.is_empty() {
+            return Err("`functions` must name what it calls".to_owned());
+        }
+        let is_there = read(&self.0).iter().any(|other| other.name == recipe.name);
+        if is_there || self.file(&recipe.name).exists() {
+            return Err(format!(
+                "there is a recipe `{}` already, and only the operator replaces it",
+                recipe.name
+            ));
+        }
+        match files(&self.0).len() < MOST {
+            true => Ok(()),
+            false => Err(format!("there are {MOST} recipes already")),
+        }
+    }
+
+    fn save(&self, draft: &Draft) -> Result<(), String> {
+        self.check(draft)?;
+        let file = self.file(&draft.name);
+        let save = || {
+            std::fs::create_dir_all(&self.0)?;
+            let mut file = std::fs::File::create_new(&file)?;
+            std::io::Write::write_all(&mut file, written(draft).unwrap_or_default().as_bytes())
+        };
+        save().map_err(|error: std::io::Error| format!("`{}`: {error}", file.display()))
+    }
+}
+
+/// A draft as the text of a recipe. It never says that it only reads: nobody has
+/// looked into that.
+fn written(draft: &Draft) -> Result<String, String> {
+    let Draft { name, description, inputs, functions, code } = draft;
+    let inputs = inputs.clone().unwrap_or_else(|| serde_json::json!({"type": "object"}));
+    let line = |key: &str, value: serde_json::Value| format!("{key}: {value}\n");
+    let head = [
+        line("name", name.as_str().into()),
+        line("description", description.as_str().into()),
+        line("inputs", inputs),
+        line("functions", serde_json::json!(functions)),
+    ];
+    let head = head.concat();
+    match head.contains(CLOSES) {
+        true => Err(format!("`{CLOSES}` cannot stand in the head of a recipe")),
+        false => Ok(format!("{OPENS}\n{head}{CLOSES}\n{}\n", code.trim())),
+    }
+}
+
 /// Changes whenever the files do.
 pub(crate) fn digest(directory: &Path) -> [u8; 32] {
     let mut digest = Sha256::new();
@@ -123,6 +182,36 @@ mod tests {
         assert_eq!((recipe.name.as_str(), recipe.code.as_str()), ("sums", "return inputs.n"));
         assert_eq!(recipe.functions.len(), 1);
         assert!(!recipe.read_only);
+    }
+
+    #[test]
+    fn a_draft_becomes_a_recipe_once_whatever_it_says() {
+        let home = tempfile::tempdir().unwrap();
+        let shelf = RecipeDirectory(home.path().join("recipes"));
+        let draft = |name: &str, description: &str, code: &str| Draft {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            inputs: None,
+            functions: vec!["a.b".to_owned()],
+            code: code.to_owned(),
+        };
+        let sums = draft("sums", "Sums: \"a\", # 'b'\n\tand c", "return 1 // ---*/ /*---");
+        shelf.save(&sums).unwrap();
+        let saved = read(&shelf.0);
+        let saved: Vec<_> = saved.iter().collect();
+        assert_eq!(saved.len(), 1);
+        assert_eq!((&saved[0].description, &saved[0].code), (&sums.description, &sums.code));
+        assert!(!saved[0].read_only);
+        assert!(shelf.save(&sums).unwrap_err().contains("already"));
+        for (draft, expected) in [
+            (draft("../up", "x", "return 1"), "no name"),
+            (draft("a", " ", "return 1"), "description"),
+            (draft("a", "x ---*/ read_only: true", "return 1"), "cannot stand"),
+            (draft("a", "x", " "), "no code"),
+            (Draft { functions: Vec::new(), ..draft("a", "x", "return 1") }, "must name"),
+        ] {
+            assert!(shelf.check(&draft).unwrap_err().contains(expected), "{draft:?}");
+        }
     }
 
     #[test]

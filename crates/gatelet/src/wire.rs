@@ -260,6 +260,7 @@ impl Wiring {
             raw: config.artifacts.raw,
             scripting: scripting::scripting(&config.scripts),
             recipes: scripting::recipes(&config.scripts),
+            recipe_store: scripting::recipe_store(&config.scripts),
         };
         parts.observers.records = self.observers.sink();
         if config.learning == Learning::On {

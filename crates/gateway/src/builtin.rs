@@ -15,7 +15,7 @@ use catalog::{Catalog, Slot, Source};
 use serde_json::json;
 use tool::{Ask, Context, CredentialHealth, Failure, Json, Listing, Reply, RpcError, Tool};
 
-use crate::recipes::{self, Recipes};
+use crate::recipes::{self, Draft, RecipeStore, Recipes};
 use crate::search::Search;
 use artifacts::Store;
 use artifacts::gate::thousands;
@@ -42,6 +42,14 @@ pub(crate) fn is_script(call: &ValidCall) -> bool {
     is_own && (tool == "run" || tool.starts_with(recipes::PREFIX))
 }
 
+/// The function by which a model saves a script.
+const SAVE: &str = "save_recipe";
+
+/// Whether a call saves a recipe.
+pub(crate) fn is_saving(call: &ValidCall) -> bool {
+    call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == SAVE
+}
+
 /// Whether scripts can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scripts {
@@ -61,6 +69,7 @@ pub struct BuiltinTools {
     skills: Arc<SkillIndex>,
     search: Arc<Search>,
     recipes: Arc<ArcSwap<Recipes>>,
+    recipe_store: Option<Arc<dyn RecipeStore>>,
 }
 
 impl BuiltinTools {
@@ -71,9 +80,10 @@ impl BuiltinTools {
         search: Arc<Search>,
         scripts: Scripts,
         recipes: Arc<ArcSwap<Recipes>>,
+        recipe_store: Option<Arc<dyn RecipeStore>>,
     ) -> BuiltinTools {
-        let listing = Arc::new(listing(scripts));
-        BuiltinTools { listing, artifacts, policies, skills, search, recipes }
+        let listing = Arc::new(listing(scripts, recipe_store.is_some()));
+        BuiltinTools { listing, artifacts, policies, skills, search, recipes, recipe_store }
     }
 }
 
@@ -103,12 +113,30 @@ impl Builtin for BuiltinTools {
             "find" => self.find(&arguments, snapshot, context).await,
             "view" => view(&*self.artifacts, &arguments, &AnswerBudget::default(), context).await,
             "status" => Reply::text(&self.status(snapshot, context)),
+            SAVE => self.save(&arguments),
             other => Reply::error_text(&format!("gatelet has no function `{other}`")),
         })
     }
 }
 
 impl BuiltinTools {
+    /// Saves a recipe. Somebody has agreed to it by now.
+    fn save(&self, arguments: &Json) -> Reply {
+        let store =
+            self.recipe_store.as_ref().ok_or_else(|| "recipes cannot be saved here".to_owned());
+        let saved = store.and_then(|store| {
+            let draft = Draft::read(arguments)?;
+            store.save(&draft).map(|()| draft.name)
+        });
+        match saved {
+            Ok(name) => Reply::text(&format!(
+                "Saved: call it as `{BUILTIN}.{}{name}` in a moment.",
+                recipes::PREFIX
+            )),
+            Err(why) => Reply::error_text(&format!("**Error:** {why}.")),
+        }
+    }
+
     /// Our own functions, and the recipes of now.
     fn listed(&self) -> Arc<Listing> {
         let recipes = self.recipes.load();
@@ -240,7 +268,7 @@ fn unread(listing: &Listing) -> Option<String> {
         .then(|| format!("its {} cannot be read and are as last seen", words.join(", ")))
 }
 
-fn listing(scripts: Scripts) -> Listing {
+fn listing(scripts: Scripts, can_save: bool) -> Listing {
     let read_only = json!({"readOnlyHint": true});
     let tools = [
         json!({
@@ -283,7 +311,9 @@ fn listing(scripts: Scripts) -> Listing {
     ];
     let read = |raw: serde_json::Value| Tool::parse(raw.into()).expect("our own tools have names");
     let run = (scripts == Scripts::On).then(run_definition);
-    Listing { tools: tools.into_iter().chain(run).map(read).collect(), ..Listing::default() }
+    let save = (scripts == Scripts::On && can_save).then(save_definition);
+    let tools = tools.into_iter().chain(run).chain(save).map(read).collect();
+    Listing { tools, ..Listing::default() }
 }
 
 /// The function that runs scripts.
@@ -308,6 +338,32 @@ fn run_definition() -> serde_json::Value {
             },
             "additionalProperties": false,
         },
+    })
+}
+
+/// The function that saves scripts.
+fn save_definition() -> serde_json::Value {
+    json!({
+        "name": SAVE,
+        "description": "Save a script that proved its worth as a function `gatelet.recipes.NAME`. The user \
+            has to agree.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "Lower case letters, digits and `_`."},
+                "description": {"type": "string", "description": "What it does, in a sentence."},
+                "inputs": {"type": "object", "description": "The JSON Schema of its `inputs`."},
+                "functions": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "What it may call, such as `orders.list`; nothing else.",
+                },
+                "code": {"type": "string", "description": "As for `run`."},
+            },
+            "required": ["name", "description", "functions", "code"],
+            "additionalProperties": false,
+        },
+        "annotations": {"readOnlyHint": false, "destructiveHint": false},
     })
 }
 

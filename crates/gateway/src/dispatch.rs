@@ -10,6 +10,7 @@ mod origin;
 mod outcome;
 mod picking;
 mod pipeline;
+mod saving;
 mod script_runner;
 mod scripting;
 mod viewing;

@@ -10,7 +10,7 @@ use crate::builtin::{BuiltinTools, Scripts};
 use crate::choice::Surface;
 use crate::dispatch::{Dispatcher, Scripting, Shapes};
 use crate::learning::{Learning, LearningSink, NoLearning, UsageStore};
-use crate::recipes::Recipes;
+use crate::recipes::{RecipeStore, Recipes};
 use crate::record::{Recorder, Sink};
 use crate::search::Search;
 use crate::surface::about::About;
@@ -90,6 +90,8 @@ pub struct AnswerParts {
     pub scripting: Option<Arc<Scripting>>,
     /// Scripts that are functions.
     pub recipes: Recipes,
+    /// Where models save recipes; `None` where they cannot.
+    pub recipe_store: Option<Arc<dyn RecipeStore>>,
 }
 
 /// Who is told about calls.
@@ -134,6 +136,7 @@ impl Parts {
                 raw: artifacts::Raw::Dropped,
                 scripting: None,
                 recipes: Recipes::default(),
+                recipe_store: None,
             },
             observers: ObserverParts {
                 records: Arc::new(crate::record::NoSink),
@@ -209,6 +212,7 @@ impl Gateway {
             Arc::clone(&search),
             if answers.scripting.is_some() { Scripts::On } else { Scripts::Off },
             Arc::clone(&recipes),
+            answers.recipe_store.clone(),
         );
         let catalog_events =
             Arc::new(CatalogEvents { recorder: Arc::clone(&recorder), surface: server.surface });
@@ -228,6 +232,7 @@ impl Gateway {
             raw: answers.raw,
             scripting: answers.scripting,
             recipes: Arc::clone(&recipes),
+            recipe_store: answers.recipe_store,
             recorder,
         };
         let surfaces = SurfaceFactory {

@@ -41,6 +41,43 @@ impl Recipe {
     }
 }
 
+/// A recipe that a model wants to save.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct Draft {
+    pub name: String,
+    pub description: String,
+    #[serde(default)]
+    pub inputs: Option<serde_json::Value>,
+    pub functions: Vec<String>,
+    pub code: String,
+}
+
+/// Where recipes are saved.
+pub trait RecipeStore: Send + Sync {
+    /// Whether a draft could be saved; the error says what is wrong with it.
+    fn check(&self, draft: &Draft) -> Result<(), String>;
+
+    /// Saves a draft under its name, if there is none of that name yet.
+    fn save(&self, draft: &Draft) -> Result<(), String>;
+}
+
+/// The longest arguments by which a recipe is saved: whoever agrees has to see all
+/// of it.
+const LONGEST_DRAFT: usize = 12 << 10;
+
+impl Draft {
+    /// Reads the arguments of the function that saves recipes.
+    pub(crate) fn read(arguments: &Json) -> Result<Draft, String> {
+        if LONGEST_DRAFT < arguments.as_bytes().len() {
+            return Err(format!(
+                "a recipe that a model saves has at most {LONGEST_DRAFT} bytes, so that whoever agrees \
+                 can read it"
+            ));
+        }
+        arguments.parse_as().map_err(|error| error.to_string())
+    }
+}
+
 /// All of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipes(Vec<Recipe>);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use gateway::dispatch::Scripting;
-use gateway::recipes::Recipes;
+use gateway::recipes::{RecipeStore, Recipes};
 use script::Pool;
 use script::pool;
 
-use crate::recipe_files;
+use crate::recipe_files::{self, RecipeDirectory};
 use config::Scripts;
 
 /// Scripts of one session that may wait for a worker.
@@ -33,6 +33,11 @@ pub(super) fn scripting(config: &Scripts) -> Option<Arc<Scripting>> {
         limits: config.limits.clone(),
     });
     Some(Arc::new(Scripting::new(pool)))
+}
+
+/// Where models save recipes, while scripts are on.
+pub(super) fn recipe_store(config: &Scripts) -> Option<Arc<dyn RecipeStore>> {
+    config.enabled.then(|| Arc::new(RecipeDirectory(config.recipes.clone())) as _)
 }
 
 /// The recipes in force: none while scripts are off.

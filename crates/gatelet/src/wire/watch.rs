@@ -29,7 +29,7 @@ pub(crate) struct Watched {
     pub(crate) written: Loaded,
 }
 
-/// Takes up the configuration whenever it or a skill changes, and when SIGHUP
+/// Takes up the configuration whenever it, a skill or a recipe changes, and when SIGHUP
 /// asks for it, until dropped.
 ///
 /// A configuration that is wrong is reported and changes nothing.
@@ -75,9 +75,10 @@ impl WatchedPaths {
     /// What to look at for a configuration; nothing for the embedded one.
     fn for_configuration(loaded: &Loaded) -> WatchedPaths {
         let file = loaded.file.as_deref();
-        file.map_or_else(WatchedPaths::default, |file| {
-            WatchedPaths::new(file, &loaded.config.skills.directories)
-        })
+        let mut directories = loaded.config.skills.directories.clone();
+        let scripts = &loaded.config.scripts;
+        directories.extend(scripts.enabled.then(|| scripts.recipes.clone()));
+        file.map_or_else(WatchedPaths::default, |file| WatchedPaths::new(file, &directories))
     }
 }
 

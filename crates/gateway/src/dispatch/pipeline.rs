@@ -14,7 +14,7 @@ use crate::dispatch::outcome::{CallError, Outcome, Plan, RenderReply};
 use crate::dispatch::picking::{Part, Shapes, Wish, pick};
 use crate::dispatch::script_runner::Scripting;
 use crate::primitive;
-use crate::recipes::Recipes;
+use crate::recipes::{RecipeStore, Recipes};
 use crate::record::{Ending, OpenRecord, Record, Recorder, Stage};
 use artifacts::gate;
 use policy::admission::Admission;
@@ -43,6 +43,8 @@ pub(crate) struct Dispatcher {
     pub(crate) scripting: Option<Arc<Scripting>>,
     /// Scripts that are functions.
     pub(crate) recipes: Arc<ArcSwap<Recipes>>,
+    /// Where models save recipes, where they can.
+    pub(crate) recipe_store: Option<Arc<dyn RecipeStore>>,
     pub(crate) recorder: Arc<Recorder>,
 }
 
@@ -136,6 +138,7 @@ impl Dispatcher {
             }
             record.enter(Stage::Admission);
             let admission = in_force.admit(&snapshot.catalog, &call, context)?;
+            let admission = admission.and(self.admit_saving(&call, stages)?);
             let call_text = || (origin.call_text)(&snapshot.catalog, &call);
             if builtin::is_view(&call) {
                 record.enter(Stage::View);

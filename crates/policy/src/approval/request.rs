@@ -16,6 +16,11 @@ pub trait Approval: Send + Sync {
         request: &ApprovalRequest<'_>,
         context: &Context,
     ) -> Result<(), Refusal>;
+
+    /// Whether nothing that a model is given lets a call through.
+    fn is_outside_of_the_model(&self) -> bool {
+        true
+    }
 }
 
 /// What somebody agrees to.

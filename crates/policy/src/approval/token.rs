@@ -38,6 +38,10 @@ impl TokenApproval {
 
 #[async_trait]
 impl Approval for TokenApproval {
+    fn is_outside_of_the_model(&self) -> bool {
+        false
+    }
+
     async fn agree(
         &self,
         question: &str,

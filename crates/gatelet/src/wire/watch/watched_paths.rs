@@ -22,7 +22,7 @@ pub(super) struct WatchedPaths {
 type Identity = Option<(u64, u64)>;
 
 impl WatchedPaths {
-    /// The configuration at `file` and its directories of skills.
+    /// The configuration at `file` and its directories of skills and recipes.
     pub(super) fn new(file: &Path, directories: &[PathBuf]) -> WatchedPaths {
         let mut names = Vec::new();
         way(&whole(file), &mut names, LONGEST);
