@@ -8,6 +8,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
+mod compose;
 mod endpoint;
 mod model;
 mod play;
@@ -72,6 +73,14 @@ struct Run {
     #[arg(long, default_value_t = 300)]
     distractors: usize,
 
+    /// Which tasks: `usual`, or `compose` for those in which results are joined, filtered, compared
+    #[arg(long, value_enum, default_value_t = way::Set::Usual)]
+    set: way::Set,
+
+    /// Refuse `pick`, `calls` and scripts, to see what they save
+    #[arg(long)]
+    plain: bool,
+
     /// Only tasks whose name begins so
     #[arg(long, default_value = "")]
     only: String,
@@ -113,16 +122,22 @@ fn run(run: &Run) -> Result<()> {
     let recording = Recording::own();
     let distractors = Mocks::start(&recording.with_tools(&[], run.distractors))?;
     let world = World::create(&tools.join("py/bin/python"))?;
-    let mut connected = way.connect(&programs, &world, &distractors)?;
+    let mut connected = way.connect(&programs, &world, &distractors, run.set)?;
+    connected.is_plain = run.plain;
+    let (tasks, max_calls) = match run.set {
+        way::Set::Usual => (task::TASKS, play::MAX_CALLS),
+        way::Set::Compose => (compose::TASKS, compose::MAX_CALLS),
+    };
     let mut outcomes = Vec::new();
-    for task in task::TASKS.iter().filter(|task| task.id.starts_with(&run.only)) {
-        let outcome = play::play(task, &world, &mut connected, &mut model)?;
+    for task in tasks.iter().filter(|task| task.id.starts_with(&run.only)) {
+        let outcome = play::play(task, max_calls, &world, &mut connected, &mut model)?;
         let word = if outcome.is_right { "right" } else { "wrong" };
         eprintln!("{}: {word}, {} calls", outcome.id, outcome.calls);
         outcomes.push(outcome);
     }
     let mut summary = play::summary(&outcomes, play::definitions(&connected));
     summary["way"] = json!(run.way);
+    summary["plain"] = json!(run.plain);
     summary["model"] = json!(if run.name.is_empty() { &run.model } else { &run.name });
     match &run.out {
         Some(file) => {

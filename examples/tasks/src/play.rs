@@ -11,7 +11,7 @@ use crate::way::Connected;
 use crate::world::World;
 
 /// A task that takes more calls than this is given up.
-const MAX_CALLS: usize = 20;
+pub(crate) const MAX_CALLS: usize = 20;
 
 /// What is said before every task.
 const RULES: &str = "Do the following with the tools that you have, and only with them. Be sparing. When it is done, \
@@ -29,6 +29,7 @@ pub(crate) struct Outcome {
 /// Does one task.
 pub(crate) fn play(
     task: &Task,
+    max_calls: usize,
     world: &World,
     connected: &mut Connected,
     model: &mut Model,
@@ -59,7 +60,7 @@ pub(crate) fn play(
         }
         match answer {
             Some(answer) => break answer,
-            None if MAX_CALLS < calls => break String::new(),
+            None if max_calls < calls => break String::new(),
             None => {
                 conversation.turns.push(turn);
                 model.give(&results)?;

@@ -221,7 +221,7 @@ pub(crate) const TASKS: &[Task] = &[
 ];
 
 /// Whether an answer has a number, whatever stands around it.
-fn has_number(answer: &str, number: f64) -> bool {
+pub(crate) fn has_number(answer: &str, number: f64) -> bool {
     numbers(answer).any(|found| (found - number).abs() < 0.005)
 }
 
@@ -239,7 +239,7 @@ fn ends_with_name(answer: &str, name: &str) -> bool {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small counts")]
-fn as_number(n: usize) -> f64 {
+pub(crate) fn as_number(n: usize) -> f64 {
     n as f64
 }
 

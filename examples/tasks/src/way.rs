@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use replay::{Mocks, Session};
 use serde_json::{Map, Value, json};
 
+use crate::compose;
 use crate::world::World;
 
 /// How the model reaches the servers.
@@ -21,6 +22,15 @@ pub(crate) enum Way {
         mode: &'static str,
     },
     Compressor,
+}
+
+/// Which servers there are, and what is to be done with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Set {
+    /// Real servers.
+    Usual,
+    /// Servers whose results are long.
+    Compose,
 }
 
 /// Where programs are.
@@ -44,6 +54,8 @@ struct Server {
 pub(crate) struct Connected {
     sessions: Vec<(Option<&'static str>, Session)>,
     pub(crate) definitions: Vec<Value>,
+    /// Whether parts of results, several calls at once and scripts are refused.
+    pub(crate) is_plain: bool,
 }
 
 const FASTMCP: &str = r#"import json, sys
@@ -79,17 +91,26 @@ impl Way {
         programs: &Programs,
         world: &World,
         distractors: &Mocks,
+        set: Set,
     ) -> Result<Connected> {
-        let servers = servers(&programs.tools, world);
+        let servers = match set {
+            Set::Usual => servers(&programs.tools, world),
+            Set::Compose => composed(world)?,
+        };
         if *self == Way::Direct {
             return direct(&servers, distractors);
         }
         let mut command = self.command(programs, world, &servers, &distractors.upstreams())?;
+        if set == Set::Compose && matches!(self, Way::Gatelet { .. }) {
+            let scripts = "[scripts]\nenabled = true\ngateway = true\n";
+            let file = world.path("gatelet.toml");
+            std::fs::write(&file, format!("{scripts}{}", std::fs::read_to_string(&file)?))?;
+        }
         command.current_dir(world.root()).env("HOME", world.root());
         command.stderr(std::fs::File::create(world.path("gateway.log"))?);
         let mut session = Session::start(command).with_context(|| format!("{self:?}"))?;
         let definitions = session.definitions()?;
-        Ok(Connected { sessions: vec![(None, session)], definitions })
+        Ok(Connected { sessions: vec![(None, session)], definitions, is_plain: false })
     }
 
     fn command(
@@ -131,6 +152,12 @@ impl Way {
 impl Connected {
     /// Makes a call, and returns what a model reads of it and whether it is an error.
     pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Result<(String, bool)> {
+        if self.is_plain && is_composed(name, arguments) {
+            return Ok((
+                "`pick`, `calls` and scripts are not allowed in this run".to_owned(),
+                true,
+            ));
+        }
         let direct = name.split_once("__");
         for (label, session) in &mut self.sessions {
             let tool = match (label, direct) {
@@ -146,7 +173,8 @@ impl Connected {
 }
 
 fn direct(servers: &[Server], distractors: &Mocks) -> Result<Connected> {
-    let mut connected = Connected { sessions: Vec::new(), definitions: Vec::new() };
+    let mut connected =
+        Connected { sessions: Vec::new(), definitions: Vec::new(), is_plain: false };
     for server in servers {
         let mut command = Command::new(&server.command);
         command.args(&server.args).envs(server.env.iter().map(|(key, value)| (key, value)));
@@ -170,6 +198,27 @@ impl Connected {
             self.definitions.push(tool);
         }
     }
+}
+
+/// Whether a call asks for a part, is several, or runs a script.
+fn is_composed(name: &str, arguments: &Value) -> bool {
+    let has = |key: &str| !arguments[key].is_null();
+    let is_run = name == "tool_run"
+        || (arguments["namespace"] == "gatelet" && arguments["function"] == "run");
+    has("pick") || has("calls") || is_run
+}
+
+/// The servers whose results are long.
+fn composed(world: &World) -> Result<Vec<Server>> {
+    let program = world.path("compose_server.py");
+    std::fs::write(&program, compose::SERVER)?;
+    let server = |label: &&'static str| Server {
+        label,
+        command: PathBuf::from("python3"),
+        args: vec![program.display().to_string(), (*label).to_owned()],
+        env: Vec::new(),
+    };
+    Ok(compose::LABELS.iter().map(server).collect())
 }
 
 /// The real servers, in this world.
