@@ -339,6 +339,38 @@ fn a_single_upstream_runs_at_one_replica_and_another_takes_over_when_that_one_di
     assert_eq!(started(), 2, "it was started once more");
 }
 
+#[test]
+fn a_script_that_stopped_on_one_replica_goes_on_at_another_without_doing_anything_twice() {
+    testkit::needs!(Valkey);
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"work.act\"\n\n";
+    let config = format!("[scripts]\nenabled = true\n\n[trust]\nmode = \"off\"\n\n{rule}");
+    let cluster = Cluster::start(2, &config);
+    let run = |replica: usize, kwargs: Value| {
+        let call = json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs});
+        cluster.at(replica).told(None, "call", &call)
+    };
+    let code = "await tools.work.act({n: 1}); await tools.work.act({n: 2}); return 'both'";
+    let mut told = run(0, json!({"code": code}));
+    let handle = told.split("\"resume\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    let handle = handle.unwrap_or_else(|| panic!("{told}")).to_owned();
+    // A decision reaches the other replicas in a moment.
+    let mut turn = 0;
+    eventually("it comes to its end, now here, now there", || {
+        if let Some(number) = told.split("approval request ").nth(1) {
+            let number: String = number.chars().take_while(char::is_ascii_digit).collect();
+            shell(&cluster.replicas[0].0, &["approvals", "allow", &number, "--yes"]);
+        }
+        turn += 1;
+        told = run(turn % 2, json!({"resume": handle}));
+        told.contains("both")
+    });
+    assert!(told.contains("both"), "{told}");
+    assert_eq!(cluster.deeds(), ["1", "2"]);
+    let again = run(1, json!({"resume": handle}));
+    assert!(again.contains("has ended"), "{again}");
+    assert_eq!(cluster.deeds().len(), 2);
+}
+
 /// A client of an older revision, whose requests go to one replica after another.
 struct OldClient<'a> {
     cluster: &'a Cluster,

@@ -156,6 +156,172 @@ fn hostile_scripts_end_and_harm_nobody() {
 }
 
 #[test]
+fn what_the_engine_does_not_count_ends_by_the_clock_and_the_next_script_runs() {
+    let home = shop("");
+    let config = home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 2");
+    home.write("gatelet.toml", &config);
+    let mut pipe = Pipe::open(&home);
+    for code in [
+        "const a = []; a.length = 2 ** 32 - 1; a.reverse(); return 1",
+        "return (10n ** 3000000n) % 7n === 1n ? 1 : (7n ** 3000000n).toString().length",
+    ] {
+        let result = run(&mut pipe, code);
+        assert_eq!(result["isError"], true, "{code}: {}", text(&result));
+        returns(&mut pipe, "return 1 + 1", "2");
+    }
+    for (code, expected) in [
+        ("throw null", "null, which the script threw"),
+        ("throw undefined", "it threw undefined"),
+        (
+            "await Promise.all(Array.from({length: 5000}, () => tools.shop.list({})))",
+            "more than 200 calls",
+        ),
+    ] {
+        fails(&mut pipe, code, expected);
+    }
+}
+
+#[test]
+fn what_a_script_poisons_is_not_there_for_the_next_one_nor_for_the_gate() {
+    let home = shop("");
+    let config = home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 2");
+    home.write("gatelet.toml", &config);
+    let mut pipe = Pipe::open(&home);
+    pipe.call("shop.list", &json!({}));
+    let poison = "globalThis.seen = []; const note = x => { seen.push(x); return x };\n\
+        Object.prototype.toJSON = function () { return note('stolen') };\n\
+        Object.defineProperty(Object.prototype, 'price', {set: note, get: () => 666, configurable: true});\n\
+        JSON.stringify = note; JSON.parse = note; Promise.prototype.then = note; Array.prototype.push = note;\n\
+        Function.prototype.apply = note; Reflect.construct = note;\n\
+        return 1";
+    run(&mut pipe, poison);
+    returns(
+        &mut pipe,
+        "const p = await tools.shop.price({id: 4}); return [p.price, typeof seen, JSON.stringify({a: 1})]",
+        "[40,\"undefined\",\"{\\\"a\\\":1}\"]",
+    );
+    // What a script answers for its own calls does not become another call's answer.
+    let result = run(
+        &mut pipe,
+        "Object.prototype.then = function (f) { f({price: 1}) }; return await tools.shop.price({id: 5})",
+    );
+    assert_eq!(result["isError"], true, "it resolves into itself for ever: {}", text(&result));
+    assert_eq!(pipe.call("shop.price", &json!({"id": 7})), "{\"price\": 70}");
+}
+
+#[test]
+fn a_journal_that_cannot_be_kept_stops_calls_that_change_something() {
+    let home = shop("[artifacts]\nstore = \"disk\"\nowner_megabytes = 1\n");
+    let mut pipe = Pipe::open(&home);
+    let code = "await tools.shop.create({id: 1}); await tools.shop.big({}); \
+                try { await tools.shop.create({id: 2}) } catch (e) { return e.code }";
+    returns(&mut pipe, code, "JOURNAL_NOT_KEPT");
+    assert_eq!(created(&home), 1);
+}
+
+#[test]
+fn a_model_saves_a_recipe_only_once_somebody_else_agrees() {
+    let home = shop("");
+    let mut pipe = Pipe::open(&home);
+    let draft = json!({
+        "name": "order_total",
+        "description": "Adds up the prices of all orders.",
+        "inputs": {"type": "object", "properties": {"first": {"type": "integer"}}, "required": ["first"]},
+        "functions": ["shop.list", "shop.price"],
+        "code": "const orders = (await tools.shop.list({})).slice(inputs.first);\n\
+                 const prices = await Promise.all(orders.map(o => tools.shop.price({id: o.id})));\n\
+                 return prices.reduce((sum, p) => sum + p.price, 0)",
+    });
+    let save = json!({"namespace": "gatelet", "function": "save_recipe", "kwargs": draft});
+    let mut later = save.clone();
+    later["confirm"] = json!("confirm-later");
+    let asked = text(&pipe.verb("call", &later));
+    assert!(
+        asked.contains("gatelet.recipes.order_total") && asked.contains("approval request"),
+        "{asked}"
+    );
+    assert!(!home.path().join("recipes").exists(), "nothing is saved yet");
+    let number = asked.split("approval request ").nth(1).unwrap();
+    let number: String = number.chars().take_while(char::is_ascii_digit).collect();
+    assert_eq!(shell(&home, &["approvals", "allow", &number, "--yes"]).code, 0);
+    // Who agreed to this code did not agree to another.
+    let mut other = later.clone();
+    other["kwargs"]["code"] = json!("return await tools.shop.create({id: 1})");
+    let refused = text(&pipe.verb("call", &other));
+    assert!(refused.contains("approval request"), "{refused}");
+    assert!(!home.path().join("recipes").exists());
+    let saved = text(&pipe.verb("call", &save));
+    assert!(saved.contains("Saved"), "{saved}");
+    eventually("it is a function", || {
+        let call = json!({"namespace": "gatelet.recipes", "function": "order_total", "kwargs": {"first": 10}});
+        text(&pipe.verb("call", &call)) == "210"
+    });
+    let again = text(&pipe.verb("call", &save));
+    assert!(again.contains("already"), "{again}");
+    assert!(
+        home.read("recipes/order_total.js").contains("functions: [\"shop.list\",\"shop.price\"]")
+    );
+
+    // Where the model itself is handed a token, nobody outside agrees.
+    assert!(pipe.close().success());
+    let config = home.read("gatelet.toml");
+    let config = config.replace("mode = \"off\"", "mode = \"off\"\nconfirm = \"token\"");
+    home.write("gatelet.toml", &config);
+    let mut pipe = Pipe::open(&home);
+    let mut second = save.clone();
+    second["kwargs"]["name"] = json!("second");
+    let refused = text(&pipe.verb("call", &second));
+    assert!(refused.contains("gatelet recipe add"), "{refused}");
+}
+
+#[test]
+fn the_operator_shapes_results_without_a_restart_and_the_records_say_which() {
+    let shape = "[[shape]]\ntool = \"shop.list\"\npick = \"[.[].id]\"\n";
+    let home = shop(&format!("[records]\nfile = \"calls.jsonl\"\n\n{shape}"));
+    let mut pipe = Pipe::open(&home);
+    let told = pipe.call("shop.list", &json!({}));
+    assert!(told.starts_with("[0,1,2,3,4,5,6,7,8,9,10,11]"), "{told}");
+    assert!(told.contains("shaped by the operator"), "{told}");
+    let all = json!({"namespace": "shop", "function": "list", "pick": "."});
+    assert!(text(&pipe.verb("call", &all)).contains("order 3"));
+    let config = home.read("gatelet.toml").replace("[.[].id]", "length");
+    home.write("gatelet.toml", &config);
+    eventually("the new shape holds", || pipe.call("shop.list", &json!({})).starts_with("12\n"));
+    for _ in 0..3 {
+        let long = json!({"namespace": "shop", "function": "big", "kwargs": {}, "pick": ".[:8]"});
+        assert_ne!(pipe.verb("call", &long)["isError"], true);
+    }
+    assert!(pipe.close().success());
+    let told = shell(&home, &["tokens", "--results", "--json"]).json();
+    let of = |name: &str| {
+        let tools = told["tools"].as_array().unwrap();
+        let found = tools.iter().find(|one| one["tool"].as_str().unwrap().contains(name));
+        found.unwrap_or_else(|| panic!("{told}")).clone()
+    };
+    assert_eq!(of("list")["would_gain"], false, "{told}");
+    assert_eq!(of("big")["calls"], 1, "what is kept is picked from without a call: {told}");
+    assert!(of("big")["tokens_sent"].as_u64() < of("big")["tokens_raw"].as_u64(), "{told}");
+}
+
+#[test]
+fn a_skill_points_to_a_recipe() {
+    let home = shop("[skills]\ndirectories = [\"skills\"]\n");
+    home.write("recipes/order_total.js", TOTAL);
+    home.write(
+        "skills/totals/SKILL.md",
+        "---\nname: totals\ndescription: How to add up orders.\nfunctions: gatelet.recipes.order_total\n---\n\
+         Call `gatelet.recipes.order_total` with the first order to count.\n",
+    );
+    let mut pipe = Pipe::open(&home);
+    let listed = text(&pipe.verb("skill", &json!({})));
+    assert!(listed.contains("totals"), "{listed}");
+    let told = text(&pipe.verb("skill", &json!({"name": "totals"})));
+    assert!(told.contains("order_total"), "{told}");
+    assert!(!told.contains("not available") && !told.contains("missing"), "{told}");
+    assert_eq!(pipe.call("gatelet.recipes.order_total", &json!({"first": 10})), "210");
+}
+
+#[test]
 fn a_script_that_takes_too_long_is_stopped_with_its_calls() {
     let home = shop("");
     let config = home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 1");
