@@ -14,9 +14,9 @@ const WITHIN: Duration = Duration::from_secs(10);
 
 fn config(server: &ObjectStore, place: &str) -> Config {
     Config {
-        place: Place::parse(place).unwrap(),
+        place: Place::parse(place).expect("a place"),
         region: Config::REGION.to_owned(),
-        endpoint: Some(server.endpoint().parse().unwrap()),
+        endpoint: Some(server.endpoint().parse().expect("an address")),
         style: Style::Path,
         credentials: Some(Credentials {
             key: "key".to_owned(),
@@ -29,8 +29,8 @@ fn config(server: &ObjectStore, place: &str) -> Config {
 
 fn open(server: &ObjectStore, place: &str) -> Objects {
     rustls::crypto::ring::default_provider().install_default().ok();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    Objects::new(&config(server, place), client).unwrap()
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    Objects::new(&config(server, place), client).expect("a store")
 }
 
 #[tokio::test]

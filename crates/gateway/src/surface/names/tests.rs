@@ -40,7 +40,7 @@ fn other(method: &str, params: Value) -> Ask {
     Ask::Other { method: method.to_owned(), params: Object::parse(&params.into()).unwrap() }
 }
 
-fn complete(reference: Value, argument: Value) -> Ask {
+fn complete(reference: &Value, argument: &Value) -> Ask {
     let params = json!({"ref": reference, "argument": argument});
     Ask::Complete(Object::parse(&params.into()).unwrap())
 }
@@ -101,11 +101,8 @@ fn questions(long: &str) -> Vec<(Surface, Ask)> {
         all.push((surface, other("logging/setLevel", json!({"level": long}))));
         all.push((surface, other(long, json!({}))));
         let argument = json!({"name": "a", "value": "b"});
-        all.push((
-            surface,
-            complete(json!({"type": "ref/resource", "uri": long}), argument.clone()),
-        ));
-        all.push((surface, complete(json!({"type": "ref/prompt", "name": long}), argument)));
+        all.push((surface, complete(&json!({"type": "ref/resource", "uri": long}), &argument)));
+        all.push((surface, complete(&json!({"type": "ref/prompt", "name": long}), &argument)));
     }
     all
 }
@@ -170,7 +167,7 @@ async fn a_uri_with_what_servers_drop_from_it_reaches_none() {
                 read(uri),
                 other("resources/subscribe", json!({"uri": uri})),
                 other("skills/get", json!({"uri": uri})),
-                complete(json!({"type": "ref/resource", "uri": uri}), argument),
+                complete(&json!({"type": "ref/resource", "uri": uri}), &argument),
             ] {
                 let said = answer(&opened, surface, ask).await;
                 assert!(said.contains("leave it out"), "{} {uri:?}: {said}", surface.name());
@@ -182,7 +179,7 @@ async fn a_uri_with_what_servers_drop_from_it_reaches_none() {
         }
         let value = json!({"name": "path", "value": uri});
         let reference = json!({"type": "ref/resource", "uri": "file:///{+path}"});
-        let said = answer(&opened, Surface::Cash, complete(reference, value)).await;
+        let said = answer(&opened, Surface::Cash, complete(&reference, &value)).await;
         assert!(uri.starts_with(' ') || !said.contains("ran"), "{uri:?}: {said}");
     }
     let heard = provider.asked().len() - before;
