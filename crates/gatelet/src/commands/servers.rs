@@ -13,6 +13,7 @@ pub(crate) mod switch;
 pub(crate) mod update;
 
 pub(in crate::commands) mod config_file;
+mod kept_secrets;
 mod known_server;
 mod newest;
 mod registry;

@@ -79,6 +79,8 @@ fn a_command_is_added_seen_and_in_quarantine_until_somebody_agrees() {
 
     assert_eq!(shell(&home, &["disable", "one"]).code, 0);
     assert!(home.read("gatelet.toml").contains("disabled = true"));
+    let help = shell(&home, &["help", "one"]);
+    assert!(help.err.contains("`one` is disabled: `gatelet enable one`"), "{help:?}");
     assert_eq!(shell(&home, &["enable", "one"]).code, 0, "it was seen before");
     let removed = shell(&home, &["remove", "one"]);
     assert_eq!(removed.code, 1, "{removed:?}");
@@ -449,6 +451,44 @@ fn a_server_that_gatelet_knows_is_added_with_its_sandbox() {
     let plain = ["add", "files", "--yes", "--replace", "--no-sandbox", "--", &node, &entry, "data"];
     assert_eq!(shell(&home, &plain).code, 0);
     assert!(!home.read(".config/gatelet/gatelet.toml").contains("sandbox"));
+}
+
+#[test]
+fn a_server_that_does_not_start_in_its_sandbox_never_runs_outside_of_it_unasked() {
+    if !crate::sandbox::is_supported() {
+        return;
+    }
+    let home = Home::new();
+    let outside = home.path().join("outside");
+    runner(&home, "npx", &format!("echo out > {outside:?} || exit 1\nexit 1"));
+    home.write("data/hello.txt", "hello");
+    let package = "npm:@modelcontextprotocol/server-filesystem";
+    for more in [&[][..], &["--yes"]] {
+        let words = [&["add", "files", package][..], more, &["--", "data"]].concat();
+        let (code, _, err) = shell_with_runners(&home, &words);
+        assert_eq!(code, 3, "{err}");
+        assert!(err.contains("--no-sandbox") && err.contains("Nothing was written"), "{err}");
+        assert!(!outside.exists(), "{err}");
+        assert!(!home.path().join(".config/gatelet/gatelet.toml").exists(), "{err}");
+    }
+    let words = ["add", "files", package, "--no-sandbox", "--yes", "--", "data"];
+    assert_eq!(shell_with_runners(&home, &words).0, 3);
+    assert!(outside.exists(), "the server does write where it may");
+}
+
+#[test]
+fn a_server_that_is_not_added_leaves_no_secret_and_one_that_goes_names_its_own() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    let dead =
+        ["add", "one", "http://127.0.0.1:1/mcp", "--header", "Authorization: Bearer abcdefgh12345"];
+    let ended = shell(&home, &dead);
+    assert!(ended.code == 3 && ended.err.contains("Nothing was written"), "{ended:?}");
+    let listed = shell(&home, &["secret", "list"]);
+    assert!(!listed.out.contains("one/Authorization"), "{listed:?}");
+    assert_eq!(shell(&home, &[&dead[..], &["--no-start"]].concat()).code, 0);
+    assert!(shell(&home, &["secret", "list"]).out.contains("one/Authorization"));
+    let removed = shell(&home, &["remove", "one", "--yes"]);
+    assert!(removed.err.contains("gatelet secret rm one/Authorization"), "{removed:?}");
 }
 
 /// Packs files into a bundle.

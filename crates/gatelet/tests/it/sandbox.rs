@@ -77,7 +77,7 @@ fn tried(home: &Home, sandbox: &str) -> Value {
 }
 
 /// Whether this kernel can confine programs; where it cannot, they do not start.
-fn is_supported() -> bool {
+pub(crate) fn is_supported() -> bool {
     std::path::Path::new("/proc/sys/kernel/seccomp").exists()
         && std::fs::read_to_string("/sys/kernel/security/lsm")
             .map_or(true, |lsm| lsm.contains("landlock"))

@@ -10,6 +10,7 @@ use packages::source::{self, Source};
 use serde_json::json;
 
 use super::config_file::ConfigFile;
+use super::kept_secrets::KeptSecrets;
 use super::registry::{Registry, RegistryArgs};
 use super::{known_server, review, unpack};
 use crate::commands::output::Output;
@@ -17,10 +18,11 @@ use crate::commands::{person, plain_secrets};
 use crate::exit::{CliError, Done};
 use crate::fetch;
 use crate::paths::Paths;
-use crate::secrets::{self, Secrets};
+use crate::secrets;
 use crate::terminal::{DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
+use crate::wire::Probed;
 use config::edit::Edit;
-use config::{RawUpstream, Wire, write};
+use config::{RawUpstream, Upstream, Wire, write};
 
 /// Add a server to the configuration: a command, a URL, a package, a bundle or a name in the registry
 ///
@@ -114,7 +116,24 @@ struct Candidate {
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = ConfigFile::open(paths)?;
     let state = paths.state_directory()?;
-    let mut candidate = candidate(args, &state, file.path())?;
+    let secrets = KeptSecrets::at(&state);
+    let added = add(args, paths, &file, &state, &secrets);
+    if added.is_err()
+        && let Err(error) = secrets.take_back()
+    {
+        say(&format!("{} its secrets stay in the secret store: {error}", paint(WARNING, "note:")));
+    }
+    added
+}
+
+fn add(
+    args: &Args,
+    paths: &Paths,
+    file: &ConfigFile,
+    state: &Path,
+    secrets: &KeptSecrets,
+) -> anyhow::Result<Done> {
+    let mut candidate = candidate(args, state, file.path(), secrets)?;
     let label = &args.name;
     // Everything that can be wrong is found out before anything is started.
     let mut upstream = file.meant(&candidate.raw, paths)?;
@@ -144,13 +163,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
     let mut listed = None;
     if !args.no_start {
-        let mut probed = review::probe(&upstream, paths)?;
-        if let (Err(failure), Some(_)) = (&probed, candidate.sandbox.take()) {
-            known_server::release(&mut candidate.raw, failure);
-            upstream = file.meant(&candidate.raw, paths)?;
-            probed = review::probe(&upstream, paths)?;
-        }
-        let probed = probed.map_err(|failure| review::probe_error(label, &failure))?;
+        let probed = probed(args, paths, file, &mut candidate, &mut upstream)?;
         review::show(label, &probed);
         let n_tools = probed.listing.tools.len();
         let is_agreed =
@@ -185,6 +198,32 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
+/// What the server lists, in the sandbox that gatelet knows for it unless somebody
+/// wants it tried without.
+fn probed(
+    args: &Args,
+    paths: &Paths,
+    file: &ConfigFile,
+    candidate: &mut Candidate,
+    upstream: &mut Upstream,
+) -> anyhow::Result<Probed> {
+    let label = &args.name;
+    let mut probed = review::probe(upstream, paths)?;
+    // Not one that was asked for: there it stays.
+    let is_confined = candidate.sandbox.is_some() && candidate.raw.sandbox.is_some();
+    if let Err(failure) = &probed
+        && is_confined
+    {
+        if args.yes || !known_server::is_released(failure) {
+            return Err(known_server::stays_confined(label, failure).into());
+        }
+        candidate.raw.sandbox = None;
+        *upstream = file.meant(&candidate.raw, paths)?;
+        probed = review::probe(upstream, paths)?;
+    }
+    probed.map_err(|failure| review::probe_error(label, &failure).into())
+}
+
 /// Says what would be started or reached, and what is odd about it.
 fn introduce(candidate: &Candidate) {
     let raw = &candidate.raw;
@@ -216,13 +255,18 @@ fn shown(word: &str) -> String {
 }
 
 /// What is to be added, as it will stand in the file.
-fn candidate(args: &Args, state: &Path, file: &Path) -> anyhow::Result<Candidate> {
+fn candidate(
+    args: &Args,
+    state: &Path,
+    file: &Path,
+    secrets: &KeptSecrets,
+) -> anyhow::Result<Candidate> {
     let mut candidate = match args.source.as_deref() {
         None => typed(&args.words)?,
         Some(text) => {
             let source =
                 source::read(text).map_err(|unclear| CliError::Usage(unclear.to_string()))?;
-            published(args, source, state)?
+            published(args, source, state, secrets)?
         }
     };
     let raw = &mut candidate.raw;
@@ -231,7 +275,8 @@ fn candidate(args: &Args, state: &Path, file: &Path) -> anyhow::Result<Candidate
     raw.env.extend(args.env.iter().cloned());
     raw.headers.extend(args.header.iter().cloned());
     if !args.dry_run && !args.plain {
-        for name in plain_secrets::take_from(&Secrets::at(state), raw)? {
+        for (name, secret) in plain_secrets::name_in(raw) {
+            secrets.set(&name, &secret)?;
             say(&format!(
                 "{} `{name}` in the secret store (`gatelet secret list`)",
                 paint(GOOD, "kept")
@@ -269,12 +314,16 @@ fn typed(words: &[String]) -> Result<Candidate, CliError> {
     Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None, sandbox: None })
 }
 
-fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candidate> {
-    let store = Secrets::at(state);
+fn published(
+    args: &Args,
+    source: Source,
+    state: &Path,
+    store: &KeptSecrets,
+) -> anyhow::Result<Candidate> {
     let bundle = |bytes: &[u8], expected: Option<&str>| -> anyhow::Result<Candidate> {
         let directory = unpack::directory(state, &args.name, bytes);
         let (bundle, recipe) = unpack::recipe(bytes, expected, &directory)?;
-        let candidate = of_recipe(args, &recipe, Author::Publisher, &store)?;
+        let candidate = of_recipe(args, &recipe, Author::Publisher, store)?;
         Ok(Candidate { bundle: Some((bundle, directory)), ..candidate })
     };
     match source {
@@ -294,13 +343,13 @@ fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candid
         }
         Source::Package(package) => {
             let recipe = package.recipe().map_err(|bad| CliError::Usage(bad.to_string()))?;
-            of_recipe(args, &recipe, Author::Operator, &store)
+            of_recipe(args, &recipe, Author::Operator, store)
         }
         Source::Document(path) => {
             let text = std::fs::read_to_string(&path).map_err(|error| {
                 CliError::Usage(format!("cannot read `{}`: {error}", path.display()))
             })?;
-            of_document(args, &text, &store, bundle)
+            of_document(args, &text, store, bundle)
         }
         Source::Bundle(path) => bundle(&read_bundle(&path)?, None),
         Source::RemoteBundle(url) => bundle(&fetch_bundle(&url)?, None),
@@ -308,7 +357,7 @@ fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candid
             let registry = Registry::new(&args.registry, state);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let entry = runtime.block_on(registry.server(&name, version.as_deref()))?;
-            let mut candidate = of_document(args, &entry.document.to_string(), &store, bundle)?;
+            let mut candidate = of_document(args, &entry.document.to_string(), store, bundle)?;
             if entry.status != "active" {
                 candidate.notes.push(format!("its publisher calls it {}", entry.status));
             }
@@ -342,7 +391,7 @@ fn fetch_bundle(url: &str) -> anyhow::Result<Vec<u8>> {
 fn of_document(
     args: &Args,
     text: &str,
-    store: &Secrets,
+    store: &KeptSecrets,
     bundle: impl Fn(&[u8], Option<&str>) -> anyhow::Result<Candidate>,
 ) -> anyhow::Result<Candidate> {
     let offers =
@@ -401,7 +450,7 @@ fn of_recipe(
     args: &Args,
     recipe: &Recipe,
     author: Author,
-    store: &Secrets,
+    store: &KeptSecrets,
 ) -> anyhow::Result<Candidate> {
     let values = decided(args, recipe, store)?;
     let filled = recipe
@@ -454,7 +503,7 @@ fn no_runner(command: &str) -> String {
 fn decided(
     args: &Args,
     recipe: &Recipe,
-    store: &Secrets,
+    store: &KeptSecrets,
 ) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut values = BTreeMap::new();
     for (name, text) in &args.set {
@@ -478,10 +527,10 @@ fn decided(
 }
 
 /// A secret is kept out of the file.
-fn secret(args: &Args, input: &Input, text: &str, store: &Secrets) -> anyhow::Result<Value> {
+fn secret(args: &Args, input: &Input, text: &str, store: &KeptSecrets) -> anyhow::Result<Value> {
     let name = secrets::legal(&format!("{}/{}", args.name, input.name));
     if !args.dry_run {
-        store.set(&name, text, store.usual())?;
+        store.set(&name, text)?;
     }
     Ok(Value::Reference(format!("${{keyring:{name}}}")))
 }

@@ -6,6 +6,8 @@ use sandbox::{Network, Policy, preset};
 
 use tool::Failure;
 
+use crate::commands::person;
+use crate::exit::CliError;
 use crate::terminal::{WARNING, foreign, paint, say};
 use config::{Environment, Process, RawSandbox, RawUpstream};
 
@@ -48,14 +50,24 @@ fn words(policy: &Policy) -> String {
     )
 }
 
-/// Takes the sandbox away from a server that did not start in it, and says so. How
-/// package runners are installed differs from machine to machine, and the server
-/// would have run without a sandbox, were it not known.
-pub(super) fn release(raw: &mut RawUpstream, failure: &Failure) {
-    raw.sandbox = None;
-    let note = format!(
-        "it does not start in the sandbox that gatelet knows for it, so it is tried without; a table in \
-         `sandbox` confines it by your own rules ({failure})"
-    );
+/// Whether the person at the terminal wants a server tried outside of the sandbox
+/// in which it did not start. How package runners are installed differs from machine
+/// to machine, so the sandbox may be at fault; but a server may also fail on purpose,
+/// so it never runs outside unless somebody says so.
+pub(super) fn is_released(failure: &Failure) -> bool {
+    if !person::is_there() {
+        return false;
+    }
+    let note = format!("it does not start in the sandbox that gatelet knows for it ({failure})");
     say(&format!("{} {}", paint(WARNING, "note:"), foreign(&note)));
+    person::agrees("Try it without a sandbox, so that it may do whatever you may do?")
+}
+
+/// The error for a server that did not start in its sandbox.
+pub(super) fn stays_confined(label: &str, failure: &Failure) -> CliError {
+    CliError::NoAnswer(format!(
+        "`{label}` gave no listing in the sandbox that gatelet knows for it: {failure}. Nothing was \
+         written. If the sandbox is at fault and you trust the server, --no-sandbox adds it without; \
+         a table in `sandbox` of its entry confines it by your own rules"
+    ))
 }

@@ -5,6 +5,7 @@ use super::review;
 use crate::commands::person;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
+use crate::secrets::{Names, Secrets};
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::wire;
 use config::edit::Edit;
@@ -34,7 +35,8 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
     let upstream = file.meant(&raw, paths);
     file.write(&text)?;
-    out(&write(vec![raw]));
+    let entry = write(vec![raw]);
+    out(&entry);
     say(&format!("{} `{label}` from {}", paint(GOOD, "removed"), file.path().display()));
     let n_known = upstream.and_then(|upstream| review::forget_trust(&upstream, paths)).unwrap_or(0);
     let state = paths.state_directory()?;
@@ -43,5 +45,19 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         let token = if had_token { " and its token" } else { "" };
         say(&paint(DIM, format!("forgot the trust in {n_known} tools{token}")));
     }
+    let unused = unused_secrets(&entry, &text, &Secrets::at(&state).list().unwrap_or_default());
+    for name in unused {
+        let line =
+            format!("nothing here uses the secret `{name}` any more: `gatelet secret rm {name}`");
+        say(&paint(DIM, line));
+    }
     Ok(Done::Fine)
+}
+
+/// The kept secrets that an entry names and the rest of the file does not. They stay,
+/// as the entry may be put back, and as another file may use them.
+fn unused_secrets<'a>(entry: &str, rest: &str, kept: &'a Names) -> Vec<&'a str> {
+    let is_named = |text: &str, name: &str| text.contains(&format!("${{keyring:{name}}}"));
+    let names = kept.keys().map(String::as_str);
+    names.filter(|name| is_named(entry, name) && !is_named(rest, name)).collect()
 }

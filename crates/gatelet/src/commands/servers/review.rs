@@ -42,7 +42,8 @@ pub(super) fn probe_error(label: &str, failure: &Failure) -> CliError {
     let next = match failure {
         Failure::Unauthorized { .. } => {
             format!(
-                ". Add it with --no-start, log in with `gatelet login {label}`, then `gatelet enable {label}`"
+                ". Add it with --no-start, log in with `gatelet login {label}`, then `gatelet enable {label}`; \
+                 with a key or token of your own, add it with --header 'Authorization: Bearer …'"
             )
         }
         Failure::Forbidden { .. } => {
