@@ -9,6 +9,10 @@ use policy::pattern::{Named, Pattern};
 /// What the names of recipes begin with, as functions of the namespace `gatelet`.
 pub(crate) const PREFIX: &str = "recipes.";
 
+/// What is said where scripts are off; it says how they are switched on.
+pub const SCRIPTS_OFF: &str = "Scripts are off. The operator switches them on with `[scripts] enabled = true` \
+     in the configuration and a restart of gatelet";
+
 /// A saved script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {

@@ -75,9 +75,9 @@ impl Question {
     }
 
     /// What is said where nobody agreed.
-    pub(super) fn refused(&self, function: &str) -> CliError {
+    pub(super) fn refused(&self, tool: &str) -> CliError {
         let question = foreign(&self.text);
-        let tool = tool::shell::word(&function.replacen('.', "/", 1));
+        let tool = tool::shell::word(tool);
         let tool = tool.as_deref().unwrap_or("NAME");
         CliError::Refused(format!(
             "{question}, and nobody agreed: nothing was done. Run it again with `--yes`, or let it \
@@ -104,7 +104,7 @@ mod tests {
                     `call(function=\"a.b\", confirm=\"confirm-00ff\")` (good once, for 10 minutes)";
         let question = Question::in_reply(&reply(text, true)).unwrap();
         assert_eq!(question.way, Way::Token("confirm-00ff".to_owned()));
-        let said = question.refused("a.b").to_string();
+        let said = question.refused("a/b").to_string();
         assert!(said.starts_with("`a/b` may destroy something, and nobody agreed"), "{said}");
         assert!(said.contains("--yes") && said.contains("gatelet trust grant a/b"), "{said}");
         assert_eq!(Question::in_reply(&reply(text, false)), None);

@@ -120,14 +120,19 @@ impl GatewayAccess<'_> {
         }
     }
 
-    /// Agrees to a call that waits for approval.
-    pub(crate) async fn allow(&self, number: u64, paths: &Paths) -> anyhow::Result<()> {
+    /// Decides about a call that waits for approval.
+    pub(crate) async fn decide(
+        &self,
+        number: u64,
+        allow: bool,
+        paths: &Paths,
+    ) -> anyhow::Result<()> {
         let told = match self {
             GatewayAccess::InProcess(gateway) => {
-                approval_queue::decided(gateway.approvals(), number, true, BY_SHELL).await
+                approval_queue::decided(gateway.approvals(), number, allow, BY_SHELL).await
             }
             GatewayAccess::Running(_) => {
-                let wish = LocalRequest::Decide { number, allow: true };
+                let wish = LocalRequest::Decide { number, allow };
                 running::asked(paths, &wish).await?.unwrap_or_default()
             }
         };

@@ -71,13 +71,13 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
                 if args.output.is_json() {
                     asking::answer(&reply, Author::Upstream, args.output)?;
                 }
-                return Err(question.refused(&args.function).into());
+                return Err(question.refused(&args.function.replacen('.', "/", 1)).into());
             }
             match question.way {
                 Way::Token(token) => {
                     arguments.insert(confirm::ARGUMENT.to_owned(), json!(token));
                 }
-                Way::Request(number) => gate.allow(number, paths).await?,
+                Way::Request(number) => gate.decide(number, true, paths).await?,
             }
             reply = gate.ask("call", arguments).await?;
         }

@@ -377,6 +377,30 @@ fn a_script_that_waits_for_approval_goes_on_without_doing_anything_twice() {
 }
 
 #[test]
+fn a_script_from_the_shell_that_stopped_for_approval_goes_on_when_it_is_run_again() {
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"shop.create\"\n\n[artifacts]\nstore = \"disk\"\n";
+    let home = shop(rule);
+    home.write(
+        "make.js",
+        "await tools.shop.list({}); const made = await tools.shop.create({id: 7}); return made.created.id",
+    );
+    let _pipe = Pipe::open(&home);
+    let stopped = shell(&home, &["run", "make.js"]);
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    assert!(stopped.err.contains("gatelet trust grant shop/create"), "{stopped:?}");
+    assert_eq!(created(&home), 0);
+    let ran = shell(&home, &["run", "make.js", "--yes", "--text"]);
+    assert!(ran.code == 0 && ran.out.contains('7'), "{ran:?}");
+    assert!(ran.err.contains("goes on from there"), "{ran:?}");
+    assert_eq!(created(&home), 1);
+    // Stopped again, and started over.
+    assert_eq!(shell(&home, &["run", "make.js"]).code, 1);
+    let over = shell(&home, &["run", "make.js", "--fresh", "--yes", "--text"]);
+    assert!(over.code == 0 && !over.err.contains("goes on"), "{over:?}");
+    assert_eq!(created(&home), 2);
+}
+
+#[test]
 fn a_script_whose_gatelet_is_killed_goes_on_and_repeats_nothing() {
     let home = shop("[artifacts]\nstore = \"disk\"\n");
     let mut pipe = Pipe::open(&home);
@@ -422,7 +446,14 @@ fn scripts_are_off_until_they_are_switched_on() {
     let mut pipe = Pipe::open(&home);
     let result = run(&mut pipe, "return 1");
     assert_eq!(result["isError"], true);
-    assert!(text(&result).contains("No function `run`"), "{}", text(&result));
+    let told = text(&result);
+    assert!(told.contains("Scripts are off") && told.contains("[scripts]"), "{told}");
+    home.write("one.js", "return 1");
+    let ran = shell(&home, &["run", "one.js"]);
+    assert!(ran.code == 2 && ran.err.contains("[scripts] enabled = true"), "{ran:?}");
+    home.write("gatelet.toml", "[builtin]\ntools = true\n[scripts]\nenabled = true\n");
+    let ran = shell(&home, &["run", "one.js"]);
+    assert!(ran.code == 1 && ran.err.contains("restart"), "{ran:?}");
 }
 
 #[test]
@@ -539,6 +570,18 @@ fn a_recipe_is_a_function_like_any_other() {
     let refused = pipe.verb("call", &call(json!({"first": 1}), "creates"));
     assert!(text(&refused).contains("does not name tools.shop.create"), "{}", text(&refused));
     assert_eq!(created(&home), 0);
+
+    // One that comes and goes while the gate runs.
+    let later = TOTAL.replace("order_total", "later");
+    home.write("later.js", &later);
+    let is_there = |pipe: &mut Pipe| {
+        let help = text(&pipe.verb("help", &json!({"namespace": "gatelet.recipes"})));
+        help.contains("later")
+    };
+    assert_eq!(shell(&home, &["recipe", "add", "later.js"]).code, 0);
+    eventually("the gate has the recipe", || is_there(&mut pipe));
+    assert_eq!(shell(&home, &["recipe", "rm", "later"]).code, 0);
+    eventually("the gate has it no more", || !is_there(&mut pipe));
     assert!(pipe.close().success());
 
     assert_eq!(shell(&home, &["recipe", "rm", "creates"]).code, 0);

@@ -18,7 +18,7 @@ use tool::{Context, Json, Reply};
 
 use crate::dispatch::origin::Origin;
 use crate::dispatch::pipeline::Dispatcher;
-use crate::recipes::{Recipe, Recipes};
+use crate::recipes::{Recipe, Recipes, SCRIPTS_OFF};
 use artifacts::{Artifact, Owner};
 use inner::{Asked, InnerCalls};
 use policy::validate::ValidCall;
@@ -65,6 +65,20 @@ struct Begun {
     handle: String,
 }
 
+/// Why a script does not run.
+enum Unbegun {
+    /// What was given is wrong, in words.
+    Wrong(String),
+    /// It was begun before and did not end.
+    Unfinished { handle: String },
+}
+
+impl From<String> for Unbegun {
+    fn from(why: String) -> Unbegun {
+        Unbegun::Wrong(why)
+    }
+}
+
 /// The code of a script may have so many bytes.
 const LONGEST: usize = 256 << 10;
 
@@ -79,9 +93,7 @@ impl Dispatcher {
         context: &Context,
     ) -> Reply {
         let Some(scripting) = &self.scripting else {
-            return reply::error(
-                "scripts are off; the operator can set `enabled = true` in `[scripts]`",
-            );
+            return reply::error(SCRIPTS_OFF);
         };
         let owner = Owner::from_context(context);
         let recipes = self.recipes.load_full();
@@ -91,7 +103,8 @@ impl Dispatcher {
         };
         let begun = match self.begin_script(given, &recipes, &owner).await {
             Ok(begun) => begun,
-            Err(why) => return reply::error(&why),
+            Err(Unbegun::Wrong(why)) => return reply::error(&why),
+            Err(Unbegun::Unfinished { handle }) => return reply::unfinished(&handle),
         };
         let Begun { mut journal, handle } = begun;
         let Some(_under_way) = scripting.enter(&handle) else {
@@ -114,6 +127,7 @@ impl Dispatcher {
             surface: origin.surface,
             journal: &journal,
             asked: inner.asked(),
+            waits_for: inner.waits_for(),
             changed: inner.changed(),
         };
         match ended {
@@ -154,14 +168,14 @@ impl Dispatcher {
         given: Given,
         recipes: &Recipes,
         owner: &Owner,
-    ) -> Result<Begun, String> {
+    ) -> Result<Begun, Unbegun> {
         let Given { code, inputs, resume, fresh, recipe } = given;
         if let Some(handle) = resume {
             let journal = self.kept_journal(&handle, owner).await?;
             if code.is_some_and(|code| code != journal.code) {
-                return Err(format!(
+                return Err(Unbegun::Wrong(format!(
                     "the code is not that of `{handle}`: leave `code` out to go on with it"
-                ));
+                )));
             }
             let before: Option<serde_json::Value> = serde_json::from_str(journal.inputs.get()).ok();
             if inputs.is_some_and(|inputs| inputs.to_value().ok() != before) {
@@ -173,17 +187,19 @@ impl Dispatcher {
             if recipe
                 .is_some_and(|name| recipes.named(name).is_none_or(|now| now.code != journal.code))
             {
-                return Err(format!(
+                return Err(Unbegun::Wrong(format!(
                     "the recipe of `{handle}` has changed: run it again by its name"
-                ));
+                )));
             }
             return Ok(Begun { journal, handle });
         }
         let inputs = inputs.unwrap_or_else(Json::empty_object);
         let code = code.filter(|code| !code.trim().is_empty());
-        let code = code.ok_or("`code` is required: the body of an async JavaScript function")?;
+        let missing = "`code` is required: the body of an async JavaScript function";
+        let code = code.ok_or_else(|| missing.to_owned())?;
         if LONGEST < code.len() {
-            return Err(format!("`code` has over {LONGEST} bytes: pass data in `inputs`"));
+            let why = format!("`code` has over {LONGEST} bytes: pass data in `inputs`");
+            return Err(Unbegun::Wrong(why));
         }
         let key = kept_journal::key(&code, &inputs);
         let unfinished = self.artifacts.find_by_call(owner, &key).await;
@@ -191,12 +207,7 @@ impl Dispatcher {
             format!("{away}; whether this script was begun before is not known. Try again later")
         })?;
         if let Some(artifact) = unfinished.filter(|_| !fresh) {
-            let handle = &artifact.handle;
-            return Err(format!(
-                "this script was begun before and did not end; it is kept as `{handle}`. Go on with \
-                 `{{\"resume\": \"{handle}\"}}`, or start it again with `\"fresh\": true`, which may do \
-                 things twice"
-            ));
+            return Err(Unbegun::Unfinished { handle: artifact.handle.clone() });
         }
         let inputs =
             RawValue::from_string(inputs.to_string()).map_err(|error| error.to_string())?;

@@ -60,6 +60,8 @@ pub(super) struct Asked<'a> {
 struct Seen {
     /// What has to be agreed to, or answered, before the script goes on.
     asked: Vec<String>,
+    /// The tools of those calls, as `upstream/tool`.
+    waits_for: Vec<String>,
     waiting: Option<u64>,
     /// What the client has to be asked.
     questions: Questions,
@@ -95,6 +97,10 @@ impl<'a> InnerCalls<'a> {
 
     pub(super) fn asked(&self) -> Vec<String> {
         self.seen.lock().asked.clone()
+    }
+
+    pub(super) fn waits_for(&self) -> Vec<String> {
+        self.seen.lock().waits_for.clone()
     }
 
     pub(super) fn waiting(&self) -> Option<u64> {
@@ -215,6 +221,8 @@ impl<'a> InnerCalls<'a> {
                     call.path.join("."),
                     refusal.message
                 ));
+                let callee = self.snapshot.target(slot).callee;
+                seen.waits_for.push(callee.path.clone());
                 seen.waiting.get_or_insert(call.number);
                 return Verdict::Pause;
             }

@@ -16,12 +16,25 @@ pub(super) struct Told<'a> {
     pub(super) journal: &'a Journal,
     /// What somebody has to agree to.
     pub(super) asked: Vec<String>,
+    /// The tools of those calls, as `upstream/tool`.
+    pub(super) waits_for: Vec<String>,
     /// The calls that may have changed something.
     pub(super) changed: Vec<String>,
 }
 
 pub(super) fn error(why: &str) -> Reply {
     Reply::error_text(&format!("**Error:** {why}."))
+}
+
+/// The script was begun before: a program may go on with it by the handle.
+pub(super) fn unfinished(handle: &str) -> Reply {
+    let text = format!(
+        "**Error:** this script was begun before and did not end; it is kept as `{handle}`. Go on with \
+         `{{\"resume\": \"{handle}\"}}`, or start it again with `\"fresh\": true`, which may do \
+         things twice."
+    );
+    let meta = json!({"gatelet/script": {"id": handle, "unfinished": true}});
+    result([text].into_iter(), true, meta.into())
 }
 
 impl Told<'_> {
@@ -75,7 +88,8 @@ impl Told<'_> {
             Err(why) => format!("It cannot be continued: its journal is not kept ({why})."),
         };
         let text = format!("**Paused:** the script waits before\n- {asked}\n{next}{}", self.done());
-        let meta = json!({"gatelet/script": {"id": self.handle, "calls": n_calls, "paused": true}});
+        let told = json!({"id": self.handle, "calls": n_calls, "paused": true, "waits_for": self.waits_for});
+        let meta = json!({"gatelet/script": told});
         result([text].into_iter(), true, meta.into())
     }
 

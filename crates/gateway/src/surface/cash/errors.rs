@@ -11,8 +11,9 @@ use tool::{Failure, Json, Object, Reply, RpcError, Sent};
 
 use super::arguments::{BadCall, BadMember, CallArguments, MalformedCall};
 use super::request::CashRequest;
-use crate::builtin::line;
+use crate::builtin::{LABEL, line};
 use crate::dispatch::CallError;
+use crate::recipes::SCRIPTS_OFF;
 use crate::surface::oversize::annotated;
 use policy::code::{Code, classify};
 use policy::refusal::Refusal;
@@ -75,6 +76,9 @@ impl CashRequest<'_> {
 
     /// What is missing, what was probably meant, and where to look.
     pub(super) fn no_such(&self, why: &Unresolved, namespace: &str, function: &str) -> String {
+        if namespace == LABEL && function == "run" {
+            return format!("**Error:** {SCRIPTS_OFF}.");
+        }
         let mut text = match why {
             Unresolved::Malformed => format!(
                 "**Error:** `{}` is no namespace: levels are separated by single dots.",
