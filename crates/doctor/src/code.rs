@@ -169,7 +169,10 @@ codes! {
         "It is installed, and has no entry that leads here.";
     HOST_OTHER_PROGRAM = "host-other-program", Host, Warning, Operator, Some("gatelet install {}"), false,
         "a host starts another gatelet than this one",
-        "Its entry names a program that is not there, or that is another version.";
+        "Its entry names a program that is another version, or somebody else's.";
+    HOST_PROGRAM_MISSING = "host-program-missing", Host, Error, Operator, Some("gatelet install {}"), false,
+        "a host cannot start gatelet",
+        "Its entry names a program that is not there. The host shows no server, often without a word.";
     HOST_UNREADABLE = "host-unreadable", Host, Warning, Operator, None, false,
         "the file of a host cannot be read",
         "Hosts ignore a damaged file without a word, with every server in it.";

@@ -21,6 +21,8 @@ pub enum Outcome {
     Absent,
     /// An entry starts another program.
     OtherProgram(String),
+    /// An entry starts a program that is not there.
+    MissingProgram(String),
     /// An entry leads to this gatelet.
     Here,
 }
@@ -34,6 +36,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         Outcome::OtherProgram(program) => {
             new(&code::HOST_OTHER_PROGRAM, &format!("its entry starts `{program}`"))
         }
+        Outcome::MissingProgram(program) => new(
+            &code::HOST_PROGRAM_MISSING,
+            &format!("its entry starts `{program}`, which is not there"),
+        ),
         Outcome::Here => None,
     }
 }
@@ -53,7 +59,11 @@ mod tests {
         assert_eq!(code(Outcome::Absent), Some(("host-absent", install.clone())));
         assert_eq!(
             code(Outcome::OtherProgram("x".to_owned())),
-            Some(("host-other-program", install))
+            Some(("host-other-program", install.clone()))
+        );
+        assert_eq!(
+            code(Outcome::MissingProgram("x".to_owned())),
+            Some(("host-program-missing", install))
         );
         assert_eq!(code(Outcome::Unreadable("x".to_owned())), Some(("host-unreadable", None)));
     }

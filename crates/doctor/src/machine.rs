@@ -55,6 +55,8 @@ pub struct State {
 #[derive(Clone, Debug, Default)]
 pub struct Service {
     pub is_running: bool,
+    /// Whether this system has a service manager that could run one.
+    pub has_manager: bool,
     /// The address at which another program listens.
     pub address_taken: Option<String>,
 }
@@ -82,7 +84,10 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         found.push(Finding::new(&code::PORT_TAKEN, address, "it is in use"));
     }
     if !facts.service.is_running {
-        found.push(Finding::new(&code::SERVICE_ABSENT, "gatelet", "none answers on the socket"));
+        let absent = Finding::new(&code::SERVICE_ABSENT, "gatelet", "none answers on the socket");
+        // A fix that cannot work is none.
+        let fix = absent.fix.clone().filter(|_| facts.service.has_manager);
+        found.push(Finding { fix, ..absent });
     }
     machine(facts, &mut found);
     found
@@ -177,7 +182,7 @@ mod tests {
                 mode: Some(0o100_644),
                 ..Config::default()
             }),
-            service: Service { is_running: true, address_taken: None },
+            service: Service { is_running: true, has_manager: true, address_taken: None },
             free: Some(10 << 30),
             files: Some(4096),
             clock: Some((2_000_000_000, 1_900_000_000)),

@@ -13,7 +13,7 @@ use super::person;
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::terminal::{DIM, GOOD, out, paint, say};
+use crate::terminal::{DIM, GOOD, WARNING, foreign, out, paint, say};
 use manager::Manager;
 use unit::Unit;
 
@@ -85,6 +85,11 @@ impl Service {
     }
 }
 
+/// Whether services can be made here.
+pub(super) fn is_possible() -> bool {
+    Manager::of_this_system().find().is_ok()
+}
+
 /// What stands in the files of all services of ours.
 pub(super) fn files() -> Vec<String> {
     let directory = Manager::of_this_system().file("gatelet");
@@ -113,6 +118,10 @@ pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
     if service.written().is_some_and(|text| !unit::is_ours(&text)) && !args.force {
         let why = format!("`{shown}` was not written by gatelet; --force replaces it");
         return Err(CliError::Usage(why).into());
+    }
+    if !args.no_start {
+        // A file that nobody starts would only be in the way.
+        service.manager.find()?;
     }
     service.program.settle()?;
     let parent = service.file.parent().context("a unit has a directory")?;
@@ -157,7 +166,13 @@ pub(crate) fn down(args: &DownArgs, paths: &Paths) -> anyhow::Result<Done> {
             "nobody agreed: nothing was done; --yes agrees beforehand, --keep leaves the file";
         return Err(CliError::Refused(why.to_owned()).into());
     }
-    service.manager.stop(&service.unit.name, &service.file)?;
+    if let Err(error) = service.manager.stop(&service.unit.name, &service.file) {
+        // Where there is no manager nothing runs, and the file can go.
+        if args.keep || service.manager.find().is_ok() {
+            return Err(error);
+        }
+        say(&format!("{} {}", paint(WARNING, "note:"), foreign(&format!("{error:#}"))));
+    }
     if !args.keep {
         std::fs::remove_file(&service.file).with_context(|| format!("cannot remove `{shown}`"))?;
         service.manager.forget();

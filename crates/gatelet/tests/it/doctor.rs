@@ -103,6 +103,8 @@ fn a_damaged_configuration_and_open_files_are_found_and_what_is_safe_is_mended()
     };
     home.write("state/trust.key", &"00".repeat(32));
     set("state/trust.key", 0o644);
+    home.write("state/approvals.key", &"00".repeat(32));
+    set("state/approvals.key", 0o644);
     set("state", 0o755);
     set("gatelet.toml", 0o644);
     std::os::unix::net::UnixListener::bind(home.path().join("state/gate-0.sock")).unwrap();
@@ -115,11 +117,12 @@ fn a_damaged_configuration_and_open_files_are_found_and_what_is_safe_is_mended()
         assert!(found.contains(&code), "{code}: {found:?}");
     }
     let fixed = shell(&home, &["doctor", "--fix"]).json();
-    assert_eq!(fixed["mended"].as_array().unwrap().len(), 4, "{fixed}");
+    assert_eq!(fixed["mended"].as_array().unwrap().len(), 5, "{fixed}");
     assert_eq!(
         (mode("gatelet.toml"), mode("state"), mode("state/trust.key")),
         (0o600, 0o700, 0o600)
     );
+    assert_eq!(mode("state/approvals.key"), 0o600);
     assert!(
         !home.path().join("state/gate-0.sock").exists()
             && home.path().join("state/gate-1.txt").exists()
@@ -170,6 +173,8 @@ fn hosts_that_lead_elsewhere_or_nowhere_are_found() {
         json!({"mcpServers": {"gatelet": server}}).to_string()
     };
     home.write(".cursor/mcp.json", &entry("/nowhere/gatelet"));
+    assert_eq!(of_cursor(&home), ["host-program-missing"]);
+    home.write(".cursor/mcp.json", &entry("/bin/sh"));
     assert_eq!(of_cursor(&home), ["host-other-program"]);
     home.write(".cursor/mcp.json", &entry(env!("CARGO_BIN_EXE_gatelet")));
     assert_eq!(of_cursor(&home), Vec::<String>::new());

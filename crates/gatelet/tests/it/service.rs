@@ -68,7 +68,8 @@ fn shell_with_manager(home: &Home, words: &[&str]) -> (i32, String) {
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    let said = [output.stderr, output.stdout].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
 }
 
 #[cfg(target_os = "linux")]
@@ -85,7 +86,12 @@ fn up_writes_a_unit_that_runs_and_down_takes_it_away() {
     let told = home.read("told");
     assert_eq!(
         told.lines().collect::<Vec<_>>(),
-        ["--user daemon-reload", "--user enable gatelet.service", "--user restart gatelet.service"]
+        [
+            "--user show-environment",
+            "--user daemon-reload",
+            "--user enable gatelet.service",
+            "--user restart gatelet.service"
+        ]
     );
     let (code, _) = shell_with_manager(&home, &["restart"]);
     assert_eq!(code, 0);
@@ -97,6 +103,31 @@ fn up_writes_a_unit_that_runs_and_down_takes_it_away() {
     assert!(!home.path().join(".config/systemd/user/gatelet.service").exists());
     let (code, err) = shell_with_manager(&home, &["down", "--yes"]);
     assert!(code == 2 && err.contains("gatelet up"), "{err}");
+}
+
+/// Runs gatelet where the service manager does not answer.
+fn shell_without_manager(home: &Home, words: &[&str]) -> (i32, String) {
+    home.write("bin/systemctl", "#!/bin/sh\necho no bus >&2\nexit 1\n");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(home.path().join("bin/systemctl"), mode).unwrap();
+    shell_with_manager(home, words)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_service_manager_nothing_is_written_and_what_is_there_can_go() {
+    let home = Home::with("[serve]\nlisten = \"127.0.0.1:0\"\n");
+    let unit = home.path().join(".config/systemd/user/gatelet.service");
+    let (code, err) = shell_without_manager(&home, &["up"]);
+    assert!(code != 0 && err.contains("no service manager"), "{err}");
+    assert!(!unit.exists());
+    let (_, report) = shell_without_manager(&home, &["doctor"]);
+    assert!(report.contains("not-running") && !report.contains("\"gatelet up\""), "{report}");
+    // Written while there was a manager, or for one.
+    let (code, err) = shell_without_manager(&home, &["up", "--no-start"]);
+    assert!(code == 0 && unit.exists(), "{err}");
+    let (code, err) = shell_without_manager(&home, &["down", "--yes"]);
+    assert!(code == 0 && err.contains("no bus") && !unit.exists(), "{err}");
 }
 
 #[cfg(target_os = "linux")]

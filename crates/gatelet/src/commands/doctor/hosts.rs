@@ -36,17 +36,18 @@ fn outcome(host: &'static Host, here: &Here, gatelet: &Gatelet) -> Outcome {
     };
     match all.iter().find(is_ours).map(|(_, entry)| Reach::of(entry)) {
         None => Outcome::Absent,
-        Some(Some(Reach::Program { command, .. })) if !is_this_program(&command) => {
-            Outcome::OtherProgram(command)
-        }
+        Some(Some(Reach::Program { command, .. })) => program(command),
         Some(_) => Outcome::Here,
     }
 }
 
-/// Whether a host would start the program that runs now.
-fn is_this_program(command: &str) -> bool {
+/// Whether a host that starts this would start the program that runs now.
+fn program(command: String) -> Outcome {
     let real = |path| std::fs::canonicalize(path).ok();
     let own = OwnProgram::find().ok().map(|own| own.path).and_then(real);
-    let started = paths::program(command).and_then(real);
-    started.is_some() && started == own
+    match paths::program(&command).and_then(real) {
+        None => Outcome::MissingProgram(command),
+        Some(started) if Some(&started) == own.as_ref() => Outcome::Here,
+        Some(_) => Outcome::OtherProgram(command),
+    }
 }

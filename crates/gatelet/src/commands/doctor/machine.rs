@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use doctor::machine::{Config, Facts, Service, State};
 use policy::trust::LedgerStore;
 
-use crate::commands::plain_secrets;
+use crate::commands::{plain_secrets, service};
 use crate::config_loader;
 use crate::ledger_file;
 use crate::paths::{self, Paths};
@@ -30,7 +30,11 @@ pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
         other_programs: other_programs(),
         config: paths.config_file().map(|file| config_facts(&file, &loaded)),
         state: state.as_deref().map(state_facts).unwrap_or_default(),
-        service: Service { is_running, address_taken: taken.map(|address| address.to_string()) },
+        service: Service {
+            is_running,
+            has_manager: is_running || service::is_possible(),
+            address_taken: taken.map(|address| address.to_string()),
+        },
         unenforceable: loaded.as_ref().ok().and_then(|loaded| unenforceable(&loaded.config)),
         free: state.as_deref().and_then(free),
         files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
@@ -81,7 +85,11 @@ fn mode(path: &Path) -> Option<u32> {
 
 fn state_facts(directory: &Path) -> State {
     let named = |name: &str| directory.join(name);
-    let keys = ["credentials.key", "trust.key"].map(named);
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.path());
+    let mut keys: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
+    keys.sort();
     let keys = keys.iter().filter_map(|key| Some((key.display().to_string(), mode(key)?)));
     // Only looked at: one that is not there is made by whoever needs it.
     let tampered = named("trust.json")

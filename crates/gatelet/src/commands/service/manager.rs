@@ -42,6 +42,14 @@ impl Manager {
         })
     }
 
+    /// Whether it runs and takes orders; the error says why not. Changes nothing.
+    pub(super) fn find(self) -> anyhow::Result<()> {
+        match self {
+            Manager::Systemd => systemctl(&["show-environment"]),
+            Manager::Launchd => launchctl(&["print", &domain()]),
+        }
+    }
+
     pub(super) fn start(self, name: &str, file: &Path) -> anyhow::Result<()> {
         match self {
             Manager::Systemd => {
