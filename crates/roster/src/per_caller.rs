@@ -172,7 +172,9 @@ impl PerCallerSessions {
         let limit = self.limits.start_timeout;
         let connecting = self.connector.open(subject, &self.client);
         tokio::time::timeout(limit, connecting).await.unwrap_or_else(|_| {
-            Err(Failure::Unavailable { reason: format!("did not start within {limit:?}") })
+            Err(Failure::Unavailable {
+                reason: format!("did not start within {limit:?} (`start_timeout`)"),
+            })
         })
     }
 
@@ -534,7 +536,7 @@ mod tests {
         let fixture = Fixture::new(8);
         *fixture.connector.opens.lock() = Opens::Never;
         let answer = fixture.ask("ann", "x").await;
-        assert_eq!(answer, "unavailable: did not start within 30s");
+        assert_eq!(answer, "unavailable: did not start within 30s (`start_timeout`)");
     }
 
     #[tokio::test(start_paused = true)]

@@ -82,7 +82,7 @@ async fn connect(
         }
     };
     let connected = connected.unwrap_or_else(|_| {
-        let reason = format!("did not start within {}", seconds(limit));
+        let reason = format!("did not start within {} (`start_timeout`)", seconds(limit));
         Err(Failure::Unavailable { reason })
     });
     Ok((connected?, began.elapsed()))
@@ -105,6 +105,16 @@ fn seconds(limit: Duration) -> String {
         format!("{limit:?}")
     } else {
         format!("{} s", limit.as_secs())
+    }
+}
+
+/// Logs that an upstream is down: once aloud, as what fails again and again until it
+/// is mended would bury everything else.
+fn log_down(upstream: &str, reason: &str, failures: u32) {
+    if failures <= 1 {
+        tracing::warn!(target: "upstream", upstream, reason, "it is down");
+    } else {
+        tracing::debug!(target: "upstream", upstream, reason, failures, "it is still down");
     }
 }
 
@@ -143,6 +153,9 @@ impl Supervisor {
                     // A call that arrived during the start has been served; its
                     // notification must not start the next session.
                     let _ = upstream.wake.notified().now_or_never();
+                    if let End::Gone(reason) = &end {
+                        log_down(upstream.label(), reason, restarts.failures());
+                    }
                     upstream.set(|now| {
                         now.provider = None;
                         now.restart = Restart::Paused;
@@ -166,6 +179,7 @@ impl Supervisor {
                     let failures = restarts.failures();
                     wait_until_needed = false;
                     let reason = self.listing_checker.reason(&reason(&failure));
+                    log_down(upstream.label(), &reason, failures);
                     upstream.set(|now| {
                         now.phase = Phase::Down { reason, failures };
                         now.restart = Restart::Paused;

@@ -40,7 +40,10 @@ pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, F
     let client = Profile::default().client();
     let connected = tokio::time::timeout(upstream.start_timeout, remote.connect(&client));
     let connected = connected.await.unwrap_or_else(|_| {
-        let reason = format!("it did not start within {:?}", upstream.start_timeout);
+        let reason = format!(
+            "it did not start within {:?} (`start_timeout` of its entry)",
+            upstream.start_timeout
+        );
         Err(Failure::Unavailable { reason })
     });
     let took = since.elapsed();

@@ -89,7 +89,7 @@ impl RunningProgram {
         };
         if !self.relay.is_ending() && self.relay.why_gone().is_none() {
             for line in tail.end() {
-                tracing::warn!(target: "upstream", upstream = self.label, "its last words: {line}");
+                tracing::debug!(target: "upstream", upstream = self.label, "its last words: {line}");
             }
         }
         self.relay.gone(&reason);

@@ -116,12 +116,9 @@ impl Relay {
         if gone.is_none() {
             *gone = Some(reason.to_owned());
             drop(gone);
-            match self.ending.load(Ordering::Relaxed) {
-                true => tracing::debug!(target: "upstream", upstream = self.label, reason, "ended"),
-                false => {
-                    tracing::warn!(target: "upstream", upstream = self.label, reason, "it is gone");
-                }
-            }
+            // Whoever opened it knows whether that is news.
+            let what = if self.ending.load(Ordering::Relaxed) { "ended" } else { "it is gone" };
+            tracing::debug!(target: "upstream", upstream = self.label, reason, "{what}");
             self.stale.end();
             self.tell(Event::Gone { reason: reason.to_owned() });
         }

@@ -73,14 +73,28 @@ impl StderrTail {
         lines.iter().skip(from).map(|line| line.chars().take(300).collect()).collect()
     }
 
-    /// The line that most likely says why: the last that speaks of an error,
-    /// or else the last.
+    /// The line that most likely says why: what npm calls its reason, the last that
+    /// speaks of an error, or else the last.
     pub(super) fn last(&self) -> Option<String> {
         let lines = self.0.lock();
+        if let Some(at) = lines.iter().rposition(|line| npm_code(line).is_some()) {
+            let reason = lines.get(at + 1).and_then(|line| npm_error(line)).unwrap_or_default();
+            return Some(format!("{} {reason}", lines[at]).trim_end().chars().take(300).collect());
+        }
         let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
         let line = lines.iter().rev().find(speaks).or(lines.back())?;
         Some(line.chars().take(300).collect())
     }
+}
+
+/// What npm says on a line of an error, whose last line only tells where its log is.
+fn npm_error(line: &str) -> Option<&str> {
+    line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))
+}
+
+/// The code of such an error, which stands before its reason.
+fn npm_code(line: &str) -> Option<&str> {
+    npm_error(line)?.strip_prefix("code ")
 }
 
 fn render(line: &Line) -> String {
@@ -127,6 +141,23 @@ impl LogRate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_npm_the_reason_is_told_and_not_where_its_log_is() {
+        let tail = StderrTail::default();
+        for line in [
+            "npm error code E404",
+            "npm error 404 Not Found - GET https://registry.example/nothing",
+            "npm error 404  'nothing@*' is not in this registry.",
+            "npm error A complete log of this run can be found in: /home/somebody/.npm/_logs/x.log",
+        ] {
+            tail.keep(line.to_owned());
+        }
+        assert_eq!(
+            tail.last().unwrap(),
+            "npm error code E404 404 Not Found - GET https://registry.example/nothing"
+        );
+    }
 
     #[test]
     fn of_a_flood_the_beginning_of_every_second_is_logged_and_the_rest_counted() {

@@ -139,7 +139,7 @@ async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready(
     assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
     tokio::time::sleep(Duration::from_secs(26)).await;
     assert!(
-        described(&pool).contains("hung[] down: did not start within 30 s"),
+        described(&pool).contains("hung[] down: did not start within 30 s (`start_timeout`)"),
         "{}",
         described(&pool)
     );
