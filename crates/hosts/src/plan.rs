@@ -54,6 +54,20 @@ pub enum Refusal {
     Unreachable(&'static str),
 }
 
+impl Refusal {
+    /// Whether the host could have it and does not get it; else it has no place for it.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Refusal::NoFile { .. }
+            | Refusal::Unreadable { .. }
+            | Refusal::NotText { .. }
+            | Refusal::Uneditable { .. }
+            | Refusal::Protected { .. } => true,
+            Refusal::NotHere { .. } | Refusal::NoProjects(_) | Refusal::Unreachable(_) => false,
+        }
+    }
+}
+
 /// The files of a host that are meant.
 pub fn files(
     host: &Host,

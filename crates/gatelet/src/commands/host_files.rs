@@ -238,7 +238,8 @@ pub(super) fn carry_out(
         told(command, record, &changes);
     }
     let none_worked = planned.changes.is_empty() && !planned.left_out.is_empty();
-    Ok((if none_worked { Done::AnswerIsError } else { Done::Fine }, record))
+    let is_short = none_worked || planned.left_out.iter().any(|(_, why)| why.is_failure());
+    Ok((if is_short { Done::AnswerIsError } else { Done::Fine }, record))
 }
 
 /// What was written, and how it takes effect.
