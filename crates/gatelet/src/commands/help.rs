@@ -5,8 +5,10 @@ use tool::Reply;
 
 use super::asking::{self, Author, Wait};
 use super::output::Output;
+use super::servers::config_file::ConfigFile;
 use crate::exit::Done;
 use crate::paths::Paths;
+use crate::terminal::say;
 use crate::wire::StartPolicy;
 
 /// Ask what there is: namespaces, functions, one function, or a search
@@ -54,6 +56,11 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             let names = [namespace.to_owned(), function.to_owned()];
             reply = gate.ask("help", args.arguments(&names)).await?;
         }
+        if let Some(label) = first.filter(|_| is_error(&reply))
+            && is_disabled(label, paths)
+        {
+            say(&format!("`{label}` is disabled: `gatelet enable {label}` switches it on"));
+        }
         asking::answer(&reply, Author::Gatelet, args.output)
     })
 }
@@ -83,6 +90,12 @@ impl Args {
         arguments.insert("kwargs".to_owned(), Value::Object(kwargs));
         arguments
     }
+}
+
+/// Whether an upstream of the file is switched off, of which a gatelet knows nothing.
+fn is_disabled(label: &str, paths: &Paths) -> bool {
+    let found = ConfigFile::open(paths).and_then(|file| file.upstream(label));
+    found.is_ok_and(|raw| raw.disabled)
 }
 
 pub(super) fn is_error(reply: &Reply) -> bool {

@@ -118,6 +118,12 @@ fn facts(measured: &Measured, task: &Task) -> Vec<String> {
             searches.made
         ),
         results,
+        format!(
+            "saved: by price, where a token that the model writes costs {:.0} times one that it reads; the \
+             columns before count what it reads. With a cache, what was sent before costs {:.0} %",
+            Prices::WITHOUT_CACHE.written,
+            Prices::WITH_CACHE.cached * 100.0
+        ),
     ]
 }
 

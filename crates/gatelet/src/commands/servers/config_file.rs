@@ -72,7 +72,7 @@ impl ConfigFile {
     }
 
     /// The upstream of that name, as it is written.
-    pub(super) fn upstream(&self, label: &str) -> anyhow::Result<RawUpstream> {
+    pub(in crate::commands) fn upstream(&self, label: &str) -> anyhow::Result<RawUpstream> {
         Ok(edit::find(&self.name(), self.text(), label)?)
     }
 
