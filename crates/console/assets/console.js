@@ -46,7 +46,8 @@ if (topics.size) {
   stream.addEventListener("change", (event) => {
     if (topics.has(event.data)) schedule();
   });
-  stream.addEventListener("open", () => { if (last) schedule(); });
+  // What changed between the page and the stream was told to nobody.
+  stream.addEventListener("open", schedule);
   document.addEventListener("visibilitychange", () => { if (!document.hidden && due) schedule(); });
   window.addEventListener("pagehide", () => stream.close());
 }

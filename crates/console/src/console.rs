@@ -74,7 +74,7 @@ impl Console {
             return refused(StatusCode::FORBIDDEN, "Wrong host", WRONG_HOST);
         }
         // What a browser keeps must not travel where others can read it.
-        let stays_here = visitor.is_local && is_loopback(request.host());
+        let stays_here = visitor.is_local && request.is_for_loopback();
         if !(self.config.tls || stays_here) {
             return refused(StatusCode::FORBIDDEN, "HTTPS only", NEEDS_TLS);
         }
@@ -140,8 +140,8 @@ impl Console {
             [] => Ok(page::overview::page(&self.backend).await),
             ["approvals"] => Ok(page::approvals::list(&self.backend, asked).await),
             ["approvals", number] => page::approvals::one(&self.backend, asked, number).await,
-            ["upstreams"] => Ok(page::upstreams::list(&self.backend, asked)),
-            ["upstreams", label] => page::upstreams::one(&self.backend, asked, label),
+            ["upstreams"] => Ok(page::upstreams::list(&self.backend, asked).await),
+            ["upstreams", label] => page::upstreams::one(&self.backend, asked, label).await,
             ["tools"] => Ok(page::tools::search(&self.backend, asked)),
             ["tools", id] => page::tools::one(&self.backend, asked, id),
             ["calls"] => Ok(page::calls::list(&self.backend, asked)),
@@ -190,6 +190,10 @@ impl Console {
             }
             ["upstreams", label, "enabled"] => {
                 page::upstreams::switch(&self.backend, asked, label).await
+            }
+            ["upstreams", label, "login"] => {
+                let begun = page::upstreams::login(&self.backend, asked, label).await;
+                return self.shown(begun, asked).await;
             }
             ["tools", id, "accept"] => page::tools::accept(&self.backend, asked, id).await,
             ["tools", id, "call"] => {
@@ -289,7 +293,8 @@ impl Console {
     /// name mean this machine.
     fn is_our_host(&self, request: &PageRequest) -> bool {
         let host = request.host();
-        is_loopback(host) || self.config.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
+        let is_named = |own: &String| own.eq_ignore_ascii_case(host);
+        request.is_for_loopback() || self.config.hosts.iter().any(is_named)
     }
 }
 
@@ -314,10 +319,6 @@ fn local_path(path: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.%~".contains(&byte);
     let is_local = path.starts_with('/') && !path.starts_with("//") && path.bytes().all(is_plain);
     if is_local { path } else { "" }
-}
-
-fn is_loopback(host: &str) -> bool {
-    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
 /// Whether a form was made for this session and sent from a page of ours.

@@ -38,7 +38,8 @@ fn field(at: usize, parameter: &Parameter, sent: &Fields) -> Markup {
                 @if let Some(default) = &parameter.default { " Default: " code { (default) } "." }
             }
             @match input(parameter) {
-                Input::Text => { input type="text" id=(id) name=(name) value=(value) aria-describedby=(hint) required[parameter.required]; }
+                // A text may have several lines, and the first of an empty field is not lost.
+                Input::Text => { textarea.line rows="1" id=(id) name=(name) aria-describedby=(hint) required[parameter.required] { "\n" (value) } }
                 Input::Number => { input type="number" step="any" id=(id) name=(name) value=(value) aria-describedby=(hint) required[parameter.required]; }
                 Input::Choice(choices) => {
                     select id=(id) name=(name) aria-describedby=(hint) required[parameter.required] {
@@ -75,7 +76,7 @@ pub(crate) fn arguments(contract: &Contract, sent: &Fields) -> Result<Map<String
             continue;
         }
         let value = match input(parameter) {
-            Input::Text => Value::String(text.to_owned()),
+            Input::Text => Value::String(lines(text)),
             // The gate makes of these what the tool asks for.
             Input::Number | Input::Choice(_) => Value::String(text.to_owned()),
             Input::Json => serde_json::from_str(text)
@@ -84,6 +85,11 @@ pub(crate) fn arguments(contract: &Contract, sent: &Fields) -> Result<Map<String
         arguments.insert(parameter.name.clone(), value);
     }
     Ok(arguments)
+}
+
+/// Browsers send lines with two characters at their end.
+pub(crate) fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n")
 }
 
 #[cfg(test)]
@@ -104,7 +110,7 @@ mod tests {
         });
         let contract = Contract::read(&schema.into());
         let sent = Fields::parse(
-            b"argument.path=%2Ftmp&argument.mode=slow&argument.tags=%5B1%5D&argument.depth=3",
+            b"argument.path=%2Ftmp%0D%0A&argument.mode=slow&argument.tags=%5B1%5D&argument.depth=3",
         );
         let form = fields(&contract, &sent).into_string();
         for part in [
@@ -120,7 +126,7 @@ mod tests {
         let given = arguments(&contract, &sent).unwrap();
         assert_eq!(
             Value::Object(given),
-            json!({"path": "/tmp", "mode": "slow", "tags": [1], "depth": "3"})
+            json!({"path": "/tmp\n", "mode": "slow", "tags": [1], "depth": "3"})
         );
         let broken = Fields::parse(b"argument.tags=%5B");
         assert!(arguments(&contract, &broken).unwrap_err().contains("tags"));

@@ -59,14 +59,25 @@ pub trait Operator: Send + Sync {
     /// The last lines of the log.
     fn log(&self, n_lines: usize) -> Vec<String>;
 
-    /// How the gate fares over the last hour.
-    fn overview(&self) -> Overview;
+    /// How the gate fares over the last hour. What takes long to count is left out
+    /// until it is counted.
+    async fn overview(&self) -> Overview;
 
     /// Stops an upstream and starts it again.
     async fn restart(&self, label: &str) -> Result<(), String>;
 
     /// Switches an upstream on or off in the configuration.
     async fn set_enabled(&self, label: &str, enabled: bool) -> Result<(), String>;
+
+    /// The upstreams that are switched off in the configuration.
+    fn switched_off(&self) -> Vec<String>;
+
+    /// Begins to log in to an upstream; returns the address that `who` has to open
+    /// in a browser on this machine. The login ends, and is audited, without us.
+    async fn begin_login(&self, label: &str, who: &str) -> Result<String, String>;
+
+    /// Whether somebody vouched for a tool (`upstream/tool`) exactly as it is now.
+    fn vouches(&self, path: &str, tool: &Tool) -> bool;
 
     /// Vouches for a tool (`upstream/tool`) as it is now.
     async fn accept(&self, path: &str, tool: &Tool) -> Result<(), String>;

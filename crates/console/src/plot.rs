@@ -17,10 +17,12 @@ pub(crate) struct Series<'a> {
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 56.0;
+/// Where lines end: a dot at the end of one is seen whole.
+const RIGHT: f64 = WIDTH - 6.0;
 const BOTTOM: f64 = 26.0;
 const TOP: f64 = 12.0;
 
-/// Lines over the last hour, the newest on the right.
+/// Lines over the last minutes, the newest on the right.
 pub(crate) fn lines(title: &str, unit: &str, series: &[Series<'_>]) -> Markup {
     let all = series.iter().flat_map(|line| &line.values).flatten().copied();
     let highest = nice(all.fold(0.0, f64::max));
@@ -31,16 +33,18 @@ pub(crate) fn lines(title: &str, unit: &str, series: &[Series<'_>]) -> Markup {
             format!("{} {}{unit}", line.name, short(last))
         })
         .collect();
-    let described = format!("{title} over the last hour; now: {}", last.join(", "));
+    let n_minutes = series.iter().map(|line| line.values.len()).max().unwrap_or(0);
+    let since = if n_minutes < 60 { format!("{n_minutes} min ago") } else { "1 h ago".to_owned() };
+    let described = format!("{title} over the last {n_minutes} minutes; now: {}", last.join(", "));
     html! {
         ul.legend { @for line in series { li class=(line.class) { i {} (line.name) } } }
         svg.plot viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(described) {
             @for share in [0.0, 0.5, 1.0] {
-                line.axis x1=(LEFT) x2=(WIDTH) y1=(y(share)) y2=(y(share)) {}
+                line.axis x1=(LEFT) x2=(RIGHT) y1=(y(share)) y2=(y(share)) {}
                 text x=(LEFT - 6.0) y=(y(share) + 4.0) text-anchor="end" { (short(highest * share)) }
             }
-            text x=(LEFT) y=(HEIGHT - 4.0) { "1 h ago" }
-            text x=(WIDTH) y=(HEIGHT - 4.0) text-anchor="end" { "now" }
+            text x=(LEFT) y=(HEIGHT - 4.0) { (since) }
+            text x=(RIGHT) y=(HEIGHT - 4.0) text-anchor="end" { "now" }
             @for line in series {
                 @for points in runs(&line.values, highest) { polyline class=(line.class) points=(points) {} }
             }
@@ -53,7 +57,7 @@ pub(crate) fn spans(total: f64, spans: &[(&str, f64, f64)]) -> Markup {
     let height = 22.0 * spans.len() as f64;
     let scale = 440.0 / total.max(0.001);
     html! {
-        svg.plot viewBox={ "0 0 640 " (height) } role="img" aria-label="Stages of the call; the table below has the same figures" {
+        svg.plot.spans viewBox={ "0 0 640 " (height) } role="img" aria-label="Stages of the call; the table below has the same figures" {
             @for (at, (name, begin, end)) in spans.iter().enumerate() {
                 text x="0" y=(22.0 * at as f64 + 15.0) { (name) }
                 rect.bar x=(number(110.0 + begin * scale)) y=(22.0 * at as f64 + 5.0)
@@ -66,7 +70,7 @@ pub(crate) fn spans(total: f64, spans: &[(&str, f64, f64)]) -> Markup {
 
 /// The pieces of a line without gaps, as points.
 fn runs(values: &[Option<f64>], highest: f64) -> Vec<String> {
-    let step = (WIDTH - LEFT) / (values.len().max(2) - 1) as f64;
+    let step = (RIGHT - LEFT) / (values.len().max(2) - 1) as f64;
     let mut runs: Vec<Vec<String>> = vec![Vec::new()];
     for (at, value) in values.iter().enumerate() {
         match value {

@@ -29,6 +29,11 @@ impl Fields {
         Fields(fields)
     }
 
+    /// Whether there is such a field, filled in or not.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// What stands in a field; empty when it is not there.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
@@ -66,6 +71,12 @@ impl PageRequest {
         let mut pairs =
             all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// Whether this machine was asked by a name that means the asking machine
+    /// itself.
+    pub(crate) fn is_for_loopback(&self) -> bool {
+        matches!(self.host(), "localhost" | "127.0.0.1" | "[::1]")
     }
 
     /// The host that was asked, without its port.

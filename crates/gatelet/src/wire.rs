@@ -47,7 +47,7 @@ use mcp::serve::trace::Tracing;
 use parking_lot::Mutex;
 use policy::approval::Approvals;
 use policy::approval::queued::Page;
-use policy::trust::{LedgerStore, TrustLevel};
+use policy::trust::{Digest, LedgerStore, TrustLevel};
 use roster::{self, Indexing, Start};
 use store::clock::System;
 use telemetry::figures::Overview;
@@ -96,6 +96,9 @@ fn page(console: &Arc<OnceLock<String>>) -> Page {
     let console = Arc::clone(console);
     Arc::new(move |number| Some(format!("{}/approvals/{number}", console.get()?)))
 }
+
+/// How long a page waits for figures that are still counted.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// What a gateway is wired from, kept to wire it anew when the configuration
 /// changes.
@@ -300,13 +303,34 @@ impl Wiring {
     }
 
     /// How the gate fares over the last hour.
-    pub(crate) fn overview(&self, gateway: &Gateway) -> Overview {
-        self.observers.overview(gateway)
+    ///
+    /// The definitions of thousands of tools take a while to count, so that is
+    /// done where nobody's call waits for it.
+    pub(crate) async fn overview(&self, gateway: &Gateway) -> Overview {
+        let (wiring, gateway) = (self.clone(), gateway.clone());
+        let counted =
+            tokio::task::spawn_blocking(move || wiring.observers.overview(&gateway)).await;
+        counted.unwrap_or_else(|_| self.observers.glance())
+    }
+
+    /// The same for a page, which would rather not wait: what is not counted in time
+    /// is there when it is renewed.
+    pub(crate) async fn glance(&self, gateway: &Gateway) -> Overview {
+        let counted = tokio::time::timeout(GLANCE, self.overview(gateway)).await;
+        counted.unwrap_or_else(|_| self.observers.glance())
     }
 
     /// The last calls, for whoever looks at them.
     pub(crate) fn call_log(&self) -> Arc<CallLog> {
         self.observers.call_log()
+    }
+
+    /// Whether somebody vouched for a tool (`upstream/tool`) exactly as it is now.
+    pub(crate) fn vouches_for(&self, path: &str, tool: &Tool) -> bool {
+        let ledger = BoundLedger::new(LedgerFile::at(&self.state), self.identities.clone());
+        let Ok(ledger) = ledger.read() else { return false };
+        let known = ledger.get(path).filter(|entry| entry.state != TrustLevel::Untrusted);
+        known.is_some_and(|entry| entry.digest == Digest::of(tool))
     }
 
     /// Vouches for a tool (`upstream/tool`) as it is now, as much as for what it

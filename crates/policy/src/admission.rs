@@ -6,6 +6,7 @@ use std::sync::Arc;
 use catalog::Catalog;
 use tool::{Context, Finding, Listing, Tool};
 
+use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::validate::ValidCall;
 use artifacts::Artifact;
@@ -44,7 +45,7 @@ pub trait ListingCheck: Send + Sync {
 pub enum Admission {
     Free,
     /// Once somebody agrees to this.
-    Ask(String),
+    Ask(Question),
 }
 
 impl Admission {
@@ -54,7 +55,7 @@ impl Admission {
         match (self, other) {
             (Admission::Free, other) => other,
             (own @ Admission::Ask(_), Admission::Free) => own,
-            (Admission::Ask(one), Admission::Ask(two)) => Admission::Ask(format!("{one}; {two}")),
+            (Admission::Ask(one), Admission::Ask(two)) => Admission::Ask(one.and(&two)),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod call;
 pub mod code;
+pub mod question;
 pub mod refusal;
 
 pub mod validate;

@@ -8,6 +8,7 @@ use tool::Context;
 use crate::admission::{Admission, Check};
 use crate::call::{Completed, SubscriptionChange, What};
 use crate::pattern::{Breadth, Named, Pattern, Shown};
+use crate::question::Question;
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
 use artifacts::Artifact;
@@ -218,7 +219,8 @@ fn admission(decision: Decision, subject: &Subject<'_>) -> Result<Admission, Ref
     match action {
         Action::Allow => Ok(Admission::Free),
         Action::Ask => {
-            Ok(Admission::Ask(format!("{meta_tool} for '{id}' requires approval: {reason}")))
+            let text = format!("{meta_tool} for '{id}' requires approval: {reason}");
+            Ok(Admission::Ask(Question { text, ended_by_trust: false }))
         }
         Action::Deny => {
             let message = format!("policy denied {meta_tool} for '{id}': {reason}");
@@ -298,7 +300,7 @@ mod tests {
             // What nobody has agreed to is refused by whoever asks for it.
             let (code, message) = match admission(decision, &subject) {
                 Ok(Admission::Free) => (Value::Null, Value::Null),
-                Ok(Admission::Ask(question)) => ("AUTH_REQUIRED".into(), question.into()),
+                Ok(Admission::Ask(question)) => ("AUTH_REQUIRED".into(), question.text.into()),
                 Err(refusal) => {
                     (serde_json::to_value(refusal.code.code()).unwrap(), refusal.message.into())
                 }

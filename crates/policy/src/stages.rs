@@ -15,6 +15,7 @@ use crate::admission::{self, Admission, Check, ListingCheck};
 use crate::approval::request::{Approval, ApprovalRequest};
 use crate::attempt::{Permit, Retry};
 use crate::cache::Cache;
+use crate::question::Question;
 use crate::quota::{Quota, QuotaFuture, at_hand};
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
@@ -89,7 +90,7 @@ impl Approval for Open {
     /// With nobody to ask, nobody agrees.
     async fn agree(
         &self,
-        question: &str,
+        question: &Question,
         _: &ApprovalRequest<'_>,
         _: &Context,
     ) -> Result<(), Refusal> {

@@ -127,6 +127,7 @@ mod tests {
     fn request(binding: &str) -> queue::NewRequest {
         let subject = queue::Subject {
             question: "may it?".to_owned(),
+            ended_by_trust: true,
             caller: "ann".to_owned(),
             client: "c".to_owned(),
             upstream: "up".to_owned(),

@@ -10,7 +10,7 @@
 mod hour;
 mod overview;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub struct Figures {
 struct Shared {
     queue: Queue<Happening>,
     sums: Mutex<Sums>,
+    /// Held while definitions are counted, which takes too long to hold the sums.
+    counting: Mutex<()>,
     collect: Collect,
     is_collecting: AtomicBool,
     /// Whether the thread that adds up was started.
@@ -83,6 +85,31 @@ impl Weighed for Happening {
     }
 }
 
+/// A catalog, as far as its definitions cost something.
+struct Published {
+    /// Labels in the order of the definitions, with how many of them each has.
+    namespaces: Vec<(String, usize)>,
+    definitions: Vec<Json>,
+    exposed: Vec<Json>,
+}
+
+impl Published {
+    fn count(&self) -> (Definitions, BTreeMap<String, u64>) {
+        let definitions = Definitions {
+            direct: cost(&self.definitions),
+            exposed: cost(&self.exposed),
+            n_tools: self.definitions.len() as u64,
+        };
+        let mut rest = &self.definitions[..];
+        let by_upstream = self.namespaces.iter().map(|(label, n_tools)| {
+            let (own, others) = rest.split_at((*n_tools).min(rest.len()));
+            rest = others;
+            (label.clone(), cost(own))
+        });
+        (definitions, by_upstream.collect())
+    }
+}
+
 /// What was added up so far.
 struct Sums {
     since: u64,
@@ -92,6 +119,9 @@ struct Sums {
     tools: HashMap<String, ToolFigures>,
     known_tools: Bounded<String>,
     definitions: Option<Definitions>,
+    definitions_by_upstream: BTreeMap<String, u64>,
+    /// The newest catalog whose definitions nobody has counted yet.
+    uncounted: Option<Published>,
     /// Since the start, where somebody scrapes.
     metrics: Option<Metrics>,
 }
@@ -111,6 +141,7 @@ impl Figures {
         let shared = Arc::new(Shared {
             queue: Queue::new(WAITING),
             sums: Mutex::new(Sums { metrics, ..Sums::new(clock.unix_millis()) }),
+            counting: Mutex::default(),
             collect,
             is_collecting: AtomicBool::new(false),
             thread: Once::new(),
@@ -124,7 +155,17 @@ impl Figures {
     }
 
     /// The figures now. Whoever reads them has them collected from now on.
+    ///
+    /// Definitions are counted first, where a new catalog was published: with
+    /// thousands of tools that takes a while, so call it where waiting hurts nobody.
     pub fn overview(&self) -> Overview {
+        self.shared.catch_up();
+        self.glance()
+    }
+
+    /// The figures now, at once: what definitions cost is that of the last catalog
+    /// that was counted.
+    pub fn glance(&self) -> Overview {
         let shared = &self.shared;
         let now = shared.clock.unix_millis();
         shared.last_read.store(shared.elapsed(), Ordering::Relaxed);
@@ -141,6 +182,7 @@ impl Figures {
 
     /// Everything for Prometheus; `None` where no metrics are kept.
     pub fn metrics(&self, readings: &Readings) -> Option<String> {
+        self.shared.catch_up();
         let mut sums = self.shared.sums.lock();
         sums.add_all(self.shared.queue.take());
         let (definitions, lost) = (sums.definitions, self.shared.queue.lost());
@@ -192,11 +234,23 @@ impl Shared {
     /// Adds up what comes, until the queue is closed.
     fn work(&self) {
         while self.queue.wait() {
-            let mut sums = self.sums.lock();
-            sums.add_all(self.queue.take());
-            drop(sums);
+            self.catch_up();
             self.stop_unless_read();
         }
+    }
+
+    /// Adds up what waits. Definitions are counted while nobody has to wait for the
+    /// lock.
+    fn catch_up(&self) {
+        let _alone = self.counting.lock();
+        let mut sums = self.sums.lock();
+        sums.add_all(self.queue.take());
+        let Some(published) = sums.uncounted.take() else { return };
+        drop(sums);
+        let (definitions, by_upstream) = published.count();
+        let mut sums = self.sums.lock();
+        sums.definitions = Some(definitions);
+        sums.definitions_by_upstream = by_upstream;
     }
 
     /// Ends collecting when nobody has read the figures for a while.
@@ -223,6 +277,8 @@ impl Sums {
             tools: HashMap::new(),
             known_tools: Bounded::new(TOOLS),
             definitions: None,
+            definitions_by_upstream: BTreeMap::new(),
+            uncounted: None,
             metrics: None,
         }
     }
@@ -239,11 +295,11 @@ impl Sums {
     fn add_event(&mut self, event: &GatewayEvent) {
         match &event.what {
             EventKind::Browsed { .. } => self.hour.add_search(event.at),
-            EventKind::Published { definitions, exposed, .. } => {
-                self.definitions = Some(Definitions {
-                    direct: cost(definitions),
-                    exposed: cost(exposed),
-                    n_tools: definitions.len() as u64,
+            EventKind::Published { namespaces, definitions, exposed, .. } => {
+                self.uncounted = Some(Published {
+                    namespaces: namespaces.clone(),
+                    definitions: definitions.clone(),
+                    exposed: exposed.clone(),
                 });
             }
             EventKind::Hydrated { .. } | EventKind::Viewed { .. } => {}
@@ -299,6 +355,7 @@ impl Sums {
             upstreams,
             tools,
             definitions: self.definitions,
+            definitions_by_upstream: self.definitions_by_upstream.clone(),
             lost,
         }
     }

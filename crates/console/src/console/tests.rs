@@ -30,7 +30,7 @@ impl Operator for Program {
         Vec::new()
     }
 
-    fn overview(&self) -> Overview {
+    async fn overview(&self) -> Overview {
         Overview::default()
     }
 
@@ -40,6 +40,18 @@ impl Operator for Program {
 
     async fn set_enabled(&self, _: &str, _: bool) -> Result<(), String> {
         Ok(())
+    }
+
+    fn switched_off(&self) -> Vec<String> {
+        vec!["wiki".to_owned()]
+    }
+
+    async fn begin_login(&self, label: &str, _: &str) -> Result<String, String> {
+        Ok(format!("https://login.example/{label}?state=s"))
+    }
+
+    fn vouches(&self, _: &str, _: &Tool) -> bool {
+        false
     }
 
     async fn accept(&self, _: &str, _: &Tool) -> Result<(), String> {
@@ -113,6 +125,7 @@ async fn desk_with(config: Config) -> Desk {
     let console = Console::new(gateway, operator, calls, clock, config);
     let subject = Subject {
         question: "it may <script>destroy</script>".to_owned(),
+        ended_by_trust: true,
         caller: String::new(),
         client: "c\u{202e}\u{200b}\u{9b}\u{e0041}".to_owned(),
         upstream: "files".to_owned(),
@@ -474,4 +487,76 @@ async fn a_signed_message_decides_and_any_other_does_not() {
     assert!(
         matches!(desk.state().await, RequestState::Allowed { by, .. } if by == "ann by webhook")
     );
+}
+
+#[tokio::test]
+async fn every_form_leaves_a_line_in_the_audit_log() {
+    let desk = desk().await;
+    *desk.program.config.lock() = "x".to_owned();
+    let cookie = desk.enter().await;
+    let session = [("cookie", cookie.as_str())];
+    let token = form_token(&desk.send("GET", "/console", &session, "").await.text);
+    for (path, fields, action) in [
+        ("/approvals/1", "verdict=deny", "approvals.deny"),
+        ("/approvals/1", "verdict=allow", "approvals.allow"),
+        ("/upstreams/files/restart", "", "upstreams.restart"),
+        ("/upstreams/files/enabled", "enabled=false", "upstreams.disable"),
+        ("/upstreams/wiki/enabled", "enabled=true", "upstreams.enable"),
+        ("/upstreams/wiki/login", "", "upstreams.login"),
+        ("/config/save", "text=y&before=x", "config.save"),
+        ("/logout", "", "console.logout"),
+    ] {
+        desk.program.audited.lock().clear();
+        let body = format!("form_token={token}&{fields}");
+        desk.send("POST", &format!("/console{path}"), &session, &body).await;
+        let audited = desk.program.audited.lock().clone();
+        let [line] = &audited[..] else { panic!("{path}: {audited:?}") };
+        assert!(line.starts_with(&format!("the operator {action} ")), "{path}: {line}");
+    }
+}
+
+#[tokio::test]
+async fn vouching_for_a_tool_is_offered_only_where_it_ends_the_question() {
+    for ends in [true, false] {
+        let desk = desk().await;
+        let mut set = |queue: &mut Queue| {
+            let mut document = serde_json::to_value(&*queue).unwrap();
+            document["requests"][0]["ended_by_trust"] = ends.into();
+            *queue = serde_json::from_value(document).unwrap();
+        };
+        desk.queue.change(&mut set).await.unwrap();
+        let cookie = desk.enter().await;
+        let page =
+            desk.send("GET", "/console/approvals/1", &[("cookie", cookie.as_str())], "").await;
+        assert_eq!(page.text.contains("gatelet trust grant files/delete"), ends, "{}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_login_is_begun_only_by_a_browser_on_this_machine() {
+    for (host, is_begun) in [("127.0.0.1:4747", true), ("gate.example", false)] {
+        let desk = desk_with(Config { tls: true, hosts: vec!["gate.example".to_owned()] }).await;
+        let named = ("host", host);
+        let link = desk.console.login_link("/console");
+        let cookie = desk.send("GET", &link, &[named], "").await.cookie();
+        let session = [named, ("cookie", cookie.as_str())];
+        let page = desk.send("GET", "/console/upstreams", &session, "").await;
+        assert!(page.text.contains("Switch on wiki"), "{}", page.text);
+        let body = format!("form_token={}", form_token(&page.text));
+        let page = desk.send("POST", "/console/upstreams/wiki/login", &session, &body).await;
+        assert_eq!(page.text.contains("https://login.example/wiki?state=s"), is_begun, "{host}");
+        assert_eq!(page.text.contains("cannot be begun"), !is_begun, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_looked_as_is_named_with_what_they_are_told() {
+    let desk = desk().await;
+    let cookie = desk.enter().await;
+    let session = [("cookie", cookie.as_str())];
+    let path = "/console/callers?subject=key%3Aann&roles=reader&scopes=&groups=";
+    let page = desk.send("GET", path, &session, "").await;
+    assert!(page.text.contains("What key:ann is told"), "{}", page.text);
+    let plain = desk.send("GET", "/console/callers", &session, "").await;
+    assert!(!plain.text.contains("is told"), "nobody is looked as: {}", plain.text);
 }

@@ -91,7 +91,11 @@ pub(crate) async fn one(
                     }
                     Err(why) => { p { "This request cannot become a rule: " (why) "." } }
                 }
-                p.hint { "Or let every call of this tool through, as it is now: " code { (spelt_out_line(&grant)) } }
+                @if subject.ended_by_trust {
+                    p.hint { "Or let every call of this tool through, as it is now: " code { (spelt_out_line(&grant)) } }
+                } @else {
+                    p.hint { "A rule of the configuration asks; vouching for the tool does not end that." }
+                }
             }
         }
     };

@@ -1,6 +1,6 @@
 //! Who calls, and what each of them sees.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway::Surface;
@@ -12,14 +12,16 @@ use crate::backend::{Asked, Backend};
 use crate::calls::NotedCall;
 use crate::layout::{Page, Section, badge};
 use crate::operator::KeyRow;
+use crate::request::{Fields, encode};
 use crate::when;
 
 /// Keys, who called lately, and a look through somebody's eyes.
 pub(crate) async fn page(backend: &Backend, asked: &Asked<'_>) -> Page {
     let query = &asked.request.query;
-    let (subject, roles, wish) = (query.get("subject"), query.get("roles"), query.get("q"));
-    let looks = !subject.is_empty() || !roles.is_empty() || !wish.is_empty();
-    let seen = if looks { Some(seen(backend, subject, roles, wish).await) } else { None };
+    let identity = identity(query);
+    let wish = query.get("q");
+    let looks = query.has("subject") || !wish.is_empty();
+    let seen = if looks { Some(seen(backend, &identity, wish).await) } else { None };
     let keys = backend.operator.keys();
     let now = backend.clock.unix_millis();
     let content = html! {
@@ -29,12 +31,17 @@ pub(crate) async fn page(backend: &Backend, asked: &Asked<'_>) -> Page {
             h2 { "Look as" }
             p.hint { "What `help` tells an identity, by the rules in force." }
             form.filter method="get" action="/console/callers" {
-                div { label for="subject" { "Identity" } input type="text" id="subject" name="subject" value=(subject) placeholder="key:ann"; }
-                div { label for="roles" { "Roles" } input type="text" id="roles" name="roles" value=(roles) placeholder="reader, admin"; }
+                div { label for="subject" { "Identity" } input type="text" id="subject" name="subject" value=(identity.subject) placeholder="key:ann"; }
+                @for (name, word, placeholder) in [("roles", "Roles", "reader, admin"), ("scopes", "Scopes", ""), ("groups", "Groups", "")] {
+                    div { label for=(name) { (word) } input type="text" id=(name) name=(name) value=(query.get(name)) placeholder=(placeholder); }
+                }
                 div.wide { label for="q" { "Looking for" } input type="search" id="q" name="q" value=(wish); }
                 div { button.primary { "Look" } }
             }
-            @if let Some(seen) = &seen { pre tabindex="0" { (seen) } }
+            @if let Some(seen) = &seen {
+                h2 { "What " (named(&identity.subject)) " is told" }
+                pre tabindex="0" { (seen) }
+            }
         }
         div id="lately" data-live { (lately(&backend.calls.look(), now)) }
         (table_of(&keys))
@@ -42,17 +49,42 @@ pub(crate) async fn page(backend: &Backend, asked: &Asked<'_>) -> Page {
     Page { title: "Callers".to_owned(), section: Some(Section::Callers), topics: "calls", content }
 }
 
-/// What an identity is told, word for word.
-async fn seen(backend: &Backend, subject: &str, roles: &str, wish: &str) -> String {
-    let roles = roles.split(',').map(str::trim).filter(|role| !role.is_empty());
-    let identity = Identity {
-        subject: subject.to_owned(),
-        roles: roles.map(str::to_owned).collect(),
-        ..Identity::default()
+/// Whose eyes are looked through.
+fn identity(query: &Fields) -> Identity {
+    let words = |name: &str| {
+        let words = query.get(name).split(',').map(str::trim).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
     };
+    Identity {
+        subject: query.get("subject").trim().to_owned(),
+        roles: words("roles"),
+        scopes: words("scopes"),
+        groups: words("groups"),
+        address: None,
+    }
+}
+
+/// A link that looks through the eyes of an identity.
+fn look_as(subject: &str, roles: &str, scopes: &str, groups: &str) -> Markup {
+    let query: Vec<String> =
+        [("subject", subject), ("roles", roles), ("scopes", scopes), ("groups", groups)]
+            .iter()
+            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .collect();
+    html! {
+        a href={ "/console/callers?" (query.join("&")) } aria-label={ "Look as " (named(subject)) } { "Look as" }
+    }
+}
+
+fn named(subject: &str) -> &str {
+    if subject.is_empty() { "an anonymous caller" } else { subject }
+}
+
+/// What an identity is told, word for word.
+async fn seen(backend: &Backend, identity: &Identity, wish: &str) -> String {
     let context = Context {
         client: Arc::new(Client::named("gatelet-console", "")),
-        caller: Arc::new(identity),
+        caller: Arc::new(identity.clone()),
         ..Context::anonymous()
     };
     let provider =
@@ -64,25 +96,39 @@ async fn seen(backend: &Backend, subject: &str, roles: &str, wish: &str) -> Stri
     }
 }
 
+/// What somebody did with one client.
+#[derive(Default)]
+struct Lately<'a> {
+    n_calls: u64,
+    n_errors: u64,
+    /// Milliseconds since 1970.
+    last: u64,
+    sessions: BTreeSet<&'a str>,
+}
+
 fn lately(calls: &[Arc<NotedCall>], now: u64) -> Markup {
-    let mut callers: BTreeMap<(&str, &str), (u64, u64, u64)> = BTreeMap::new();
+    let mut callers: BTreeMap<(&str, &str), Lately<'_>> = BTreeMap::new();
     for call in calls {
-        let one = callers.entry((&call.caller, &call.client)).or_insert((0, 0, call.at));
-        one.0 += 1;
-        one.1 += u64::from(call.is_error);
+        let one = callers.entry((&call.caller, &call.client)).or_default();
+        one.n_calls += 1;
+        one.n_errors += u64::from(call.is_error);
+        one.last = one.last.max(call.at);
+        one.sessions.insert(&call.session);
     }
     html! {
         section.panel.scroll {
             h2 { "Called lately" }
             @if callers.is_empty() { p.soft { "Nobody since calls are noted." } }
             @else { table {
-                thead { tr { th { "Caller" } th { "Client" } th.right { "Calls" } th.right { "Errors" } th { "Last" } } }
-                tbody { @for ((caller, client), (n_calls, n_errors, last)) in &callers { tr {
+                thead { tr { th { "Caller" } th { "Client" } th.right { "Sessions" } th.right { "Calls" } th.right { "Errors" } th { "Last" } th { span.skip { "Actions" } } } }
+                tbody { @for ((caller, client), one) in &callers { tr {
                     td { @if caller.is_empty() { "anonymous" } @else { (caller) } }
                     td { (client) }
-                    td.right { (when::number(*n_calls)) }
-                    td.right { (when::number(*n_errors)) }
-                    td.soft { (when::distance(now, *last)) }
+                    td.right { (one.sessions.len()) }
+                    td.right { (when::number(one.n_calls)) }
+                    td.right { (when::number(one.n_errors)) }
+                    td.soft { (when::distance(now, one.last)) }
+                    td.right { (look_as(caller, "", "", "")) }
                 } } }
             } }
         }
@@ -95,13 +141,14 @@ fn table_of(keys: &[KeyRow]) -> Markup {
             h2 { "Keys" }
             @if keys.is_empty() { p.soft { "There are none; " code { "gatelet key create NAME" } " makes one." } }
             @else { table {
-                thead { tr { th { "Name" } th { "Roles" } th { "Scopes" } th { "Groups" } th { "State" } } }
+                thead { tr { th { "Name" } th { "Roles" } th { "Scopes" } th { "Groups" } th { "State" } th { span.skip { "Actions" } } } }
                 tbody { @for key in keys { tr {
                     td { strong { (key.name) } }
                     td { (key.roles.join(", ")) }
                     td { (key.scopes.join(", ")) }
                     td { (key.groups.join(", ")) }
                     td { @if key.is_good { (badge("good", "good")) } @else { (badge("bad", "revoked or expired")) } }
+                    td.right { (look_as(&format!("key:{}", key.name), &key.roles.join(","), &key.scopes.join(","), &key.groups.join(","))) }
                 } } }
             } }
         }

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::backend::{Asked, Backend, NoPage};
 use crate::diff::{Line, diff};
+use crate::form::lines;
 use crate::layout::{Page, Section, empty, hidden};
 use crate::operator::ConfigCheck;
 
@@ -30,16 +31,16 @@ pub(crate) fn page(backend: &Backend, asked: &Asked<'_>) -> Page {
 /// What a change would do, before it is saved.
 pub(crate) fn review(backend: &Backend, asked: &Asked<'_>) -> Result<Page, NoPage> {
     let config = backend.operator.config().ok_or(NoPage::NotFound)?;
-    let text = normal(asked.request.form.get("text"));
+    let text = lines(asked.request.form.get("text"));
     let check = backend.operator.check_config(&text);
-    let lines = diff(&config.text, &text);
+    let changes = diff(&config.text, &text);
     let content = html! {
         h1 { "What would change" }
         p.lead { code { (config.file) } }
         (judged(&check))
         section.panel {
-            @if lines.iter().all(|line| matches!(line, Line::Same(_))) { p { "Nothing." } }
-            @else { pre.diff tabindex="0" { @for line in &lines { (marked(line)) } } }
+            @if changes.iter().all(|line| matches!(line, Line::Same(_) | Line::Skipped(_))) { p { "Nothing." } }
+            @else { pre.diff tabindex="0" { @for line in &changes { (marked(line)) } } }
             div.actions {
                 @if check.is_valid {
                     form.inline method="post" action="/console/config/save" {
@@ -65,7 +66,7 @@ pub(crate) fn review(backend: &Backend, asked: &Asked<'_>) -> Result<Page, NoPag
 /// Saves what was looked at, unless the file changed since.
 pub(crate) async fn save(backend: &Backend, asked: &Asked<'_>) -> Result<(String, String), NoPage> {
     let form = &asked.request.form;
-    let (text, before) = (normal(form.get("text")), normal(form.get("before")));
+    let (text, before) = (lines(form.get("text")), lines(form.get("before")));
     let saved = backend.operator.save_config(&text, &before).await;
     backend.audit(&asked.session.who, "config.save", "", &saved).await;
     let notice = match saved {
@@ -73,11 +74,6 @@ pub(crate) async fn save(backend: &Backend, asked: &Asked<'_>) -> Result<(String
         Err(why) => format!("It was not saved: {why}"),
     };
     Ok(("/config".to_owned(), notice))
-}
-
-/// Browsers send lines with two characters at their end.
-fn normal(text: &str) -> String {
-    text.replace("\r\n", "\n")
 }
 
 fn editor(text: &str, asked: &Asked<'_>) -> Markup {

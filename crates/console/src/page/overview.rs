@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use roster::{Phase, Status};
-use telemetry::figures::{Overview, UpstreamFigures};
+use telemetry::figures::{Minute, Overview, UpstreamFigures};
 
 use super::upstreams;
 use crate::backend::Backend;
@@ -13,7 +13,7 @@ use crate::when;
 
 /// The first page.
 pub(crate) async fn page(backend: &Backend) -> Page {
-    let overview = backend.operator.overview();
+    let overview = backend.operator.overview().await;
     let statuses = upstreams::statuses(backend);
     let waiting = backend.gateway.approvals().list().await.unwrap_or_default();
     let n_waiting = waiting.iter().filter(|request| request.is_waiting()).count();
@@ -22,7 +22,7 @@ pub(crate) async fn page(backend: &Backend) -> Page {
         p.lead {
             "The last hour"
             @if overview.now.saturating_sub(overview.since) < 3_600_000 {
-                ", counted since " (when::distance(overview.now, overview.since))
+                ", counted from " (when::distance(overview.now, overview.since)) " on"
             }
             "."
         }
@@ -68,13 +68,21 @@ fn tiles(overview: &Overview, statuses: &[Status], n_waiting: usize) -> Markup {
     }
 }
 
+/// The minutes that a plot shows: those since counting began, and at least ten, so
+/// that a gate that was just looked at has more than the end of a line.
+fn shown_minutes(overview: &Overview) -> &[Minute] {
+    let counted = overview.now.saturating_sub(overview.since) / 60_000 + 2;
+    let n_minutes = usize::try_from(counted).unwrap_or(usize::MAX).max(10);
+    &overview.minutes[overview.minutes.len().saturating_sub(n_minutes)..]
+}
+
 fn tile(name: &str, value: &str, note: &str) -> Markup {
     html! { div.tile { dt { (name) } dd { (value) p.note { (note) } } } }
 }
 
 fn calls(overview: &Overview) -> Markup {
     let of = |value: fn(&telemetry::figures::Total) -> u64| {
-        overview.minutes.iter().map(|minute| Some(value(&minute.total) as f64)).collect()
+        shown_minutes(overview).iter().map(|minute| Some(value(&minute.total) as f64)).collect()
     };
     let series = [
         Series { name: "calls", class: "a", values: of(|total| total.calls) },
@@ -84,7 +92,7 @@ fn calls(overview: &Overview) -> Markup {
 }
 
 fn latency(overview: &Overview) -> Markup {
-    let minutes = overview.minutes.iter();
+    let minutes = shown_minutes(overview).iter();
     let series = [
         Series {
             name: "median",
@@ -102,10 +110,10 @@ fn latency(overview: &Overview) -> Markup {
 
 fn tokens(overview: &Overview) -> Markup {
     let of = |value: fn(&telemetry::figures::Total) -> u64| {
-        overview.minutes.iter().map(|minute| Some(value(&minute.total) as f64)).collect()
+        shown_minutes(overview).iter().map(|minute| Some(value(&minute.total) as f64)).collect()
     };
     let series = [
-        Series { name: "answered by servers", class: "b", values: of(|total| total.tokens_raw) },
+        Series { name: "answered by servers", class: "a", values: of(|total| total.tokens_raw) },
         Series { name: "sent to models", class: "c", values: of(|total| total.tokens_sent) },
     ];
     lines("Tokens per minute", "", &series)

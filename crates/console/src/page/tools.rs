@@ -115,7 +115,7 @@ fn why(reasons: &[(Slot, Vec<f32>)], slot: Slot) -> String {
 pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page, NoPage> {
     let snapshot = snapshot(backend);
     let slot = find(&snapshot.catalog, id)?;
-    Ok(page(&snapshot, slot, asked, &Fields::default(), None))
+    Ok(page(backend, &snapshot, slot, asked, &Fields::default(), None))
 }
 
 /// Vouches for a tool as it is now.
@@ -143,10 +143,13 @@ fn ledger_name(catalog: &Catalog, slot: Slot) -> String {
 }
 
 /// What changed since somebody vouched for a tool, and a way to accept it.
-fn drift(snapshot: &Snapshot, slot: Slot, asked: &Asked<'_>) -> Markup {
+fn drift(backend: &Backend, snapshot: &Snapshot, slot: Slot, asked: &Asked<'_>) -> Markup {
     let name = ledger_name(&snapshot.catalog, slot);
     let findings = snapshot.report();
     let changed = findings.iter().find(|one| one.code == "drift" && one.subject == name);
+    // The finding is of the last listing; somebody may have vouched for the tool since.
+    let is_accepted = || backend.operator.vouches(&name, snapshot.catalog.tool(slot));
+    let changed = changed.filter(|_| !is_accepted());
     html! {
         @if let Some(changed) = changed {
             section.panel {
@@ -177,7 +180,7 @@ pub(crate) async fn call(backend: &Backend, asked: &Asked<'_>, id: &str) -> Resu
             reply
         }
     };
-    Ok(page(&snapshot, slot, asked, sent, Some(&answer)))
+    Ok(page(backend, &snapshot, slot, asked, sent, Some(&answer)))
 }
 
 /// What a call was answered.
@@ -213,6 +216,7 @@ async fn ask(backend: &Backend, path: &str, arguments: Value) -> Answer {
 }
 
 fn page(
+    backend: &Backend,
     snapshot: &Snapshot,
     slot: Slot,
     asked: &Asked<'_>,
@@ -232,7 +236,7 @@ fn page(
                 pre tabindex="0" { (answer.text) }
             }
         }
-        (drift(snapshot, slot, asked))
+        (drift(backend, snapshot, slot, asked))
         div.columns {
             section.panel {
                 h2 { "Call it" }

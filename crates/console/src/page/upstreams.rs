@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use roster::{Phase, Status};
+use tool::CredentialHealth;
 
 use crate::backend::{Asked, Backend, NoPage};
 use crate::layout::{Page, Section, badge, empty, hidden};
@@ -9,10 +10,14 @@ use crate::request::encode;
 use crate::when;
 
 /// Every upstream.
-pub(crate) fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
-    let statuses = statuses(backend);
-    let n_down =
-        statuses.iter().filter(|status| matches!(status.phase, Phase::Down { .. })).count();
+pub(crate) async fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
+    let mut statuses = statuses(backend);
+    let is_down = |status: &Status| matches!(status.phase, Phase::Down { .. });
+    let n_down = statuses.iter().filter(|status| is_down(status)).count();
+    // What needs somebody stands first.
+    statuses.sort_by_key(|status| !is_down(status) && !needs_login(status));
+    let costs = backend.operator.overview().await.definitions_by_upstream;
+    let switched_off = backend.operator.switched_off();
     let content = html! {
         h1 { "Upstreams" }
         p.lead { (statuses.len()) " servers behind this gate" @if n_down != 0 { ", " (n_down) " of them down" } "." }
@@ -21,11 +26,15 @@ pub(crate) fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
         } @else {
             div.panel.scroll id="upstreams" data-live { table {
                 thead { tr {
-                    th { "Upstream" } th { "State" } th { "Server" } th.right { "Tools" }
+                    th { "Upstream" } th { "State" } th { "Server" } th.right { "Tools" } th.right { "Tokens" }
                     th.right { "Start" } th.right { "Calls" } th.right { "Mean" } th { span.skip { "Actions" } }
                 } }
-                tbody { @for status in &statuses { (row(status, asked)) } }
+                tbody { @for status in &statuses { (row(status, costs.get(&status.label).copied(), asked)) } }
             } }
+            p.soft.small { "Tokens: what the definitions of its tools would cost a model that reads them all." }
+        }
+        @if !switched_off.is_empty() {
+            section.panel { h2 { "Switched off" } (off(&switched_off, asked)) }
         }
     };
     let section = Some(Section::Upstreams);
@@ -33,17 +42,44 @@ pub(crate) fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
 }
 
 /// One upstream.
-pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<Page, NoPage> {
+pub(crate) async fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<Page, NoPage> {
     let statuses = statuses(backend);
     let status = statuses.iter().find(|status| status.label == label).ok_or(NoPage::NotFound)?;
-    let listing = &status.listing;
-    let lines: Vec<String> =
-        backend.operator.log(2000).into_iter().filter(|line| line.contains(label)).collect();
-    let first = lines.len().saturating_sub(60);
+    let cost = backend.operator.overview().await.definitions_by_upstream.get(label).copied();
+    let log = backend.operator.log(2000);
+    let lines: Vec<String> = log.iter().filter_map(|line| about(line, label)).collect();
     let content = html! {
         h1 { (label) }
-        p.lead { (listing.server.name) " " (listing.server.version) }
-        div id="upstream" data-live {
+        @if !status.listing.server.name.is_empty() {
+            p.lead { (status.listing.server.name) " " (status.listing.server.version) }
+        }
+        div id="upstream" data-live { (facts(status, cost, asked)) }
+        (tools(status))
+        div.panel {
+            h2 { "Last lines of the log about it" }
+            div id="log" data-live {
+                @if lines.is_empty() { p.soft { "It wrote nothing lately." } }
+                @else { pre tabindex="0" { (lines[lines.len().saturating_sub(60)..].join("\n")) } }
+            }
+        }
+    };
+    let section = Some(Section::Upstreams);
+    Ok(Page { title: label.to_owned(), section, topics: "upstreams", content })
+}
+
+/// A line of the log without its label, if it is about this upstream. What an
+/// upstream writes stands before the label, so it cannot pass for another's.
+fn about(line: &str, label: &str) -> Option<String> {
+    const FIELD: &str = " upstream=";
+    let (before, after) = line.rsplit_once(FIELD)?;
+    let rest = after.strip_prefix(&format!("{label:?}"))?;
+    Some(format!("{before}{rest}"))
+}
+
+/// How one fares, and what can be done about it.
+fn facts(status: &Status, cost: Option<u64>, asked: &Asked<'_>) -> Markup {
+    let (label, listing) = (&status.label, &status.listing);
+    html! {
             div.panel {
                 dl.pairs {
                     dt { "State" } dd { (state(status)) }
@@ -53,15 +89,23 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                     @if let Some(health) = &status.credential {
                         dt { "Credentials" } dd { (health.as_str()) }
                     }
-                    dt { "Protocol" } dd { (listing.server.protocol) }
+                    @if !listing.server.protocol.is_empty() {
+                        dt { "Protocol" } dd { (listing.server.protocol) }
+                    }
                     dt { "Last start" } dd { (start_up(status)) @if status.restarts != 0 { ", " (when::number(status.restarts)) " restarts" } }
                     dt { "Offers" } dd {
                         (listing.tools.len()) " tools, " (listing.resources.len() + listing.templates.len()) " resources, "
                         (listing.prompts.len()) " prompts"
                     }
-                    dt { "Calls" } dd { (when::number(status.calls)) ", " (mean(status)) " on average" }
+                    @if let Some(cost) = cost {
+                        dt { "Definitions" } dd { (when::number(cost)) " tokens, if a model read them all" }
+                    }
+                    dt { "Calls" } dd {
+                        (when::number(status.calls)) @if status.calls != 0 { ", " (mean(status)) " on average" }
+                    }
                 }
                 div.actions {
+                    @if needs_login(status) && asked.request.is_for_loopback() { (login_button(label, asked)) }
                     (restart_button(label, asked))
                     form.inline method="post" action={ "/console/upstreams/" (encode(label)) "/enabled" }
                         data-confirm={ "Switch " (label) " off? Its tools are gone until it is switched on again." } {
@@ -70,17 +114,23 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                         button.quiet.danger aria-label={ "Switch off " (label) } { "Switch off" }
                     }
                 }
-                @if status.credential.as_ref().is_some_and(|health| health.as_str() != "fine") {
-                    p.hint { "Log in with " code { "gatelet login " (label) } "." }
+                @if needs_login(status) && !asked.request.is_for_loopback() {
+                    p.hint { "A login leads back to the machine that gatelet runs on: log in there, with "
+                        code { "gatelet login " (label) } "." }
                 }
             }
-        }
         @if !listing.findings.is_empty() {
             div.panel {
                 h2 { "Findings" }
                 ul { @for finding in &listing.findings { li { (finding.to_string()) } } }
             }
         }
+    }
+}
+
+fn tools(status: &Status) -> Markup {
+    let listing = &status.listing;
+    html! {
         div.panel {
             h2 { "Tools" }
             @if listing.tools.is_empty() { p.soft { "None are known." } }
@@ -96,14 +146,21 @@ pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, label: &str) -> Result<P
                 p.soft { "and " (listing.tools.len() - MOST_TOOLS) " more; search them under Tools" }
             }
         }
-        div.panel {
-            h2 { "Last lines of the log about it" }
-            @if lines.is_empty() { p.soft { "It wrote nothing lately." } }
-            @else { pre tabindex="0" { (lines[first..].join("\n")) } }
-        }
-    };
-    let section = Some(Section::Upstreams);
-    Ok(Page { title: label.to_owned(), section, topics: "upstreams", content })
+    }
+}
+
+/// Upstreams that are switched off, each with a way to switch it on.
+fn off(labels: &[String], asked: &Asked<'_>) -> Markup {
+    html! {
+        ul.rows { @for label in labels { li {
+            strong { (label) }
+            form.inline method="post" action={ "/console/upstreams/" (encode(label)) "/enabled" } {
+                (hidden(&asked.session.form_token))
+                input type="hidden" name="enabled" value="true";
+                button.quiet aria-label={ "Switch on " (label) } { "Switch on" }
+            }
+        } } }
+    }
 }
 
 /// How many tools are listed on the page of an upstream.
@@ -124,6 +181,46 @@ pub(crate) async fn restart(
     Ok(("/upstreams".to_owned(), notice))
 }
 
+/// Begins a login, which goes on at the upstream's own server.
+pub(crate) async fn login(
+    backend: &Backend,
+    asked: &Asked<'_>,
+    label: &str,
+) -> Result<Page, NoPage> {
+    let who = &asked.session.who;
+    let begun = match asked.request.is_for_loopback() {
+        true => backend.operator.begin_login(label, who).await,
+        false => Err("a login leads back to the machine that gatelet runs on".to_owned()),
+    };
+    backend
+        .audit(who, "upstreams.login", label, &begun.as_ref().map(drop).map_err(Clone::clone))
+        .await;
+    let back = format!("/console/upstreams/{}", encode(label));
+    let content = html! {
+        h1 { "Log in to " (label) }
+        section.panel {
+            @match &begun {
+                Ok(address) => {
+                    p { "Its server asks who you are, on a page of its own:" }
+                    p { code { (address.split('?').next().unwrap_or_default()) } }
+                    div.actions {
+                        // The page behind it learns nothing of this one.
+                        a.button.primary href=(address) target="_blank" rel="noopener noreferrer" { "Go on to its login page" }
+                        a.button href=(back) { "Back to " (label) }
+                    }
+                    p.hint { "It leads back to this machine within ten minutes; the upstream is then started again." }
+                }
+                Err(why) => {
+                    p.notice role="alert" { "It cannot be begun: " (why) }
+                    div.actions { a.button href=(back) { "Back to " (label) } }
+                }
+            }
+        }
+    };
+    let section = Some(Section::Upstreams);
+    Ok(Page { title: format!("Log in to {label}"), section, topics: "", content })
+}
+
 /// Switches one on or off in the configuration.
 pub(crate) async fn switch(
     backend: &Backend,
@@ -137,7 +234,9 @@ pub(crate) async fn switch(
     let notice = match (done, enabled) {
         (Ok(()), true) => format!("{label} is switched on."),
         (Ok(()), false) => {
-            format!("{label} is switched off; `gatelet enable {label}` switches it on again.")
+            format!(
+                "{label} is switched off. It stands below the others and can be switched on again."
+            )
         }
         (Err(why), _) => format!("Nothing was changed: {why}"),
     };
@@ -149,23 +248,28 @@ pub(crate) fn statuses(backend: &Backend) -> Vec<Status> {
     snapshot.upstreams().iter().map(|upstream| upstream.status()).collect()
 }
 
-fn row(status: &Status, asked: &Asked<'_>) -> Markup {
+fn row(status: &Status, cost: Option<u64>, asked: &Asked<'_>) -> Markup {
     let listing = &status.listing;
     html! {
         tr {
             td { a href={ "/console/upstreams/" (encode(&status.label)) } { strong { (status.label) } } }
             td {
                 (state(status))
+                @if needs_login(status) { " " (badge("warn", "needs a login")) }
                 @if let Phase::Down { reason, .. } = &status.phase {
                     div.soft.small { (catalog::summary::sentence(reason, 120)) }
                 }
             }
             td.soft { (listing.server.name) " " (listing.server.version) }
             td.right { (when::number(listing.tools.len() as u64)) }
+            td.right { (cost.map_or("–".to_owned(), when::number)) }
             td.right { (start_up(status)) }
             td.right { (when::number(status.calls)) }
             td.right { (mean(status)) }
-            td.right { (restart_button(&status.label, asked)) }
+            td.right {
+                @if needs_login(status) && asked.request.is_for_loopback() { (login_button(&status.label, asked)) " " }
+                (restart_button(&status.label, asked))
+            }
         }
     }
 }
@@ -176,6 +280,24 @@ fn restart_button(label: &str, asked: &Asked<'_>) -> Markup {
             (hidden(&asked.session.form_token))
             button.quiet aria-label={ "Restart " (label) } { "Restart" }
         }
+    }
+}
+
+fn login_button(label: &str, asked: &Asked<'_>) -> Markup {
+    html! {
+        form.inline method="post" action={ "/console/upstreams/" (encode(label)) "/login" } {
+            (hidden(&asked.session.form_token))
+            button.quiet.primary aria-label={ "Log in to " (label) } { "Log in" }
+        }
+    }
+}
+
+/// Whether somebody has to log in, or to do so again.
+fn needs_login(status: &Status) -> bool {
+    let Some(health) = &status.credential else { return false };
+    match health {
+        CredentialHealth::NeedsHuman { .. } | CredentialHealth::Broken { .. } => true,
+        CredentialHealth::Fine | CredentialHealth::Refreshing => false,
     }
 }
 
@@ -196,7 +318,25 @@ pub(crate) fn state(status: &Status) -> Markup {
         Phase::Up if 3 <= status.unanswered => badge("warn", "silent"),
         Phase::Up => badge("good", "up"),
         Phase::Starting => badge("info", "starting"),
-        Phase::Asleep => badge("", "asleep"),
+        // As `gatelet upstreams` has it: the next call starts it.
+        Phase::Asleep => badge("", "ready"),
         Phase::Down { .. } => badge("bad", "down"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_belongs_to_the_upstream_that_wrote_it() {
+        let line = r#"10:00 INFO ready upstream="files""#;
+        assert_eq!(about(line, "files").as_deref(), Some("10:00 INFO ready"));
+        assert_eq!(about(line, "file"), None);
+        let forged = r#"10:00 INFO I am upstream="files" upstream="evil""#;
+        assert_eq!(about(forged, "files"), None);
+        assert!(about(forged, "evil").is_some());
+        let more = r#"10:00 WARN it is gone upstream="files" reason="it said upstream=\"evil\"""#;
+        assert_eq!(about(more, "evil"), None);
     }
 }

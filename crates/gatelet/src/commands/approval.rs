@@ -77,11 +77,17 @@ impl Question {
     /// What is said where nobody agreed.
     pub(super) fn refused(&self, tool: &str) -> CliError {
         let question = foreign(&self.text);
-        let tool = tool::shell::word(tool);
-        let tool = tool.as_deref().unwrap_or("NAME");
+        let more = match &self.way {
+            Way::Request(number) => format!("`gatelet approvals show {number}` says what"),
+            Way::Token(_) => {
+                let tool = tool::shell::word(tool);
+                let tool = tool.as_deref().unwrap_or("NAME");
+                format!("where no rule asks, `gatelet trust grant {tool}`")
+            }
+        };
         CliError::Refused(format!(
-            "{question}, and nobody agreed: nothing was done. Run it again with `--yes`, or let it \
-             run without being asked from now on: `gatelet trust grant {tool}`"
+            "{question}, and nobody agreed: nothing was done. Run it again with `--yes`. What ends \
+             the question for good: {more}"
         ))
     }
 }

@@ -200,7 +200,9 @@ fn page(request: &QueuedRequest) -> String {
 fn ways_out(request: &QueuedRequest) -> String {
     let number = request.number;
     let name = format!("{}/{}", request.subject.upstream, request.subject.tool);
-    let grant = shell::word(&name).map_or_else(String::new, |word| {
+    // Where a rule asks, vouching for the tool ends nothing.
+    let word = shell::word(&name).filter(|_| request.subject.ended_by_trust);
+    let grant = word.map_or_else(String::new, |word| {
         format!("\n`gatelet trust grant {word}` lets every call of this tool through, as it is now")
     });
     format!(

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use mcp::connect::Certificates;
 use mcp::oauth::{Grant, Login, LoginRequest, Reach as LoginReach, Revoked, revoke};
+use store::vault::Vault;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -58,22 +59,101 @@ pub(crate) struct LogoutArgs {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let loaded = config_loader::load(paths)?;
-    let upstream = find(&loaded.config.upstreams, &args.label)?;
-    let vault = wire::vault(&paths.state_directory()?);
-    let name = wire::entry(&upstream.label, args.caller.as_deref());
-    let mut wanted = wanted(upstream, args)?;
-    // What cannot be read is replaced, so it is not asked for again either.
-    let before = wire::kept(&vault, &name).ok().flatten();
-    let before = before.filter(|grant| grant.stranger_to(&wanted.url).is_none());
-    wanted.granted = before.map(|grant| grant.scopes).unwrap_or_default();
-    let port = args.port.or(upstream.access.oauth.redirect_port).unwrap_or(0);
+    let plan = LoginPlan::new(args, paths)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let grant = runtime.block_on(log_in(&wanted, port, args))?;
-    vault.save(&name, &serde_json::to_vec(&grant)?)?;
-    say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), upstream.label, summary(&grant)));
+    let grant = runtime.block_on(async {
+        let pending = plan.begin().await?;
+        say("Open this address in a browser and allow access:");
+        out(pending.url());
+        if !args.no_browser {
+            open(pending.url());
+        }
+        pending.finish().await
+    })?;
+    plan.keep(&grant)?;
+    say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), plan.label, summary(&grant)));
     say(&paint(DIM, "A running gate takes it up by itself within a minute."));
     Ok(Done::Fine)
+}
+
+/// What is known before anybody logs in.
+pub(super) struct LoginPlan {
+    label: String,
+    /// What the token is called where it is kept.
+    name: String,
+    vault: Vault,
+    wanted: LoginRequest,
+    port: u16,
+}
+
+/// A login that somebody finishes in a browser on this machine.
+pub(super) struct PendingLogin {
+    login: Login,
+    listener: TcpListener,
+    home: String,
+}
+
+impl LoginPlan {
+    /// The plan for everybody's token of an upstream.
+    pub(super) fn for_everybody(label: &str, paths: &Paths) -> anyhow::Result<LoginPlan> {
+        let args = Args {
+            label: label.to_owned(),
+            caller: None,
+            scope: Vec::new(),
+            port: None,
+            authorization_server: Vec::new(),
+            no_browser: true,
+        };
+        LoginPlan::new(&args, paths)
+    }
+
+    fn new(args: &Args, paths: &Paths) -> anyhow::Result<LoginPlan> {
+        let loaded = config_loader::load(paths)?;
+        let upstream = find(&loaded.config.upstreams, &args.label)?;
+        let vault = wire::vault(&paths.state_directory()?);
+        let name = wire::entry(&upstream.label, args.caller.as_deref());
+        let mut wanted = wanted(upstream, args)?;
+        // What cannot be read is replaced, so it is not asked for again either.
+        let before = wire::kept(&vault, &name).ok().flatten();
+        let before = before.filter(|grant| grant.stranger_to(&wanted.url).is_none());
+        wanted.granted = before.map(|grant| grant.scopes).unwrap_or_default();
+        let port = args.port.or(upstream.access.oauth.redirect_port).unwrap_or(0);
+        Ok(LoginPlan { label: upstream.label.clone(), name, vault, wanted, port })
+    }
+
+    /// Asks the upstream where to log in.
+    pub(super) async fn begin(&self) -> anyhow::Result<PendingLogin> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        let home = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
+        let login = Login::begin(&self.wanted, &format!("{home}/callback")).await;
+        let login = login.map_err(|error| CliError::NoAnswer(error.to_string()))?;
+        Ok(PendingLogin { login, listener, home })
+    }
+
+    /// Keeps the token where gates find it.
+    pub(super) fn keep(&self, grant: &Grant) -> anyhow::Result<()> {
+        Ok(self.vault.save(&self.name, &serde_json::to_vec(grant)?)?)
+    }
+}
+
+impl PendingLogin {
+    /// What has to be opened in a browser.
+    pub(super) fn url(&self) -> &str {
+        self.login.url()
+    }
+
+    /// Waits until somebody logged in.
+    pub(super) async fn finish(self) -> anyhow::Result<Grant> {
+        let PendingLogin { login, listener, home } = self;
+        let state = parameter(login.url(), "state").unwrap_or_default();
+        let callback = tokio::time::timeout(PATIENCE, wait(&listener, &state)).await;
+        let callback =
+            callback.map_err(|_| CliError::NoAnswer("nobody logged in in time".to_owned()))??;
+        let grant = login.finish(&format!("{home}{callback}"), unix_seconds()).await;
+        Ok(grant.map_err(|error| CliError::NoAnswer(error.to_string()))?)
+    }
 }
 
 pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
@@ -160,26 +240,6 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
         challenge: None,
         reach: LoginReach::Guarded(args.authorization_server.clone()),
     })
-}
-
-async fn log_in(wanted: &LoginRequest, port: u16, args: &Args) -> anyhow::Result<Grant> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-    let home = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
-    let login = Login::begin(wanted, &format!("{home}/callback")).await;
-    let login = login.map_err(|error| CliError::NoAnswer(error.to_string()))?;
-    say("Open this address in a browser and allow access:");
-    out(login.url());
-    if !args.no_browser {
-        open(login.url());
-    }
-    let state = parameter(login.url(), "state").unwrap_or_default();
-    let callback = tokio::time::timeout(PATIENCE, wait(&listener, &state)).await;
-    let callback =
-        callback.map_err(|_| CliError::NoAnswer("nobody logged in in time".to_owned()))??;
-    let grant = login.finish(&format!("{home}{callback}"), unix_seconds()).await;
-    Ok(grant.map_err(|error| CliError::NoAnswer(error.to_string()))?)
 }
 
 /// Waits until the browser comes back with our own `state`; whoever else comes

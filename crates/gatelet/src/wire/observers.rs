@@ -96,10 +96,15 @@ impl Observers {
     /// The figures of the last hour, as far as somebody has looked at them before.
     pub(super) fn overview(&self, gateway: &Gateway) -> Overview {
         if !self.figures.is_collecting() {
-            drop(self.figures.overview());
+            drop(self.figures.glance());
             gateway.report_catalog();
         }
         self.figures.overview()
+    }
+
+    /// The same, without what is not counted yet.
+    pub(super) fn glance(&self) -> Overview {
+        self.figures.glance()
     }
 
     /// Everything for Prometheus, with what only the observers know filled in;

@@ -52,7 +52,7 @@ impl Drop for Browser {
     }
 }
 
-fn link(home: &Home) -> String {
+pub(crate) fn link(home: &Home) -> String {
     let printed = shell(home, &["console", "--print"]);
     assert_eq!(printed.code, 0, "{}", printed.err);
     printed.out.trim().to_owned()
@@ -125,11 +125,59 @@ fn without_a_link_or_a_key_there_is_a_login_page_and_nothing_else() {
 }
 
 /// Logs in by a link, without a browser; the cookie that it gives.
-fn cookie(served: &Served, link: &str) -> String {
+pub(crate) fn cookie(served: &Served, link: &str) -> String {
     let path = link.split_once("/console").unwrap().1;
     let got = served.path(&format!("/console{path}")).send("GET", &[], "");
     let set = got.head.lines().find_map(|line| line.strip_prefix("set-cookie: "));
     set.unwrap_or_else(|| panic!("no cookie: {}", got.head)).split(';').next().unwrap().to_owned()
+}
+
+/// A server whose tool says what stands in a file.
+const CHANGING: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    about = open(sys.argv[1]).read()
+    tool = {"name": "act", "description": about, "inputSchema": {"type": "object"},
+            "annotations": {"destructiveHint": True}}
+    server = {"name": "changing", "version": "1"}
+    result = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": server},
+        "tools/list": {"tools": [tool]},
+    }.get(asked["method"], {"content": [{"type": "text", "text": "acted"}]})
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn a_tool_that_changed_is_shown_and_accepted_in_the_console() {
+    let home = Home::new();
+    home.write("about", "Deletes one thing.");
+    let about = home.path().join("about");
+    home.write(
+        "gatelet.toml",
+        &upstream("one", Path::new("python3"), &["-c", CHANGING, about.to_str().unwrap()]),
+    );
+    let served = Served::start(&home);
+    let cookie = cookie(&served, &link(&home));
+    let page =
+        || served.path("/console/tools/one.act").send("GET", &[("Cookie", &cookie)], "").body;
+    eventually("the tool is there", || page().contains("Deletes one thing."));
+    assert_eq!(shell(&home, &["trust", "grant", "one/act"]).code, 0);
+    assert!(!page().contains("Changed since"), "{}", page());
+    home.write("about", "Deletes everything.");
+    assert_eq!(shell(&home, &["restart", "one"]).code, 0);
+    eventually("the change is noticed", || page().contains("Changed since it was trusted"));
+    let token = page().split("name=\"form_token\" value=\"").nth(1).unwrap().to_owned();
+    let form = format!("form_token={}", token.split('"').next().unwrap());
+    let headers =
+        [("Cookie", cookie.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let accept = served.path("/console/tools/one.act/accept");
+    assert_eq!(accept.send("POST", &headers, &form).status, 303);
+    assert!(page().contains("is accepted as it is now"), "{}", page());
+    eventually("nothing is changed any more", || !page().contains("Changed since"));
+    assert!(home.read("state/audit.jsonl").contains("tools.accept"));
 }
 
 #[test]

@@ -8,7 +8,8 @@ use serde_json::json;
 use testkit::oauth::Server;
 use testkit::tls::Authority;
 
-use crate::kit::{Home, shell};
+use crate::console;
+use crate::kit::{Home, Served, eventually, shell};
 use crate::tls::cover;
 
 struct Stage {
@@ -160,4 +161,35 @@ fn an_authority_of_ones_own_counts_for_logging_in_and_for_renewing() {
     assert!(before < stage.server.asked("/token"), "it was renewed");
     assert_eq!(shell(&stage.home, &["logout", "wiki"]).code, 0);
     assert_eq!(stage.server.book().revoked.len(), 2);
+}
+
+#[test]
+fn a_login_begun_in_the_console_opens_the_upstream() {
+    let stage = Stage::new("");
+    let served = Served::start(&stage.home);
+    let cookie = console::cookie(&served, &console::link(&stage.home));
+    let page = |path: &str| served.path(path).send("GET", &[("Cookie", &cookie)], "").body;
+    eventually("the upstream asks for a login", || {
+        page("/console/upstreams").contains("Log in to wiki")
+    });
+    let shown = page("/console/upstreams/wiki");
+    let token = shown.split("name=\"form_token\" value=\"").nth(1).unwrap();
+    let form = format!("form_token={}", token.split('"').next().unwrap());
+    let headers =
+        [("Cookie", cookie.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let begun = served.path("/console/upstreams/wiki/login").send("POST", &headers, &form).body;
+    let address = begun.split("href=\"http").nth(1).unwrap().split('"').next().unwrap();
+    let address = format!("http{}", address.replace("&amp;", "&"));
+    let back = get(&address);
+    let back = back.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();
+    assert!(get(back).contains("You are logged in"));
+    let call = json!({"namespace": "wiki", "function": "whoami", "kwargs": {}});
+    eventually("the upstream is open", || {
+        served.call("call", &call).to_string().contains("access-")
+    });
+    let audited = stage.home.read("state/audit.jsonl");
+    for action in ["upstreams.login", "upstreams.logged_in"] {
+        assert!(audited.contains(action), "{audited}");
+    }
+    assert!(!audited.contains("access-"), "{audited}");
 }

@@ -30,6 +30,7 @@ mod mounts;
 mod nested;
 mod newcomer;
 mod observability;
+mod pictures;
 mod primitives;
 mod reload;
 mod running;

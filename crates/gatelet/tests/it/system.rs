@@ -88,6 +88,22 @@ fn systemd_finds_nothing_wrong_with_the_unit_and_reads_its_words() {
     assert!(!is_sound && told.contains("/nowhere/gatelet"), "{told}");
 }
 
+#[test]
+fn a_parser_of_property_lists_reads_the_words_of_the_agent() {
+    let own = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    // What `gatelet up` writes on macOS, as a unit test compares it.
+    let agent = own.join("src/commands/service/cases/gatelet.plist");
+    let script =
+        "import json, plistlib, sys; print(json.dumps(plistlib.load(open(sys.argv[1], 'rb'))))";
+    let read = Command::new("python3").args(["-c", script]).arg(agent).output().unwrap();
+    let told: Value = serde_json::from_slice(&read.stdout).unwrap_or_else(|_| panic!("{read:?}"));
+    let words =
+        json!(["/opt/my tools/gatelet", "serve", "--config", "/home/ann/100%/$x \"y\" <&>.toml"]);
+    assert_eq!(told["ProgramArguments"], words);
+    assert_eq!(told["KeepAlive"]["SuccessfulExit"], false);
+    assert_eq!(told["RunAtLoad"], true);
+}
+
 /// An engine that notes its command line and then runs what it was to run, without
 /// any container: what a real engine would do with the words was never seen here.
 fn stand_in(home: &Home) {

@@ -23,6 +23,7 @@ use policy::attempt;
 use policy::call::{Mode, Request, What};
 use policy::code::code_of;
 use policy::live::LiveStages;
+use policy::question::Question;
 use policy::refusal::{Refusal, Refused};
 use policy::stages::Stages;
 use policy::trust::Digest;
@@ -259,7 +260,7 @@ fn digest(catalog: &Catalog, call: &ValidCall) -> Option<String> {
 /// does not run. What is not approved is given back to the quota.
 pub(super) async fn approve(
     stages: &Stages,
-    question: &str,
+    question: &Question,
     call: &ValidCall,
     request: &ApprovalRequest<'_>,
     context: &Context,

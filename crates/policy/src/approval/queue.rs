@@ -38,6 +38,10 @@ pub struct QueuedRequest {
 pub struct Subject {
     /// Why it needs approval.
     pub question: String,
+    /// Whether vouching for the tool would end the question. Those of earlier
+    /// versions do not say.
+    #[serde(default)]
+    pub ended_by_trust: bool,
     /// Empty for an anonymous caller.
     pub caller: String,
     /// What the client calls itself.

@@ -20,6 +20,7 @@ use crate::approval::remembered::Remembered;
 use crate::approval::request::{Approval, ApprovalRequest, binding, caller_hash};
 use crate::approval::shown;
 use crate::confirm::LATER;
+use crate::question::Question;
 use crate::refusal::{Refusal, Refused};
 
 /// How the stage behaves.
@@ -137,7 +138,7 @@ impl QueuedApproval {
     }
 
     /// What is said to a caller whose call waits, or has to.
-    fn required(&self, question: &str, number: u64) -> Refusal {
+    fn required(&self, question: &Question, number: u64) -> Refusal {
         let minutes = self.approvals.life().as_secs().div_ceil(60);
         let place = match (self.page)(number) {
             Some(page) => format!("at {page} or with `gatelet approvals`"),
@@ -166,7 +167,7 @@ enum Decided {
 impl Approval for QueuedApproval {
     async fn agree(
         &self,
-        question: &str,
+        question: &Question,
         request: &ApprovalRequest<'_>,
         context: &Context,
     ) -> Result<(), Refusal> {
@@ -183,7 +184,7 @@ impl Approval for QueuedApproval {
             Standing::Denied { number, by } => return Err(denied(question, number, &by)),
             Standing::Allowed(_) | Standing::Waiting(_) | Standing::Unasked => {}
         }
-        match elicit::ask(context, question, request.arguments).await {
+        match elicit::ask(context, &question.text, request.arguments).await {
             Said::Yes => return Ok(()),
             Said::No => {
                 let message = format!("{question}, and the user did not agree");
@@ -201,7 +202,7 @@ impl Approval for QueuedApproval {
             self.enqueue(new).await.map_err(away)?.map_err(|full| too_many(question, full))?;
         let page = (self.page)(number).filter(|_| elicit::opens_pages(&context.client));
         let pointing = page.as_ref().map(|page| -> BoxFuture<'_, Said> {
-            Box::pin(elicit::point_to(context, question, number, page))
+            Box::pin(elicit::point_to(context, &question.text, number, page))
         });
         let wait = self.patience(request, context);
         let decided = self.decided(number, &binding, wait, pointing.into()).await.map_err(away)?;
@@ -234,10 +235,11 @@ impl QueuedApproval {
 /// What is left of the caller's time for the call itself.
 const MARGIN: Duration = Duration::from_secs(2);
 
-fn subject(question: &str, request: &ApprovalRequest<'_>, context: &Context) -> Subject {
+fn subject(question: &Question, request: &ApprovalRequest<'_>, context: &Context) -> Subject {
     let is_long = MOST_ARGUMENT_BYTES < request.arguments.len();
     Subject {
-        question: question.to_owned(),
+        question: question.text.clone(),
+        ended_by_trust: question.ended_by_trust,
         caller: context.caller.subject.clone(),
         client: context.client.name.clone(),
         upstream: request.callee.upstream.clone(),
@@ -251,14 +253,14 @@ fn subject(question: &str, request: &ApprovalRequest<'_>, context: &Context) -> 
     }
 }
 
-fn denied(question: &str, number: u64, by: &str) -> Refusal {
+fn denied(question: &Question, number: u64, by: &str) -> Refusal {
     let message = format!(
         "{question}, and request {number} was denied by {by}. Nothing was done; do not try it again"
     );
     refusal(Refused::Declined, message)
 }
 
-fn too_many(question: &str, full: Full) -> Refusal {
+fn too_many(question: &Question, full: Full) -> Refusal {
     let whose = match full {
         Full::Caller => "too many of your requests wait for approval already",
         Full::Everybody => "too many requests wait for approval already",

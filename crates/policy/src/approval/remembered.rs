@@ -161,6 +161,7 @@ mod tests {
     fn subject(arguments: &Value) -> Subject {
         Subject {
             question: String::new(),
+            ended_by_trust: true,
             caller: String::new(),
             client: String::new(),
             upstream: "files".to_owned(),

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use tool::{CallerKey, Context, Identity, hex};
 
 use crate::call::Callee;
+use crate::question::Question;
 use crate::refusal::Refusal;
 
 /// How somebody is asked to agree to a call: the one way, whoever wants it.
@@ -12,7 +13,7 @@ use crate::refusal::Refusal;
 pub trait Approval: Send + Sync {
     async fn agree(
         &self,
-        question: &str,
+        question: &Question,
         request: &ApprovalRequest<'_>,
         context: &Context,
     ) -> Result<(), Refusal>;

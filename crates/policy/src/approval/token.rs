@@ -16,6 +16,7 @@ use tool::{Context, hex};
 use crate::approval::elicit::{self, Said};
 use crate::approval::request::{Approval, ApprovalRequest, binding};
 use crate::confirm::{ARGUMENT, LATER, PREFIX};
+use crate::question::Question;
 use crate::refusal::{Refusal, Refused};
 
 /// How long a token is good for.
@@ -44,7 +45,7 @@ impl Approval for TokenApproval {
 
     async fn agree(
         &self,
-        question: &str,
+        question: &Question,
         request: &ApprovalRequest<'_>,
         context: &Context,
     ) -> Result<(), Refusal> {
@@ -57,7 +58,7 @@ impl Approval for TokenApproval {
             return Ok(());
         }
         let refusal = |code, message| Refusal { code, message, retry_after: None };
-        match elicit::ask(context, question, request.arguments).await {
+        match elicit::ask(context, &question.text, request.arguments).await {
             Said::Yes => Ok(()),
             Said::No => {
                 Err(refusal(Refused::Declined, format!("{question}, and the user did not agree")))
@@ -72,7 +73,12 @@ impl Approval for TokenApproval {
 }
 
 /// What has to be done for a call to go through, with the call in full.
-fn required(question: &str, request: &ApprovalRequest<'_>, token: &str, spent: bool) -> String {
+fn required(
+    question: &Question,
+    request: &ApprovalRequest<'_>,
+    token: &str,
+    spent: bool,
+) -> String {
     let spent = match spent {
         true => " The token that came with the call was used, is too old, or is for another call.",
         false => "",

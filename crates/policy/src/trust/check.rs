@@ -8,6 +8,7 @@ use tool::{Context, FastMap, Finding, Json, Listing, Severity, Tool};
 
 use crate::admission::{Admission, Check, ListingCheck};
 use crate::call;
+use crate::question::Question;
 use crate::refusal::{Refusal, Refused};
 use crate::trust::decide::{Config, Policy, Verdict};
 use crate::trust::digest::{Digest, TrustLevel};
@@ -160,7 +161,7 @@ impl Check for TrustCheck {
                 );
                 Ok(Admission::Free)
             }
-            Verdict::Confirm(question) => Ok(Admission::Ask(question)),
+            Verdict::Confirm(text) => Ok(Admission::Ask(Question { text, ended_by_trust: true })),
             Verdict::Refuse(reason) => Err(refusal(reason)),
         }
     }

@@ -1,5 +1,7 @@
 //! The figures as the console and `gatelet top` show them: plain values.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::definitions::Definitions;
@@ -21,6 +23,9 @@ pub struct Overview {
     pub tools: Vec<ToolFigures>,
     /// What definitions cost a model; `None` before a catalog was seen.
     pub definitions: Option<Definitions>,
+    /// What the definitions of each upstream would cost, in tokens.
+    #[serde(default)]
+    pub definitions_by_upstream: BTreeMap<String, u64>,
     /// How many records are missing in the figures because they came too fast.
     pub lost: u64,
 }

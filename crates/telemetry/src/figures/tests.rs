@@ -91,14 +91,17 @@ fn what_definitions_cost_comes_with_the_catalog() {
         error: None,
         what: EventKind::Published {
             generation: 1,
-            namespaces: Vec::new(),
+            namespaces: vec![("one".to_owned(), 2), ("other".to_owned(), 1)],
             definitions: ["a", "b", "c"].map(definition).to_vec(),
             surface: Surface::Cash,
             exposed: vec![definition("call")],
             findings: Vec::new(),
         },
     });
-    let definitions = figures.overview().definitions.unwrap();
+    let overview = figures.overview();
+    let of = &overview.definitions_by_upstream;
+    assert!(0 < of["other"] && of["other"] < of["one"], "{of:?}");
+    let definitions = figures.glance().definitions.unwrap();
     assert_eq!(definitions.n_tools, 3);
     assert!(0 < definitions.saved() && definitions.exposed < definitions.direct);
 }

@@ -1,6 +1,6 @@
 //! The console of a gatelet that serves: what only the program can do for it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,11 +17,13 @@ use store::clock::System;
 use store::files::Files;
 use subtle::ConstantTimeEq;
 use telemetry::figures::Overview;
+use tokio_util::task::AbortOnDropHandle;
 use tool::Tool;
 use web::site::pages::{Pages, Visitor};
 
 use super::serving::Serving;
 use crate::commands::approvals::write_rule;
+use crate::commands::login::{LoginPlan, PendingLogin};
 use crate::commands::servers::config_file::ConfigFile;
 use crate::config_loader;
 use crate::key_file;
@@ -46,7 +48,8 @@ pub(super) fn console(serving: &Serving<'_>, hosts: Vec<String>) -> Arc<Console>
         heard: Mutex::default(),
         state: state.clone(),
         paths,
-        audit: AuditLog::new(Arc::new(Files::at(state))),
+        audit: Arc::new(AuditLog::new(Arc::new(Files::at(state)))),
+        logins: Mutex::default(),
     };
     let config = Config { tls: loaded.config.serve.tls.is_some(), hosts };
     let (calls, clock) = (wiring.call_log(), Arc::new(System::start()));
@@ -59,7 +62,9 @@ struct Program {
     gateway: Gateway,
     paths: Paths,
     state: PathBuf,
-    audit: AuditLog,
+    audit: Arc<AuditLog>,
+    /// Logins that somebody has begun, by upstream.
+    logins: Mutex<HashMap<String, AbortOnDropHandle<()>>>,
     /// The configuration that this gatelet began with.
     in_force: Option<config::Config>,
     webhook_key: Option<Vec<u8>>,
@@ -75,17 +80,15 @@ const HEARD: usize = 1_000;
 #[async_trait]
 impl Operator for Program {
     async fn audit(&self, entry: AuditEntry) {
-        if let Err(error) = self.audit.append(&entry).await {
-            tracing::error!(%error, action = entry.action, "the audit log cannot be written");
-        }
+        note(&self.audit, &entry).await;
     }
 
     fn log(&self, n_lines: usize) -> Vec<String> {
         logging::recent(n_lines)
     }
 
-    fn overview(&self) -> Overview {
-        self.wiring.overview(&self.gateway)
+    async fn overview(&self) -> Overview {
+        self.wiring.glance(&self.gateway).await
     }
 
     async fn restart(&self, label: &str) -> Result<(), String> {
@@ -102,6 +105,30 @@ impl Operator for Program {
             file.write(&file.changed(&[edit])?)
         })
         .await
+    }
+
+    fn switched_off(&self) -> Vec<String> {
+        ConfigFile::open(&self.paths).map(|file| file.switched_off()).unwrap_or_default()
+    }
+
+    async fn begin_login(&self, label: &str, who: &str) -> Result<String, String> {
+        let (label, paths) = (label.to_owned(), self.paths.clone());
+        let known = label.clone();
+        let plan = blocking(move || LoginPlan::for_everybody(&known, &paths)).await?;
+        let pending = plan.begin().await.map_err(|error| format!("{error:#}"))?;
+        let address = pending.url().to_owned();
+        let (finisher, who) = (self.finisher(), who.to_owned());
+        let ending = label.clone();
+        let finishing = AbortOnDropHandle::new(tokio::spawn(async move {
+            finisher.finish(plan, pending, &ending, who).await;
+        }));
+        // Whoever begins again gives up what was begun before.
+        self.logins.lock().insert(label, finishing);
+        Ok(address)
+    }
+
+    fn vouches(&self, path: &str, tool: &Tool) -> bool {
+        self.wiring.vouches_for(path, tool)
     }
 
     async fn accept(&self, path: &str, tool: &Tool) -> Result<(), String> {
@@ -214,11 +241,58 @@ impl Program {
         change: impl FnOnce(&Paths) -> anyhow::Result<()> + Send + 'static,
     ) -> Result<(), String> {
         let paths = self.paths.clone();
-        match tokio::task::spawn_blocking(move || change(&paths)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(format!("{error:#}")),
-            Err(error) => Err(error.to_string()),
+        blocking(move || change(&paths)).await
+    }
+
+    fn finisher(&self) -> LoginFinisher {
+        LoginFinisher {
+            wiring: self.wiring.clone(),
+            gateway: self.gateway.clone(),
+            audit: Arc::clone(&self.audit),
         }
+    }
+}
+
+/// Does something off the threads that answer; what goes wrong is told in a line.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| format!("{error:#}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What ends a login that was begun in the console.
+struct LoginFinisher {
+    wiring: Wiring,
+    gateway: Gateway,
+    audit: Arc<AuditLog>,
+}
+
+impl LoginFinisher {
+    /// Waits for whoever logs in, keeps the token, and starts the upstream with it.
+    async fn finish(&self, plan: LoginPlan, pending: PendingLogin, label: &str, who: String) {
+        let done = match pending.finish().await {
+            Ok(grant) => blocking(move || plan.keep(&grant)).await,
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let outcome = match &done {
+            Ok(()) => "done".to_owned(),
+            Err(why) => format!("refused: {why}"),
+        };
+        if done.is_ok() {
+            self.wiring.restart(&self.gateway, label);
+        }
+        let (at, subject) = (time::unix_millis(), label.to_owned());
+        let entry = AuditEntry { at, who, action: "upstreams.logged_in", subject, outcome };
+        note(&self.audit, &entry).await;
+    }
+}
+
+async fn note(audit: &AuditLog, entry: &AuditEntry) {
+    if let Err(error) = audit.append(entry).await {
+        tracing::error!(%error, action = entry.action, "the audit log cannot be written");
     }
 }
 

@@ -119,7 +119,7 @@ impl LocalServer {
             }
             LocalRequest::Status => upstreams::rows_of(&self.gateway).await,
             LocalRequest::Overview => json!({
-                "figures": self.wiring.overview(&self.gateway),
+                "figures": self.wiring.overview(&self.gateway).await,
                 "upstreams": upstreams::states_of(&self.gateway),
             }),
             LocalRequest::Logs { lines } => json!(logging::recent(lines)),

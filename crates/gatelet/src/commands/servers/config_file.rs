@@ -76,6 +76,13 @@ impl ConfigFile {
         Ok(edit::find(&self.name(), self.text(), label)?)
     }
 
+    /// The labels of those that are switched off.
+    pub(in crate::commands) fn switched_off(&self) -> Vec<String> {
+        let written = self.upstreams().unwrap_or_default();
+        let off = written.into_iter().filter(|upstream| upstream.disabled);
+        off.filter_map(|upstream| upstream.label).collect()
+    }
+
     /// Every upstream, as it is written.
     pub(super) fn upstreams(&self) -> anyhow::Result<Vec<RawUpstream>> {
         Ok(edit::all(&self.name(), self.text())?)

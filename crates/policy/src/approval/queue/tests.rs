@@ -7,6 +7,7 @@ const LIFE: u64 = 1000;
 fn new(binding: &str, caller: &str) -> NewRequest {
     let subject = Subject {
         question: "may it?".to_owned(),
+        ended_by_trust: true,
         caller: caller.to_owned(),
         client: "c".to_owned(),
         upstream: "up".to_owned(),

@@ -35,7 +35,9 @@ fn over(queue: Arc<InMemoryQueue>, clock: Arc<Fake>, config: Config) -> Gate {
 impl Gate {
     async fn agree(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
         let request = call.approval_request(Some("0123456789ab".to_owned()), String::new());
-        self.stage.agree("`disk/erase` may delete something", &request, context).await
+        let text = "`disk/erase` may delete something".to_owned();
+        let question = Question { text, ended_by_trust: true };
+        self.stage.agree(&question, &request, context).await
     }
 
     async fn allow(&self, number: u64) {
@@ -137,10 +139,15 @@ async fn a_call_waits_no_longer_than_it_may() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_asks_nobody() {
+    let nothing = Question { text: String::new(), ended_by_trust: false };
     let agreed = Subject {
         arguments: r#"{"path":"/tmp/a/x"}"#.to_owned(),
         digest: Some("0123456789ab".to_owned()),
-        ..subject("", &erase("/a").approval_request(None, String::new()), &Context::anonymous())
+        ..subject(
+            &nothing,
+            &erase("/a").approval_request(None, String::new()),
+            &Context::anonymous(),
+        )
     };
     let remembered = vec![Remembered::from_subject(&agreed).unwrap()];
     let gate = gate(Config { remembered, ..impatient() });
