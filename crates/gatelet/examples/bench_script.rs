@@ -115,7 +115,7 @@ impl Gate {
         }
     }
 
-    fn call(&mut self, namespace: &str, function: &str, kwargs: Value) -> io::Result<()> {
+    fn call(&mut self, namespace: &str, function: &str, kwargs: &Value) -> io::Result<()> {
         let arguments = json!({"namespace": namespace, "function": function, "kwargs": kwargs});
         let answer = self.ask("tools/call", &json!({"name": "call", "arguments": arguments}))?;
         match answer["result"]["isError"] == true || answer["result"].is_null() {
@@ -128,7 +128,7 @@ impl Gate {
     fn plain(&mut self, calls: u32) -> io::Result<f64> {
         let began = Instant::now();
         for _ in 0..calls {
-            self.call("e", "echo", json!({"message": "abcdefghijklmnopqrstuvwxyz012345"}))?;
+            self.call("e", "echo", &json!({"message": "abcdefghijklmnopqrstuvwxyz012345"}))?;
         }
         Ok(began.elapsed().as_secs_f64())
     }
@@ -137,7 +137,7 @@ impl Gate {
     fn timed(&mut self, times: u32, code: &str) -> io::Result<f64> {
         let began = Instant::now();
         for _ in 0..times {
-            self.call("gatelet", "run", json!({"code": code}))?;
+            self.call("gatelet", "run", &json!({"code": code}))?;
         }
         Ok(began.elapsed().as_secs_f64())
     }

@@ -315,6 +315,7 @@ mod tests {
                 arguments: serde_json::json!({"x": forged}).to_string(),
                 arguments_cut_from: None,
                 digest: None,
+                ended_by_trust: false,
             },
             asked_at: 0,
             expires_at: 1,

@@ -5,6 +5,7 @@ use crate::builtin;
 use crate::dispatch::pipeline::Dispatcher;
 use crate::recipes::{Draft, PREFIX};
 use policy::admission::Admission;
+use policy::question::Question;
 use policy::refusal::{Refusal, Refused};
 use policy::stages::Stages;
 use policy::validate::ValidCall;
@@ -35,9 +36,10 @@ impl Dispatcher {
         let draft = Draft::read(&arguments).and_then(|draft| store.check(&draft).map(|()| draft));
         let draft = draft.map_err(|why| refused(Refused::BadArguments, why))?;
         let name = draft.name;
-        Ok(Admission::Ask(format!(
+        let text = format!(
             "it saves a script as the function `{}.{PREFIX}{name}`, which everybody can call",
             builtin::LABEL
-        )))
+        );
+        Ok(Admission::Ask(Question { text, ended_by_trust: false }))
     }
 }

@@ -179,9 +179,9 @@ impl Dispatcher {
             }
             let before: Option<serde_json::Value> = serde_json::from_str(journal.inputs.get()).ok();
             if inputs.is_some_and(|inputs| inputs.to_value().ok() != before) {
-                return Err(format!(
+                return Err(Unbegun::Wrong(format!(
                     "the inputs are not those of `{handle}`: leave `inputs` out to go on with it"
-                ));
+                )));
             }
             let recipe = journal.recipe.as_deref();
             if recipe

@@ -45,8 +45,8 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         let token = if had_token { " and its token" } else { "" };
         say(&paint(DIM, format!("forgot the trust in {n_known} tools{token}")));
     }
-    let unused = unused_secrets(&entry, &text, &Secrets::at(&state).list().unwrap_or_default());
-    for name in unused {
+    let known = Secrets::at(&state).list().unwrap_or_default();
+    for name in unused_secrets(&entry, &text, &known) {
         let line =
             format!("nothing here uses the secret `{name}` any more: `gatelet secret rm {name}`");
         say(&paint(DIM, line));
