@@ -8,15 +8,16 @@
 //! share, and what others leave of theirs goes to those that need more.
 
 mod answer;
+mod make_call;
 mod reference;
 
-use async_trait::async_trait;
 use futures::StreamExt;
-use tool::{Context, Json, Reply};
+use tool::{Json, Reply};
 
 use answer::Answered;
 
 pub(crate) use answer::{Over, OverKind};
+pub(crate) use make_call::MakeCall;
 
 /// The argument that has them.
 pub(crate) const CALLS: &str = "calls";
@@ -29,27 +30,6 @@ const PARALLEL: usize = 8;
 
 /// No answer has less room than this.
 const LEAST: usize = 200;
-
-/// Makes the calls of one request, in the form of its surface.
-#[async_trait]
-pub(crate) trait MakeCall: Send + Sync {
-    /// Whether a call is of a function that says that it only reads. Believing that
-    /// costs nothing but order.
-    fn only_reads(&self, call: &Json) -> bool;
-
-    /// Makes one call, whose answer may have `share` characters.
-    async fn make(&self, call: &Json, share: usize) -> Reply;
-
-    /// What is called, as the caller wrote it.
-    fn name(&self, call: &Json) -> String;
-
-    /// The key of `_meta` under which the answers' own `_meta` stand.
-    fn meta_key(&self) -> &'static str;
-
-    fn artifacts(&self) -> &dyn artifacts::Store;
-
-    fn context(&self) -> &Context;
-}
 
 /// Reads a list of calls; `example` is one, for the error that says what is wrong.
 pub(crate) fn read(calls: &Json, example: &str) -> Result<Vec<Json>, String> {

@@ -4,7 +4,7 @@ use artifacts::{gate, pick};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
-use super::MakeCall;
+use super::make_call::MakeCall;
 use crate::dispatch::{CallError, Outcome};
 use artifacts::pick::PickError;
 

@@ -9,8 +9,8 @@ use catalog::summary::echo;
 use serde_json::Value;
 use tool::{Json, Reply};
 
-use super::MakeCall;
 use super::answer::{self, Answered};
+use super::make_call::MakeCall;
 
 /// The only member of an object that refers to something.
 const REF: &str = "$ref";
