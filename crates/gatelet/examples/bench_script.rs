@@ -26,7 +26,18 @@ fn main() -> io::Result<()> {
     let mut number = |usual| arguments.next().and_then(|n| n.parse().ok()).unwrap_or(usual);
     let (rounds, calls) = (number(7), number(1000));
     let programs = Programs::beside_this_one()?;
-    let mut gate = Gate::start(&programs)?;
+    println!("through the program, to a server on a pipe:");
+    for (store, why) in [
+        ("memory", "a script ends with the gate"),
+        ("disk", "its journal is kept before every call that may change something"),
+    ] {
+        println!("\nresults kept in {store}: {why}");
+        measure(&mut Gate::start(&programs, store)?, rounds, calls)?;
+    }
+    Ok(())
+}
+
+fn measure(gate: &mut Gate, rounds: u32, calls: u32) -> io::Result<()> {
     let (mut plain, mut inner, mut start) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         start.push(gate.timed(50, "return 1")? / 50.0);
@@ -38,7 +49,6 @@ fn main() -> io::Result<()> {
         inner.push((gate.timed(1, &code)? - start[start.len() - 1]) / f64::from(calls));
     }
     let ratios: Vec<f64> = inner.iter().zip(&plain).map(|(inner, plain)| inner / plain).collect();
-    println!("through the program, to a server on a pipe:");
     println!(
         "start of a script, warm worker           {:>9.3} ms   to reach: 1",
         median(&start) * 1e3
@@ -73,11 +83,11 @@ impl Drop for Gate {
 }
 
 impl Gate {
-    fn start(programs: &Programs) -> io::Result<Gate> {
+    fn start(programs: &Programs, store: &str) -> io::Result<Gate> {
         let config = programs.scratch.join("gatelet.toml");
         let echo = programs.echo.display().to_string();
         let text = format!(
-            "[scripts]\nenabled = true\ncalls = 100000\n\n[trust]\nmode = \"off\"\n\n\
+            "[scripts]\nenabled = true\ncalls = 100000\n\n[artifacts]\nstore = {store:?}\n\n[trust]\nmode = \"off\"\n\n\
              [[upstream]]\nlabel = \"e\"\ncommand = {echo:?}\nargs = [\"stdio\"]\n"
         );
         std::fs::write(&config, text)?;

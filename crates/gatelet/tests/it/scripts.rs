@@ -291,6 +291,8 @@ fn the_operator_shapes_results_without_a_restart_and_the_records_say_which() {
         let long = json!({"namespace": "shop", "function": "big", "kwargs": {}, "pick": ".[:8]"});
         assert_ne!(pipe.verb("call", &long)["isError"], true);
     }
+    // Five megabytes take a while to be counted.
+    eventually("it is in the records", || home.read("calls.jsonl").contains("shop:big"));
     assert!(pipe.close().success());
     let told = shell(&home, &["tokens", "--results", "--json"]).json();
     let of = |name: &str| {
