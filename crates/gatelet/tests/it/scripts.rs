@@ -389,7 +389,7 @@ fn a_script_from_the_shell_that_stopped_for_approval_goes_on_when_it_is_run_agai
     let _pipe = Pipe::open(&home);
     let stopped = shell(&home, &["run", "make.js"]);
     assert_eq!(stopped.code, 1, "{stopped:?}");
-    assert!(stopped.err.contains("gatelet trust grant shop/create"), "{stopped:?}");
+    assert!(stopped.err.contains("gatelet approvals show 1"), "{stopped:?}");
     assert_eq!(created(&home), 0);
     let ran = shell(&home, &["run", "make.js", "--yes", "--text"]);
     assert!(ran.code == 0 && ran.out.contains('7'), "{ran:?}");
