@@ -77,13 +77,14 @@ impl Question {
     /// What is said where nobody agreed.
     pub(super) fn refused(&self, tool: &str) -> CliError {
         let question = foreign(&self.text);
+        let tool = tool::shell::word(tool);
+        let tool = tool.as_deref().unwrap_or("NAME");
+        let grant = format!("where no rule asks, `gatelet trust grant {tool}`");
         let more = match &self.way {
-            Way::Request(number) => format!("`gatelet approvals show {number}` says what"),
-            Way::Token(_) => {
-                let tool = tool::shell::word(tool);
-                let tool = tool.as_deref().unwrap_or("NAME");
-                format!("where no rule asks, `gatelet trust grant {tool}`")
+            Way::Request(number) => {
+                format!("{grant}; `gatelet approvals show {number}` says whether one does")
             }
+            Way::Token(_) => grant,
         };
         CliError::Refused(format!(
             "{question}, and nobody agreed: nothing was done. Run it again with `--yes`. What ends \
