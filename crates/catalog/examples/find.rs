@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use catalog::tree::{Found, Node, Path};
+use catalog::tree::{Node, Path, PathTarget};
 use catalog::{Catalog, Directory, Source};
 use serde_json::{Map, Value, json};
 use tool::{Listing, Tool};
@@ -81,7 +81,7 @@ fn by_path(directory: &Directory) -> f64 {
         let started = Instant::now();
         let path: Path = path.parse().expect("a path of the tree");
         let mut text = String::new();
-        if let Some(Found::Children(children)) = tree.walk(&path) {
+        if let Some(PathTarget::Children(children)) = tree.walk(&path) {
             for child in children {
                 match child {
                     Node::Branch(branch) => text.push_str(&branch.path),

@@ -7,10 +7,11 @@ MODEL_DIR holds `vocab.txt` (one WordPiece per line), `tool-embed-256.i8` (one
 int8 row of 256 per piece) and `tool-embed-256.scale.f32` (one little-endian
 float per row). Written to ASSETS_DIR, all little endian:
 
-    table.i8       the kept rows, 256 bytes each, turned so that the axes on which
+    table.rows     the kept rows, 160 bytes each, turned so that the axes on which
                    rows differ most come first (the principal axes); a turn leaves
-                   every angle as it is
-    table.f32      one scale per kept row
+                   every angle as it is. The first 64 values are int8, the other 192
+                   have four bits: value + 8, two a byte, the first in its lower half
+    table.f32      two scales per kept row: of its first 64 values, and of the others
     table.words    the pieces, in row order, separated by newlines
     table.starts   u32 per row and one more: where each piece starts in table.words
     table.slots    65,536 u16: an open-addressing hash of the pieces (FNV-1a, 32
@@ -57,8 +58,28 @@ axes = axes[:, ::-1]
 # An axis has no sign of its own: its largest value is made positive.
 axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(WIDTH)])
 table = table @ axes
-steps = np.abs(table).max(1) / 127
-steps[steps == 0] = 1
-(assets / "table.i8").write_bytes(np.round(table / steps[:, None]).astype(np.int8).tobytes())
-(assets / "table.f32").write_bytes(steps.astype("<f4").tobytes())
+
+
+def rounded(part, most):
+    """Rows as whole numbers from -most to most, and the step of each row that loses least."""
+    largest = np.abs(part).max(1, keepdims=True)
+    largest[largest == 0] = 1
+    shares = [1.0] if most == 127 else [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
+    tries = []
+    for share in shares:
+        step = (largest * share / most).astype("<f4")
+        numbers = np.clip(np.round(part / step), -most, most)
+        tries.append((((numbers * step - part) ** 2).sum(1), numbers, step[:, 0]))
+    best = np.argmin([loss for loss, _, _ in tries], axis=0)
+    each = np.arange(len(part))
+    return np.stack([n for _, n, _ in tries])[best, each], np.stack([s for _, _, s in tries])[best, each]
+
+
+FINE = 64
+fine, fine_steps = rounded(table[:, :FINE], 127)
+coarse, coarse_steps = rounded(table[:, FINE:], 7)
+halves = (coarse + 8).astype(np.uint8)
+packed = halves[:, 0::2] | halves[:, 1::2] << 4
+(assets / "table.rows").write_bytes(np.hstack([fine.astype(np.int8).view(np.uint8), packed]).tobytes())
+(assets / "table.f32").write_bytes(np.stack([fine_steps, coarse_steps], 1).astype("<f4").tobytes())
 print(len(kept), "rows")

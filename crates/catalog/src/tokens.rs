@@ -1,8 +1,7 @@
-//! Counts the tokens of a text as `cl100k_base` does.
+//! Counts the tokens of a text exactly as `cl100k_base` does.
 //!
-//! Exact `cl100k_base` counts. Text that looks like a special token
-//! (`<|endoftext|>`) is counted as the text it is, so nobody can break a count
-//! by writing one into a description.
+//! Text that looks like a special token (`<|endoftext|>`) is counted as ordinary text, so
+//! a description cannot falsify a count.
 
 mod merge;
 mod pieces;
@@ -22,8 +21,7 @@ pub fn count(text: &str) -> usize {
     n_tokens
 }
 
-/// Returns whether `text` has at most `limit` tokens, without counting more of a
-/// long text than it takes to know.
+/// Whether `text` has at most `limit` tokens. Stops counting as soon as that is known.
 pub fn fits(text: &str, limit: usize) -> bool {
     // A token is never shorter than a byte.
     if text.len() <= limit {
@@ -32,13 +30,12 @@ pub fn fits(text: &str, limit: usize) -> bool {
     if limit.saturating_mul(vocabulary::LONGEST) < text.len() {
         return false;
     }
-    passed(text, limit).is_none()
+    end_within(text, limit).is_none()
 }
 
-/// Returns where `text` has passed `limit` tokens, if it ever does: the end of the
-/// piece that does. A beginning of it that is longer has more tokens than that,
-/// unless it ends in white space.
-pub(crate) fn passed(text: &str, limit: usize) -> Option<usize> {
+/// The end of the piece with which `text` exceeds `limit` tokens; `None` if it does not
+/// exceed them. No longer prefix fits, unless it ends in white space.
+pub(crate) fn end_within(text: &str, limit: usize) -> Option<usize> {
     let (mut rest, mut merger, mut n_tokens) = (text, Merger::default(), 0);
     while !rest.is_empty() {
         let (piece, after) = pieces::next(rest);
@@ -51,8 +48,8 @@ pub(crate) fn passed(text: &str, limit: usize) -> Option<usize> {
     None
 }
 
-/// A number near [`count`]: exact for short text, extrapolated from the
-/// beginning of long text, so that its cost is bounded.
+/// An estimate of [`count`] with bounded cost: exact for short text, extrapolated from the
+/// beginning of long text.
 pub fn estimate(text: &str) -> usize {
     if text.len() <= SAMPLE {
         return count(text);
@@ -65,6 +62,7 @@ pub fn estimate(text: &str) -> usize {
     (sampled as f64 * text.len() as f64 / end as f64).round() as usize
 }
 
+/// The bytes of a long text that are counted.
 const SAMPLE: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,31 +1,30 @@
-//! Counts the tokens of one piece: neighbours are merged, lowest rank first, until
-//! no two of them make a token.
+//! Byte-pair merging: counts the tokens of one piece. Neighbouring parts are merged,
+//! lowest rank first, until no two of them make a token.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::vocabulary::rank;
 
-/// Joins the parts of one piece after another, in the same memory.
+/// Merges the parts of one piece. It is reused for many pieces to save allocations.
 #[derive(Default)]
 pub(super) struct Merger {
-    /// Where the part that starts at a byte ends; 0 where none starts.
+    /// By start of a part: its end; 0 where no part starts.
     ends: Vec<usize>,
-    /// Where the part that ends at a byte starts.
+    /// By end of a part: its start.
     starts: Vec<usize>,
-    /// Two neighbours that make a token: its rank, then where they start and end.
-    /// What was joined otherwise meanwhile stays in and is passed over.
+    /// Two neighbours that make a token: its rank, their start and their end. Outdated
+    /// pairs stay in and are skipped.
     pairs: BinaryHeap<Reverse<(u32, usize, usize)>>,
 }
 
 impl Merger {
-    /// The number of tokens of a piece. The cost grows with its length times the
-    /// logarithm of that, whatever it holds.
+    /// The number of tokens of a piece, in O(n log n).
     pub(super) fn count(&mut self, piece: &[u8]) -> usize {
         if piece.len() < 2 || rank(piece).is_some() {
             return usize::from(!piece.is_empty());
         }
-        self.part(piece);
+        self.split_into_bytes(piece);
         let mut n_parts = piece.len();
         while let Some(Reverse((_, start, end))) = self.pairs.pop() {
             let middle = self.ends[start];
@@ -46,8 +45,8 @@ impl Merger {
         n_parts
     }
 
-    /// Every byte a part of its own.
-    fn part(&mut self, piece: &[u8]) {
+    /// Makes every byte a part.
+    fn split_into_bytes(&mut self, piece: &[u8]) {
         self.pairs.clear();
         self.ends.clear();
         self.ends.extend(1..=piece.len());
@@ -59,6 +58,7 @@ impl Merger {
         }
     }
 
+    /// Adds two neighbours if they make a token.
     fn offer(&mut self, piece: &[u8], start: usize, end: usize) {
         if let Some(rank) = rank(&piece[start..end]) {
             self.pairs.push(Reverse((rank, start, end)));

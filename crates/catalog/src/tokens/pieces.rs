@@ -13,6 +13,7 @@ pub(super) fn next(text: &str) -> (&str, &str) {
     text.split_at(length(text))
 }
 
+/// The length of the next piece.
 fn length(text: &str) -> usize {
     let mut rest = text.chars();
     let Some(first) = rest.next() else { return 0 };
@@ -39,11 +40,11 @@ fn length(text: &str) -> usize {
         let signs = signs + run(&text[signs..], Kind::Sign);
         return signs + run(&text[signs..], Kind::Break);
     }
-    white(text)
+    white_space(text)
 }
 
-/// The length of the white space at the front that is one piece.
-fn white(text: &str) -> usize {
+/// The length of the piece of white space at the front.
+fn white_space(text: &str) -> usize {
     let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
     let space = &text[..end];
     if let Some(last) = space.rfind(['\r', '\n']) {
@@ -60,19 +61,19 @@ fn contraction(after: &str) -> Option<usize> {
     let mut letters = after.chars();
     let first = letters.next()?;
     match (first.to_ascii_lowercase(), letters.next().map(|c| c.to_ascii_lowercase())) {
-        // The long s is an s to a rule that does not look at case.
+        // The long s is an s to a rule that ignores case.
         ('s' | 't' | 'm' | 'd' | 'ſ', _) => Some(first.len_utf8()),
         ('l', Some('l')) | ('v' | 'r', Some('e')) => Some(2),
         _ => None,
     }
 }
 
-/// How far characters of one kind go on from the front.
+/// The length of the run of characters of one kind at the front.
 fn run(text: &str, kind: Kind) -> usize {
     text.find(|c| Kind::of_char(c) != kind).unwrap_or(text.len())
 }
 
-/// All that the rule knows about a character.
+/// The kind of a character in the published rule.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Letter,
@@ -97,8 +98,8 @@ impl Kind {
     }
 }
 
-/// Narrower than [`char::is_alphabetic`], which has vowel signs and circled
-/// letters too.
+/// Whether a character is a letter. Narrower than [`char::is_alphabetic`], which also
+/// accepts vowel signs and circled letters.
 fn is_letter(c: char) -> bool {
     use GeneralCategory as G;
     matches!(

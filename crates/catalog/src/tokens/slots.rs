@@ -1,19 +1,18 @@
-//! How the hash of the vocabulary is laid out, for counting, which reads it, and
-//! for `examples/pack_tokens.rs`, which writes it.
+//! The layout of the hash table by which tokens of the vocabulary are found.
 //!
-//! Open addressing with linear probing. A slot holds a token's rank and one in
-//! its lower bits, and the upper bits of the token's hash, by which most tokens
-//! that are not meant are told without a look at their bytes; or zero.
+//! Open addressing with linear probing. An empty slot is zero. Otherwise its lower bits
+//! hold a token's rank plus one, and its upper bits are those of the token's hash, by
+//! which most other tokens are excluded without comparing bytes.
 
 pub(crate) const N_SLOTS: usize = 1 << 18;
 
 const RANK: u32 = (1 << 17) - 1;
 
-/// Where a token belongs, and how its slot is marked.
+/// One step of a lookup: the slot to try, and the hash bits that it must have.
 #[derive(Clone, Copy)]
 pub(crate) struct Probe {
     pub(crate) slot: usize,
-    pub(crate) mark: u32,
+    mark: u32,
 }
 
 impl Probe {
@@ -22,20 +21,25 @@ impl Probe {
         Probe { slot: hash as usize % N_SLOTS, mark: (hash >> 32) as u32 & !RANK }
     }
 
-    /// The next probe, where this one is taken by another.
+    /// The probe after this one, where this slot holds another token.
     pub(crate) fn next(self) -> Probe {
         Probe { slot: (self.slot + 1) % N_SLOTS, ..self }
     }
 
-    /// The rank that a slot holds, and whether it may be the one that is meant;
-    /// `None` where the slot is empty.
-    pub(crate) fn read(self, slot: u32) -> Option<(u32, bool)> {
+    /// Returns what the slot of the token with this rank holds.
+    pub(crate) fn encode(self, rank: u32) -> u32 {
+        self.mark | (rank + 1)
+    }
+
+    /// The rank in a slot, and whether its hash bits match; `None` where the slot is
+    /// empty.
+    pub(crate) fn decode(self, slot: u32) -> Option<(u32, bool)> {
         Some(((slot & RANK).checked_sub(1)?, slot & !RANK == self.mark))
     }
 }
 
-/// Multiplies eight bytes at a time. Fewer are read as two words that overlap,
-/// which is no loss: the length is part of the hash.
+/// A multiplicative hash of eight bytes at a time. A shorter rest is read as two words
+/// that overlap, which is fine because the length is part of the hash.
 fn hash(token: &[u8]) -> u64 {
     token.chunks(8).fold(token.len() as u64, |value, bytes| {
         let word = match (bytes.first_chunk(), bytes.last_chunk()) {
