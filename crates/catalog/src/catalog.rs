@@ -21,11 +21,13 @@ use crate::index::{self, Index, Kind, Meaning, Query, Verdict};
 use crate::source::Role;
 use crate::{Contract, Source, name, signature};
 
-/// The place of a function in one catalog.
+/// The position of a function in one catalog. It means nothing in another: there it may be
+/// the position of another function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// Where in a catalog something is.
+/// The position of any item in a catalog. `source` is the position of its upstream, and
+/// `at` the position in the list of that kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemRef {
     Tool(Slot),
@@ -35,7 +37,7 @@ pub enum ItemRef {
     Skill { source: usize, at: usize },
 }
 
-/// Which tools exist at one moment.
+/// All tools, resources, prompts and skills that exist at one moment.
 #[derive(Debug)]
 pub struct Catalog {
     sources: Vec<Source>,
@@ -48,11 +50,11 @@ pub struct Catalog {
     preambles: OnceLock<Vec<Option<String>>>,
     /// Whether searches compare meanings.
     meaning: Meaning,
-    /// Shared with the catalogs before it that hold the same.
+    /// Shared with earlier catalogs of the same content.
     finder: Arc<OnceLock<Finder>>,
 }
 
-/// One index over all kinds, and what each of its documents stands for.
+/// The search index over all kinds of items, and the item of each document.
 #[derive(Debug)]
 struct Finder {
     index: Index,
@@ -71,12 +73,12 @@ pub struct Function {
     pub source: usize,
     /// Position in the tools of the source's listing.
     pub tool: usize,
-    /// Whether another function differs from it in nothing but spelling.
-    pub has_double: bool,
+    /// Whether another function's name differs from this one only in spelling.
+    pub has_lookalike: bool,
     contract: Arc<OnceLock<Contract>>,
 }
 
-/// One level of the tree.
+/// One namespace: a level of the tree.
 #[derive(Debug, Default)]
 pub struct Namespace {
     /// The last level of the path; empty for the root.
@@ -85,17 +87,17 @@ pub struct Namespace {
     pub path: String,
     /// The source that it belongs to; `None` for the root.
     pub source: Option<usize>,
-    /// One line in which the operator or the server says what it is for; often
-    /// empty. [`Catalog::purpose`] always knows something.
+    /// What the operator or the server says it is for, in one line; often empty.
+    /// [`Catalog::purpose`] falls back to the names of its functions.
     pub description: String,
     /// Positions of the namespaces right below.
     pub children: Vec<usize>,
     /// Functions right in it, in the order of the listing.
     pub functions: Vec<Slot>,
     by_name: HashMap<String, Slot>,
-    /// Functions whose upstream tells them apart by `_`, `-` or case only, by
-    /// the canonical name that they share.
-    alike: HashMap<String, Vec<Slot>>,
+    /// Functions whose names differ only in `_`, `-` or case, by the canonical name that
+    /// they share.
+    lookalikes: HashMap<String, Vec<Slot>>,
 }
 
 /// One function found.
@@ -106,44 +108,44 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// What a search came to.
+/// The result of a search for functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     /// Best first; empty when nothing is relevant.
     pub hits: Vec<Hit>,
     pub verdict: Verdict,
-    /// When nothing is relevant: what came nearest, to name namespaces by.
+    /// When nothing is relevant: the nearest functions, whose namespaces are suggested.
     pub near: Vec<Slot>,
 }
 
-/// What a search for things of any kind came to.
+/// The result of a search for items of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemSearchResult {
     /// Best first, with scores that are comparable within one answer; empty
     /// when nothing is relevant.
     pub hits: Vec<(ItemRef, f32)>,
     pub verdict: Verdict,
-    /// When nothing is relevant: what came nearest.
+    /// When nothing is relevant: the nearest items.
     pub near: Vec<ItemRef>,
 }
 
-/// How often functions were chosen after such queries, from 0 to 1: by what an
-/// upstream is called here and by the tool's name there, `files/read_file`.
+/// How often functions were chosen after similar queries, from 0 to 1. The key is the
+/// upstream's label and the tool's own name: `files/read_file`.
 pub type Priors = BTreeMap<String, f32>;
 
-/// Why a name leads nowhere.
+/// Why a name cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
     /// An empty level, such as in `orders..x`.
     Malformed,
     Namespace,
     Function,
-    /// Several functions are spelt so but for `_`, `-` and case.
+    /// Several functions have this name but for `_`, `-` and case.
     Ambiguous,
 }
 
 impl Catalog {
-    /// Has searches compare meanings or not; they do unless told.
+    /// Switches the comparison of meanings in searches on or off; it is on by default.
     pub fn with_meaning(self, meaning: Meaning) -> Catalog {
         Catalog { meaning, finder: Arc::default(), ..self }
     }
@@ -152,8 +154,8 @@ impl Catalog {
         self.meaning
     }
 
-    /// Takes over what an earlier catalog found out about the same listings,
-    /// so that an upstream that comes or goes costs the others nothing.
+    /// Takes over contracts and the index from an earlier catalog where the listings are
+    /// the same, so that one changed upstream does not make the others start again.
     pub fn reusing(mut self, earlier: &Catalog) -> Catalog {
         let same = |one: &Source, other: &Source| Arc::ptr_eq(&one.listing, &other.listing);
         for function in &mut self.functions {
@@ -167,7 +169,7 @@ impl Catalog {
                 function.contract = Arc::clone(&earlier.functions[at].contract);
             }
         }
-        let alike = self.meaning == earlier.meaning
+        let is_same = self.meaning == earlier.meaning
             && self.sources.len() == earlier.sources.len()
             && self.sources.iter().zip(&earlier.sources).all(|(one, other)| {
                 same(one, other)
@@ -175,7 +177,7 @@ impl Catalog {
                     && one.description == other.description
                     && one.skills == other.skills
             });
-        if alike {
+        if is_same {
             self.finder = Arc::clone(&earlier.finder);
         }
         self
@@ -233,8 +235,8 @@ impl Catalog {
         Ok(&self.namespaces[*at])
     }
 
-    /// The deepest namespace that a path leads through, wherever it goes on to.
-    /// No more of it is read than there can be levels.
+    /// The deepest namespace that exists along a path. Only as many levels are read as
+    /// there can be.
     pub fn deepest_namespace(&self, path: &str) -> Option<&Namespace> {
         let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
         ends.take(name::LEVELS).filter_map(|end| self.namespace(&path[..end]).ok()).last()
@@ -244,15 +246,16 @@ impl Catalog {
     pub fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
         let namespace = self.namespace(namespace)?;
         let canonical = name::canonical(function);
-        // A name that had to be replaced is still known to who reads it elsewhere.
+        // A function is also found by its original name, which callers may know from
+        // elsewhere.
         let is_own = |slot: &&Slot| {
             let own = &self.tool(**slot).name;
             own == function || own.rsplit('.').next() == Some(function)
         };
-        if let Some(alike) = namespace.alike.get(&canonical) {
-            // What an upstream tells apart is asked for as the upstream spells it.
+        if let Some(lookalikes) = namespace.lookalikes.get(&canonical) {
+            // Lookalikes are told apart by their exact spelling only.
             let is_here = |slot: &&Slot| self.function(**slot).name == function;
-            let exact = alike.iter().find(is_own).or_else(|| alike.iter().find(is_here));
+            let exact = lookalikes.iter().find(is_own).or_else(|| lookalikes.iter().find(is_here));
             return exact.copied().ok_or(Unresolved::Ambiguous);
         }
         let found = namespace.by_name.get(&canonical).copied();
@@ -260,36 +263,45 @@ impl Catalog {
         found.or_else(own).ok_or(Unresolved::Function)
     }
 
-    /// The functions that a name could mean which is [`Unresolved::Ambiguous`].
-    pub fn alike(&self, namespace: &str, function: &str) -> &[Slot] {
+    /// The functions of that name, at most one of each namespace.
+    pub(crate) fn named(&self, function: &str) -> impl Iterator<Item = Slot> {
+        let canonical = name::canonical(function);
+        self.namespaces
+            .iter()
+            .filter_map(move |namespace| namespace.by_name.get(&canonical).copied())
+    }
+
+    /// The candidates for a name that is [`Unresolved::Ambiguous`].
+    pub fn lookalikes(&self, namespace: &str, function: &str) -> &[Slot] {
         let found = self.namespace(namespace).ok();
-        let alike = found.and_then(|found| found.alike.get(&name::canonical(function)));
-        alike.map(Vec::as_slice).unwrap_or_default()
+        let slots = found.and_then(|found| found.lookalikes.get(&name::canonical(function)));
+        slots.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether another function differs from this one in nothing but spelling.
-    pub fn has_double(&self, slot: Slot) -> bool {
-        self.function(slot).has_double
+    /// Whether another function's name differs from this one only in spelling.
+    pub fn has_lookalike(&self, slot: Slot) -> bool {
+        self.function(slot).has_lookalike
     }
 
-    /// What the function wants as arguments; read once, when first needed.
+    /// The contract for the function's arguments; parsed once, when first needed.
     pub fn contract(&self, slot: Slot) -> &Contract {
-        let read = || Contract::read(&self.tool(slot).input_schema);
-        self.function(slot).contract.get_or_init(read)
+        let parse = || Contract::parse(&self.tool(slot).input_schema);
+        self.function(slot).contract.get_or_init(parse)
     }
 
+    /// The signature in at most `limit` characters:
     /// `search(query: string, limit?: integer)`.
     pub fn signature(&self, slot: Slot, limit: usize) -> String {
         signature::one_line(&self.function(slot).name, self.contract(slot), limit)
     }
 
-    /// The same with the members of required objects, where they fit.
+    /// The signature with the members of required objects, where they fit.
     pub fn shaped_signature(&self, slot: Slot, limit: usize) -> String {
         signature::shaped(&self.function(slot).name, self.contract(slot), limit)
     }
 
-    /// The same for who searched for `stems`: what a query names stays when not
-    /// everything fits.
+    /// The signature for the reply to a search: arguments that the query's `stems` name
+    /// stay when not everything fits.
     pub fn signature_for(&self, slot: Slot, limit: usize, stems: &[String]) -> String {
         signature::for_query(&self.function(slot).name, self.contract(slot), limit, stems)
     }
@@ -310,7 +322,7 @@ impl Catalog {
         self.search_with(query, limit, &Priors::new(), keep)
     }
 
-    /// The same, preferring what was chosen before.
+    /// Like [`Catalog::search`], but prefers functions that were chosen before.
     pub fn search_with(
         &self,
         query: &str,
@@ -320,7 +332,7 @@ impl Catalog {
     ) -> SearchResult {
         // Functions come first in the index, in their own order.
         let slot = |at: usize| Slot(at as u32);
-        let query = self.preferring(Query::new(query).limit(limit).kind(Kind::Tool), priors);
+        let query = self.with_priors(Query::new(query).limit(limit).kind(Kind::Tool), priors);
         let found = self.finder().index.search(&query, |at| keep(slot(at)));
         let hit = |hit: index::Hit| Hit { slot: slot(hit.document), score: hit.score };
         SearchResult {
@@ -330,16 +342,15 @@ impl Catalog {
         }
     }
 
-    /// Why functions rank as they do for a query, best first: what each feature
-    /// (in the order of [`index::NAMES`]) adds to the score.
+    /// Explains a ranking, best function first: what each feature (in the order of
+    /// [`index::FEATURE_NAMES`]) adds to the score.
     pub fn explain(&self, query: &str) -> Vec<(Slot, Vec<f32>)> {
         let query = Query::new(query).kind(Kind::Tool);
         let explained = self.finder().index.explain_weighted(&query);
         explained.into_iter().map(|(at, parts)| (Slot(at as u32), parts.to_vec())).collect()
     }
 
-    /// The best things of some kinds for a query, of all kinds when none is
-    /// named.
+    /// Searches items of some kinds, or of all kinds when `kinds` is empty.
     pub fn search_items(
         &self,
         kinds: &[Kind],
@@ -350,7 +361,7 @@ impl Catalog {
     ) -> ItemSearchResult {
         let finder = self.finder();
         let query = kinds.iter().fold(Query::new(query).limit(limit), |query, k| query.kind(*k));
-        let query = self.preferring(query, priors);
+        let query = self.with_priors(query, priors);
         let found = finder.index.search(&query, |at| keep(finder.items[at]));
         let place = |at: usize| finder.items[at];
         ItemSearchResult {
@@ -360,9 +371,9 @@ impl Catalog {
         }
     }
 
-    /// The namespace or label that something belongs to.
-    pub fn namespace_of(&self, place: ItemRef) -> &str {
-        match place {
+    /// The namespace or label that an item belongs to.
+    pub fn namespace_of(&self, item: ItemRef) -> &str {
+        match item {
             ItemRef::Tool(slot) => self.path(slot),
             ItemRef::Resource { source, .. }
             | ItemRef::Template { source, .. }
@@ -371,8 +382,7 @@ impl Catalog {
         }
     }
 
-    /// The function of a tool, by what its upstream is called here and by its
-    /// own name there.
+    /// The function of a tool, by the upstream's label and the tool's own name.
     fn slot_by_original_name(&self, name: &str) -> Option<Slot> {
         let (label, tool) = name.split_once('/')?;
         let source = self.sources.iter().position(|source| source.label == label)?;
@@ -383,24 +393,25 @@ impl Catalog {
         found.ok().map(|at| Slot(at as u32))
     }
 
-    fn preferring(&self, query: Query, priors: &Priors) -> Query {
+    /// Adds the boosts of earlier choices to a query.
+    fn with_priors(&self, query: Query, priors: &Priors) -> Query {
         let known = priors
             .iter()
             .filter_map(|(name, share)| Some((self.slot_by_original_name(name)?, share)));
         known.fold(query, |query, (slot, share)| query.prefer(slot.0 as usize, *share))
     }
 
-    /// Builds the index now, for who has time before the first query.
+    /// Builds the index now, so that the first query does not have to.
     pub fn warm(&self) {
         self.finder();
     }
 
-    /// Whether the index is there already.
+    /// Whether the index is built already.
     pub fn is_warm(&self) -> bool {
         self.finder.get().is_some()
     }
 
-    /// Heap bytes of the index, near enough to compare and to promise a bound.
+    /// The approximate heap bytes of the index.
     pub fn index_bytes(&self) -> usize {
         self.finder().index.bytes()
     }

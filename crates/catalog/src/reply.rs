@@ -1,10 +1,11 @@
-//! What a model reads after a search, and before it knows what to search for.
+//! Renders the replies that a model reads: to a search, and the overview before one.
 //!
 //! Every text is bounded in exact tokens. The first hits have what a call needs:
-//! the name as it must be written, a compact signature, the first sentence. The
-//! hits after them are names alone, because what is not on the page is not
-//! called. The same catalog, query and caller give the same bytes.
+//! the exact name, a compact signature, the first sentence. The hits after them are names
+//! alone, because a model does not call what the reply does not name. The same catalog,
+//! query and caller give the same bytes.
 
+mod copies;
 mod functions;
 mod items;
 mod map;
@@ -14,12 +15,12 @@ use std::fmt::Write;
 
 use crate::{summary, tokens};
 
-pub use functions::{SearchReply, functions, search};
+pub use functions::{SearchReply, search};
 pub use items::{items, search_items};
 pub use map::map;
 pub use unsearched::{not_searched, unsearched};
 
-/// How much a reply may say.
+/// The limits and the notation of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// The most hits with a signature.
@@ -46,32 +47,30 @@ impl Config {
         Config { limit, names: 0, tokens: PER_HIT * limit.max(5), spelling }
     }
 
-    /// The reply to who does not say how many hits there should be: a few with
+    /// The limits where the caller does not say how many hits to show: a few with
     /// signatures, then names, in at most 400 tokens.
     pub fn usual(spelling: Spelling) -> Config {
         Config { names: NAMES, ..Config::with_limit(SIGNED, spelling) }
     }
 
-    /// How many hits are looked for.
+    /// How many hits the reply shows or names at most, copies not counted.
     pub fn depth(&self) -> usize {
         self.limit + self.names
     }
 }
 
 const PER_HIT: usize = 80;
-/// How many hits of a usual reply have a signature at most, and how many more
-/// are named.
+/// The most hits with a signature in a usual reply, and the most further names.
 const SIGNED: usize = 5;
 const NAMES: usize = 20;
 
-/// What is said before hits of several servers that are equally good.
+/// The line before hits of several servers that are equally good.
 pub const AMBIGUOUS: &str = "Several servers offer this; choose by server or say more.";
 
 /// The most namespaces that are named when nothing matches.
 const NEAREST: usize = 5;
 
-/// The answer to a search that nothing matches; `near` are the namespaces of
-/// what came nearest.
+/// The reply to a search without hits; `near` are the namespaces of the nearest items.
 pub fn nothing<'a>(near: impl Iterator<Item = &'a str>) -> String {
     let mut paths: Vec<&str> = Vec::new();
     for path in near {
@@ -88,7 +87,7 @@ pub fn nothing<'a>(near: impl Iterator<Item = &'a str>) -> String {
     text
 }
 
-/// A reply with a line of its own at the end, both within the budget.
+/// A reply with an additional last line, both within the budget.
 pub fn with_line(
     line: Option<String>,
     config: &Config,
@@ -100,6 +99,7 @@ pub fn with_line(
     format!("{}\n{line}\n", text.trim_end())
 }
 
+/// Cuts a text that has more than `limit` tokens.
 fn fitting(text: String, limit: usize) -> String {
     if tokens::fits(&text, limit) { text } else { summary::cut(&text, limit) }
 }

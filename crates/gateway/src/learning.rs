@@ -17,22 +17,22 @@ use crate::record::{Ending, GatewayEvent, Record, Sink};
 use roster::BUILTIN;
 use tool::clock::Clock;
 
-/// Where the usage history is kept.
+/// Stores which tool was called after which query.
 pub trait UsageStore: Send + Sync {
-    /// What is known now.
+    /// Returns the usage history.
     fn read(&self) -> Arc<UsageHistory>;
 
-    /// Notes that a tool (`upstream/tool`) was called after a query, on the
-    /// day of that number since 1970.
+    /// Notes that a tool (`upstream/tool`) was called after a query. `day` counts
+    /// from 1970-01-01.
     fn note(&self, query: &str, tool: &str, day: u32);
 
-    /// Whether anything is learnt at all.
+    /// Returns whether anything is learnt at all.
     fn learns(&self) -> bool {
         true
     }
 }
 
-/// Learns nothing.
+/// A store that learns nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoLearning;
 
@@ -48,51 +48,49 @@ impl UsageStore for NoLearning {
     }
 }
 
-/// Listens to searches and calls.
+/// Connects calls with the searches before them.
 pub(crate) struct Learning {
     usage: Arc<dyn UsageStore>,
     clock: Arc<dyn Clock>,
-    /// By session: what it searched for since its last call.
-    asked: Mutex<HashMap<Arc<str>, String>>,
+    /// The last query of each session that has not called anything since.
+    last_queries: Mutex<HashMap<Arc<str>, String>>,
 }
 
-/// The most sessions whose last search is remembered.
-const SESSIONS: usize = 1_000;
+/// The most sessions whose last query is remembered.
+const MAX_SESSIONS: usize = 1_000;
 const MILLIS_PER_DAY: u64 = 24 * 60 * 60 * 1_000;
 
 impl Learning {
     pub(crate) fn new(usage: Arc<dyn UsageStore>, clock: Arc<dyn Clock>) -> Learning {
-        Learning { usage, clock, asked: Mutex::default() }
+        Learning { usage, clock, last_queries: Mutex::default() }
     }
 
-    /// Notes a search, and returns what was chosen after similar ones before.
-    pub(crate) fn asked(&self, context: &Context, query: &str) -> Priors {
+    /// Notes a query, and returns how often each tool was called after similar ones.
+    pub(crate) fn note_query(&self, context: &Context, query: &str) -> Priors {
         if !self.usage.learns() {
             return Priors::new();
         }
-        let mut asked = self.asked.lock();
-        if SESSIONS <= asked.len() && !asked.contains_key(&context.session) {
-            asked.clear();
+        let mut last_queries = self.last_queries.lock();
+        if MAX_SESSIONS <= last_queries.len() && !last_queries.contains_key(&context.session) {
+            last_queries.clear();
         }
-        asked.insert(Arc::clone(&context.session), catalog::summary::cut(query, 500));
-        drop(asked);
+        last_queries.insert(Arc::clone(&context.session), catalog::summary::cut(query, 500));
+        drop(last_queries);
         let history = self.usage.read();
         let priors = history.priors(query, self.day());
         priors.into_iter().map(|(tool, share)| (tool.to_owned(), share)).collect()
     }
 
-    fn called(&self, record: &Record) {
+    fn note_call(&self, record: &Record) {
         if !matches!(record.ending, Ending::Answered | Ending::Gated)
             || record.callee.upstream.is_empty()
             || record.callee.upstream == BUILTIN
-            // Whoever reads about a function, or a skill, has not chosen yet.
+            // Reading about a function or a skill is not choosing it.
             || record.meta_tool != "tool_execute"
         {
             return;
         }
-        let mut asked = self.asked.lock();
-        let query = asked.remove(&record.session);
-        drop(asked);
+        let query = self.last_queries.lock().remove(&record.session);
         if let Some(query) = query {
             self.usage.note(&query, &record.callee.path, self.day());
         }
@@ -103,7 +101,7 @@ impl Learning {
     }
 }
 
-/// Learns from the records of calls, and passes them on.
+/// A sink that learns from records and passes them on to another sink.
 pub(crate) struct LearningSink {
     pub(crate) learning: Arc<Learning>,
     pub(crate) sink: Arc<dyn Sink>,
@@ -111,7 +109,7 @@ pub(crate) struct LearningSink {
 
 impl Sink for LearningSink {
     fn put(&self, record: Record) {
-        self.learning.called(&record);
+        self.learning.note_call(&record);
         self.sink.put(record);
     }
 

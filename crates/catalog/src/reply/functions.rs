@@ -1,12 +1,14 @@
-//! Functions that were found: the first with how they are called, then names.
+//! Renders the functions that a search found: the first with signatures, then names.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
+use super::copies::{self, FoldedHit};
 use super::{Config, Spelling, fitting, nothing};
 use crate::index::Verdict;
-use crate::{Catalog, Hit, Priors, SearchResult, Slot, index, summary, tokens};
+use crate::{Catalog, Priors, Slot, index, summary, tokens};
 
-/// What a model reads after a search, and which functions it names.
+/// The reply to a search, and the functions that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchReply {
     pub text: String,
@@ -14,14 +16,14 @@ pub struct SearchReply {
     pub named: Vec<Slot>,
 }
 
-/// How hits are to be read where names are given apart.
+/// The header line that explains hits where namespace and name are separate.
 pub(super) const LEGEND: &str = "namespace / function(kwargs) — what it does\n";
 
-/// How much room a hit gets: characters of the signature and of the sentence.
-type Room = (usize, usize);
-/// The room of the first hit and of each other one, widest first. The first is
-/// most often the one that is called, so its arguments are the last to go.
-const ROOMS: [(Room, Room); 7] = [
+/// The most characters of a hit's signature and of its sentence.
+type CharBudget = (usize, usize);
+/// The budgets of the first hit and of each other one, widest first. The first hit is
+/// called most often, so its arguments are the last to be cut.
+const BUDGETS: [(CharBudget, CharBudget); 7] = [
     ((240, 120), (160, 120)),
     ((240, 120), (110, 80)),
     ((240, 90), (80, 60)),
@@ -31,24 +33,27 @@ const ROOMS: [(Room, Room); 7] = [
     ((40, 0), (40, 0)),
 ];
 
-/// With a second score under this share of the first, the first is far ahead:
+/// With a second score under this fraction of the first, the first is far ahead, and
 /// fewer hits get a signature.
 const FAR_AHEAD: f32 = 0.80;
 const SIGNED_BEHIND_ONE_AHEAD: usize = 3;
 
-/// Two scores this close (as a share) are equally good.
+/// Two scores this close (as a fraction) are equally good.
 const TIE: f32 = 0.97;
-/// How many servers with the same offer are told apart, and how long the line
-/// about each is.
-const TOLD_APART: usize = 3;
+/// The most servers with an equally good function that are listed, and the most
+/// characters about each.
+const MAX_SERVERS: usize = 3;
 const PURPOSE: usize = 40;
 
-/// How many further functions of the namespace that a query is about have the names
-/// of their arguments, and how many characters those take.
+/// The most further functions that are shown with their argument names, where they are in
+/// the namespace that the query is about; and the most characters for those names.
 const WITH_ARGUMENTS: usize = 4;
 const ARGUMENTS: usize = 60;
 
-/// The answer to a search, as text.
+/// How many hits are searched for each that the reply may show: others may be copies.
+const WITH_COPIES: usize = 6;
+
+/// Searches, and renders the result.
 pub fn search(
     catalog: &Catalog,
     query: &str,
@@ -56,74 +61,89 @@ pub fn search(
     priors: &Priors,
     keep: &dyn Fn(Slot) -> bool,
 ) -> SearchReply {
-    let found = catalog.search_with(query, config.depth(), priors, keep);
-    functions(catalog, query, &found, config, keep)
-}
-
-/// What a search for `query` found, in few words.
-pub fn functions(
-    catalog: &Catalog,
-    query: &str,
-    found: &SearchResult,
-    config: &Config,
-    keep: &dyn Fn(Slot) -> bool,
-) -> SearchReply {
+    let (most, limit) = (config.depth(), WITH_COPIES * config.depth());
+    let found = catalog.search_with(query, limit, priors, keep);
     if found.verdict == Verdict::Nothing {
         let near = found.near.iter().map(|slot| catalog.path(*slot));
         return SearchReply { text: fitting(nothing(near), config.tokens), named: Vec::new() };
     }
-    let page = Page { catalog, config, stems: index::terms(query) };
-    let (signed, others) = page.arrange(&found.hits);
+    let mut hits = copies::fold(catalog, &found.hits, most, keep);
+    if hits.len() < most && hits.len() < found.hits.len() {
+        // Of a server that is there hundreds of times, all hits may be copies of a few.
+        let copies: HashSet<Slot> = hits.iter().flat_map(|hit| hit.copies.clone()).collect();
+        let others = |slot| keep(slot) && !copies.contains(&slot);
+        let further = catalog.search_with(query, limit, priors, &others);
+        hits = copies::fold(catalog, &further.hits, most, keep);
+    }
+    functions(catalog, query, found.verdict, &hits, config, keep)
+}
+
+/// Renders the hits of a search for `query`.
+fn functions(
+    catalog: &Catalog,
+    query: &str,
+    verdict: Verdict,
+    hits: &[FoldedHit],
+    config: &Config,
+    keep: &dyn Fn(Slot) -> bool,
+) -> SearchReply {
+    let writer = ReplyWriter { catalog, config, stems: index::terms(query) };
+    let (signed, others) = writer.arrange(hits);
     let mut first = match config.spelling {
         Spelling::Dotted => String::new(),
         Spelling::Apart => LEGEND.to_owned(),
     };
-    if found.verdict == Verdict::Ambiguous {
-        first.push_str(&told_apart(catalog, &found.hits, keep));
-        first.push('\n');
+    if verdict == Verdict::Ambiguous {
+        first.push_str(&list_servers(catalog, hits, keep));
     }
-    match page.signed(&first, &signed) {
-        Some(text) => page.with_names(&text, &signed, &others),
-        None => page.names_alone(&found.hits),
+    match writer.render_signed(&first, &signed) {
+        Some(text) => writer.with_names(&text, &signed, &others),
+        None => writer.names_alone(hits),
     }
 }
 
-/// A hit with a signature, and others of its namespace that take the same
-/// arguments.
-struct SignedHit {
-    slot: Slot,
-    alike: Vec<Slot>,
+/// A hit that is shown with its signature.
+struct SignedHit<'a> {
+    hit: &'a FoldedHit,
+    /// Other hits of its namespace that take the same arguments and have the same copies.
+    same_arguments: Vec<&'a FoldedHit>,
 }
 
-/// A reply that is being written.
-struct Page<'a> {
+/// Renders one reply.
+struct ReplyWriter<'a> {
     catalog: &'a Catalog,
     config: &'a Config,
-    /// The words of the query.
+    /// The stems of the query's words.
     stems: Vec<String>,
 }
 
-impl Page<'_> {
-    /// Which hits get a signature, and which are named after them. What takes the
-    /// same arguments as an earlier hit of its namespace stands beside it.
-    fn arrange(&self, hits: &[Hit]) -> (Vec<SignedHit>, Vec<Slot>) {
+impl ReplyWriter<'_> {
+    /// The hits that get a signature, and those that are only named. A hit that takes the
+    /// same arguments as an earlier one of its namespace is shown beside it.
+    fn arrange<'b>(&self, hits: &'b [FoldedHit]) -> (Vec<SignedHit<'b>>, Vec<&'b FoldedHit>) {
         let most = self.n_signed(hits);
-        let (mut signed, mut others): (Vec<SignedHit>, Vec<Slot>) = (Vec::new(), Vec::new());
+        let (mut signed, mut others) = (Vec::<SignedHit<'b>>::new(), Vec::new());
         for hit in hits {
-            let same = signed.iter().position(|one| self.takes_the_same(one.slot, hit.slot));
-            match same {
-                Some(at) => signed[at].alike.push(hit.slot),
+            let is_beside = |one: &SignedHit<'_>| {
+                self.are_beside(one.hit, hit) && self.takes_the_same(one.hit.slot, hit.slot)
+            };
+            match signed.iter().position(is_beside) {
+                Some(at) => signed[at].same_arguments.push(hit),
                 None if signed.len() < most => {
-                    signed.push(SignedHit { slot: hit.slot, alike: Vec::new() });
+                    signed.push(SignedHit { hit, same_arguments: Vec::new() });
                 }
-                None => others.push(hit.slot),
+                None => others.push(hit),
             }
         }
         (signed, others)
     }
 
+    fn namespaces(&self, slots: &[Slot]) -> impl Iterator<Item = usize> {
+        slots.iter().map(|slot| self.catalog.function(*slot).namespace)
+    }
+
     /// How many hits get a signature.
-    fn n_signed(&self, hits: &[Hit]) -> usize {
+    fn n_signed(&self, hits: &[FoldedHit]) -> usize {
         match hits {
             [first, second, ..]
                 if 0 < self.config.names && second.score < FAR_AHEAD * first.score =>
@@ -134,11 +154,17 @@ impl Page<'_> {
         }
     }
 
-    /// Whether two functions are of one namespace and take the same arguments.
+    /// Whether two functions are in one namespace, and their copies in the same others.
+    fn are_beside(&self, one: &FoldedHit, other: &FoldedHit) -> bool {
+        let function = |hit: &FoldedHit| self.catalog.function(hit.slot);
+        function(one).namespace == function(other).namespace
+            && self.namespaces(&one.copies).eq(self.namespaces(&other.copies))
+    }
+
+    /// Whether two functions take the same arguments.
     fn takes_the_same(&self, one: Slot, other: Slot) -> bool {
         let (a, b) = (self.catalog.contract(one), self.catalog.contract(other));
-        self.catalog.function(one).namespace == self.catalog.function(other).namespace
-            && a.is_declared()
+        a.is_declared()
             && b.is_declared()
             && a.parameters.len() == b.parameters.len()
             && a.parameters
@@ -147,15 +173,15 @@ impl Page<'_> {
                 .all(|(a, b)| a.name == b.name && a.kind == b.kind && a.required == b.required)
     }
 
-    /// The hits with signatures after `first`, as wide as their share of the
-    /// reply allows; nothing where not even the narrowest form fits.
-    fn signed(&self, first: &str, signed: &[SignedHit]) -> Option<String> {
+    /// The hits with signatures after the text `first`, with the widest budget that fits;
+    /// `None` where not even the narrowest does.
+    fn render_signed(&self, first: &str, signed: &[SignedHit<'_>]) -> Option<String> {
         let share = match self.config.names {
             0 => self.config.tokens,
-            _ => self.aim() * 2 / 3,
+            _ => self.target_tokens() * 2 / 3,
         };
         let mut narrowest = None;
-        for (widest, room) in ROOMS {
+        for (widest, room) in BUDGETS {
             let mut text = first.to_owned();
             for (at, hit) in signed.iter().enumerate() {
                 text.push_str(&self.line(hit, if at == 0 { widest } else { room }));
@@ -168,23 +194,31 @@ impl Page<'_> {
         narrowest.filter(|text| tokens::fits(text, self.config.tokens))
     }
 
-    /// Up to how many tokens names are added: most replies stay well below the
-    /// most that one may have.
-    fn aim(&self) -> usize {
+    /// The number of tokens up to which names are added, so that most replies stay well
+    /// below the maximum.
+    fn target_tokens(&self) -> usize {
         self.config.tokens * 3 / 4
     }
 
-    fn line(&self, hit: &SignedHit, (signature, sentence): Room) -> String {
-        let SignedHit { slot, alike } = hit;
+    fn line(&self, signed: &SignedHit<'_>, (signature, sentence): CharBudget) -> String {
+        let SignedHit { hit: FoldedHit { slot, copies, .. }, same_arguments } = signed;
         let catalog = self.catalog;
         let signature = catalog.signature_for(*slot, signature, &self.stems);
-        let mut line = written(catalog, *slot, &signature, self.config.spelling);
+        let mut line = qualified(catalog, *slot, &signature, self.config.spelling);
         let summary = catalog.summary(*slot, sentence);
         if 0 < sentence && !summary.is_empty() {
             let _ = write!(line, " — {summary}");
         }
-        if !alike.is_empty() {
-            let _ = write!(line, " Same kwargs: {}.", self.names(alike));
+        let goes_on = !same_arguments.is_empty() || !copies.is_empty();
+        if goes_on && line.ends_with(char::is_alphanumeric) {
+            line.push('.');
+        }
+        if !same_arguments.is_empty() {
+            let same: Vec<Slot> = same_arguments.iter().map(|hit| hit.slot).collect();
+            let _ = write!(line, " Same kwargs: {}.", self.names(&same));
+        }
+        if !copies.is_empty() {
+            let _ = write!(line, " Same in: {}.", copies::list(catalog, copies).0);
         }
         if catalog.source(*slot).unavailable().is_some() {
             line.push_str(" (unavailable)");
@@ -193,66 +227,81 @@ impl Page<'_> {
         line
     }
 
-    /// The namespace that the query is about: it names it, or all hits with a
-    /// signature are of it. What stands in it is likely to be called next.
-    fn subject(&self, signed: &[SignedHit]) -> Option<usize> {
-        let namespace = |slot: Slot| self.catalog.function(slot).namespace;
+    /// The namespace that the query is about: the query names it, or all hits with a
+    /// signature are in it. Its functions are likely to be called next.
+    fn subject(&self, signed: &[SignedHit<'_>]) -> Option<usize> {
         let [first, rest @ ..] = signed else { return None };
-        let subject = namespace(first.slot);
+        let subject = self.catalog.function(first.hit.slot).namespace;
         let words = index::terms(&self.catalog.namespaces()[subject].path);
         let is_named = !words.is_empty() && words.iter().all(|word| self.stems.contains(word));
-        let is_alone = !rest.is_empty() && rest.iter().all(|hit| namespace(hit.slot) == subject);
+        let is_alone =
+            !rest.is_empty() && rest.iter().all(|signed| self.are_beside(signed.hit, first.hit));
         (is_named || is_alone).then_some(subject)
     }
 
     /// Adds a line with the names of further hits, as many as fit; those of the
     /// namespace that the query is about come first, a few with their arguments.
-    fn with_names(&self, text: &str, signed: &[SignedHit], others: &[Slot]) -> SearchReply {
+    fn with_names(
+        &self,
+        text: &str,
+        signed: &[SignedHit<'_>],
+        others: &[&FoldedHit],
+    ) -> SearchReply {
         let subject = self.subject(signed);
-        let is_subject = |slot: &Slot| Some(self.catalog.function(*slot).namespace) == subject;
+        let is_subject =
+            |hit: &&FoldedHit| Some(self.catalog.function(hit.slot).namespace) == subject;
         let mut others = others.to_vec();
-        others.sort_by_key(|slot| !is_subject(slot));
-        let mut named: Vec<Slot> = Vec::new();
-        for hit in signed {
-            named.push(hit.slot);
-            named.extend(&hit.alike);
-        }
+        others.sort_by_key(|hit| !is_subject(hit));
         let mut reply = text.to_owned();
         let mut n_shown = 0;
         for n in 1..=others.len().min(self.config.names) {
             let longer = format!("{text}Also: {}\n", self.by_namespace(&others[..n], subject));
-            if !tokens::fits(&longer, self.aim()) {
+            if !tokens::fits(&longer, self.target_tokens()) {
                 break;
             }
             (reply, n_shown) = (longer, n);
         }
-        named.extend(&others[..n_shown]);
-        SearchReply { text: reply, named }
+        let with_signature =
+            signed.iter().flat_map(|one| [one.hit].into_iter().chain(one.same_arguments.clone()));
+        let shown = with_signature.chain(others[..n_shown].iter().copied());
+        SearchReply { text: reply, named: shown.flat_map(|hit| self.named_slots(hit)).collect() }
     }
 
-    /// `git: git_log(repo_path, max_count?), git_show; github: list_commits`
-    fn by_namespace(&self, slots: &[Slot], subject: Option<usize>) -> String {
-        let mut groups: Vec<(usize, Vec<Slot>)> = Vec::new();
-        for slot in slots {
-            let namespace = self.catalog.function(*slot).namespace;
-            match groups.iter_mut().find(|(other, _)| *other == namespace) {
-                Some((_, group)) => group.push(*slot),
-                None => groups.push((namespace, vec![*slot])),
+    /// The function of a hit, and those of its copies that are named.
+    fn named_slots(&self, hit: &FoldedHit) -> Vec<Slot> {
+        let (_, n_named) = copies::list(self.catalog, &hit.copies);
+        [hit.slot].into_iter().chain(hit.copies[..n_named].iter().copied()).collect()
+    }
+
+    /// `git: git_log(repo_path, max_count?), git_show; mail: send (same in mail_1, _2)`
+    fn by_namespace(&self, hits: &[&FoldedHit], subject: Option<usize>) -> String {
+        let mut groups: Vec<Vec<&FoldedHit>> = Vec::new();
+        for hit in hits {
+            match groups.iter_mut().find(|group| self.are_beside(group[0], hit)) {
+                Some(group) => group.push(hit),
+                None => groups.push(vec![hit]),
             }
         }
-        let group = |(namespace, slots): &(usize, Vec<Slot>)| {
-            let path = &self.catalog.namespaces()[*namespace].path;
-            let colon = if path.is_empty() { "" } else { ": " };
-            if Some(*namespace) != subject {
-                return format!("{path}{colon}{}", self.names(slots));
-            }
-            let (described, named) = slots.split_at(slots.len().min(WITH_ARGUMENTS));
-            let described = described.iter().map(|slot| self.with_arguments(*slot));
-            let mut names: Vec<String> = described.collect();
-            names.extend((!named.is_empty()).then(|| self.names(named)));
-            format!("{path}{colon}{}", names.join(", "))
+        let groups = groups.iter().map(|group| self.name_group(group, subject));
+        groups.collect::<Vec<_>>().join("; ")
+    }
+
+    /// The names of functions of one namespace that have copies in the same others.
+    fn name_group(&self, group: &[&FoldedHit], subject: Option<usize>) -> String {
+        let slots: Vec<Slot> = group.iter().map(|hit| hit.slot).collect();
+        let namespace = self.catalog.function(slots[0]).namespace;
+        let path = &self.catalog.namespaces()[namespace].path;
+        let colon = if path.is_empty() { "" } else { ": " };
+        let described = if Some(namespace) == subject { WITH_ARGUMENTS } else { 0 };
+        let (described, named) = slots.split_at(slots.len().min(described));
+        let described = described.iter().map(|slot| self.with_arguments(*slot));
+        let mut names: Vec<String> = described.collect();
+        names.extend((!named.is_empty()).then(|| self.names(named)));
+        let copies = match &*group[0].copies {
+            [] => String::new(),
+            copies => format!(" (same in {})", copies::list(self.catalog, copies).0),
         };
-        groups.iter().map(group).collect::<Vec<_>>().join("; ")
+        format!("{path}{colon}{}{copies}", names.join(", "))
     }
 
     /// `git_log(repo_path, max_count?)`
@@ -266,12 +315,12 @@ impl Page<'_> {
         slots.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// As many names as fit, a line each.
-    fn names_alone(&self, hits: &[Hit]) -> SearchReply {
+    /// As many names as fit, one per line.
+    fn names_alone(&self, hits: &[FoldedHit]) -> SearchReply {
         let mut reply = SearchReply::default();
         for hit in hits.iter().take(self.config.limit) {
             let name = &self.catalog.function(hit.slot).name;
-            let name = written(self.catalog, hit.slot, name, self.config.spelling);
+            let name = qualified(self.catalog, hit.slot, name, self.config.spelling);
             let longer = format!("{}{name}\n", reply.text);
             if tokens::fits(&longer, self.config.tokens) {
                 reply.text = longer;
@@ -282,30 +331,47 @@ impl Page<'_> {
     }
 }
 
-/// Which servers offer the same, each with what it is for.
-fn told_apart(catalog: &Catalog, hits: &[Hit], keep: &dyn Fn(Slot) -> bool) -> String {
+/// The line that lists the servers of equally good hits, each with its purpose; none where
+/// the hits are copies of one function on servers of the same purpose.
+fn list_servers(catalog: &Catalog, hits: &[FoldedHit], keep: &dyn Fn(Slot) -> bool) -> String {
     let best = hits.first().map_or(0.0, |hit| hit.score);
+    let tied = hits.iter().take_while(|hit| TIE * best <= hit.score);
+    let slots = tied.flat_map(|hit| [hit.slot].into_iter().chain(hit.copies.iter().copied()));
     let mut sources: Vec<usize> = Vec::new();
-    let mut servers: Vec<String> = Vec::new();
-    for hit in hits.iter().take_while(|hit| TIE * best <= hit.score) {
-        let source = catalog.function(hit.slot).source;
-        if sources.contains(&source) || sources.len() == TOLD_APART {
+    let mut servers: Vec<(&str, String)> = Vec::new();
+    for source in slots.map(|slot| catalog.function(slot).source) {
+        if sources.contains(&source) || servers.len() == MAX_SERVERS {
             continue;
         }
         sources.push(source);
         let label = &catalog.sources()[source].label;
         let Ok(namespace) = catalog.namespace(label) else { continue };
-        let purpose = catalog.purpose(namespace, keep);
-        servers.push(format!("{label} ({})", summary::cut(&purpose, PURPOSE)));
+        let purpose = summary::cut(&catalog.purpose(namespace, keep), PURPOSE);
+        if servers.iter().all(|(_, other)| *other != purpose) {
+            servers.push((label, purpose));
+        }
     }
-    match servers.len() {
-        0 | 1 => super::AMBIGUOUS.to_owned(),
-        _ => format!("Several servers offer this: {}.", servers.join("; ")),
+    let source = |hit: &FoldedHit| catalog.function(hit.slot).source;
+    let are_copies =
+        hits.iter().all(|hit| hit.score < TIE * best || source(hit) == source(&hits[0]));
+    match servers.as_slice() {
+        [] | [_] if are_copies => String::new(),
+        [] | [_] => format!("{}\n", super::AMBIGUOUS),
+        servers => {
+            let server = |(label, purpose): &(&str, String)| format!("{label} ({purpose})");
+            let servers: Vec<String> = servers.iter().map(server).collect();
+            format!("Several servers offer this: {}.\n", servers.join("; "))
+        }
     }
 }
 
-/// A function, with its namespace as a call wants it.
-pub(super) fn written(catalog: &Catalog, slot: Slot, function: &str, spelling: Spelling) -> String {
+/// A function with its namespace, in the notation of a call.
+pub(super) fn qualified(
+    catalog: &Catalog,
+    slot: Slot,
+    function: &str,
+    spelling: Spelling,
+) -> String {
     match (catalog.path(slot), spelling) {
         ("", _) => function.to_owned(),
         (path, Spelling::Dotted) => format!("{path}.{function}"),

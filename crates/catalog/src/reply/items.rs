@@ -1,16 +1,15 @@
-//! Things of any kind that were found, each on a line that says what it is.
+//! Renders the items of any kind that a search found, one line each.
 
-use super::functions::written;
+use super::functions::qualified;
 use super::{AMBIGUOUS, Config, Spelling, fitting, nothing};
 use crate::index::{Kind, Verdict};
 use crate::{Catalog, ItemRef, ItemSearchResult, Priors, summary, tokens};
 
-/// How much room one hit gets, widest first; characters of the signature and of
-/// the sentence.
-const ROOMS: [(usize, usize); 5] = [(160, 120), (110, 90), (80, 60), (60, 40), (40, 0)];
+/// The most characters of a hit's signature and of its sentence, widest first.
+const BUDGETS: [(usize, usize); 5] = [(160, 120), (110, 90), (80, 60), (60, 40), (40, 0)];
 
-/// The answer to a search for things of some kinds, of all kinds when none is
-/// named. Each hit says what it is.
+/// Searches items of some kinds, or of all kinds when `kinds` is empty, and renders the
+/// result.
 pub fn search_items(
     catalog: &Catalog,
     kinds: &[Kind],
@@ -22,21 +21,21 @@ pub fn search_items(
     items(catalog, &catalog.search_items(kinds, query, config.limit, priors, keep), config)
 }
 
-/// What a search for things of any kind found, in few words.
+/// Renders the result of a search for items.
 pub fn items(catalog: &Catalog, found: &ItemSearchResult, config: &Config) -> String {
     if found.verdict == Verdict::Nothing {
-        let near = found.near.iter().map(|place| catalog.namespace_of(*place));
+        let near = found.near.iter().map(|item| catalog.namespace_of(*item));
         return fitting(nothing(near), config.tokens);
     }
     let mut text = String::new();
-    for (signature, sentence) in ROOMS {
+    for (signature, sentence) in BUDGETS {
         text.clear();
         if found.verdict == Verdict::Ambiguous {
             text.push_str(AMBIGUOUS);
             text.push('\n');
         }
-        for (place, _) in &found.hits {
-            text.push_str(&item(catalog, *place, signature, sentence));
+        for (item, _) in &found.hits {
+            text.push_str(&line(catalog, *item, signature, sentence));
         }
         if tokens::fits(&text, config.tokens) {
             return text;
@@ -45,13 +44,14 @@ pub fn items(catalog: &Catalog, found: &ItemSearchResult, config: &Config) -> St
     fitting(text, config.tokens)
 }
 
-/// One thing with its kind, on a line of its own.
-fn item(catalog: &Catalog, place: ItemRef, signature: usize, sentence: usize) -> String {
+/// One item with its kind, on one line.
+fn line(catalog: &Catalog, item: ItemRef, signature: usize, sentence: usize) -> String {
     let listing = |source: usize| &catalog.sources()[source].listing;
-    let home = catalog.namespace_of(place);
-    let (kind, name, words) = match place {
+    let home = catalog.namespace_of(item);
+    let (kind, name, words) = match item {
         ItemRef::Tool(slot) => {
-            let name = written(catalog, slot, &catalog.signature(slot, signature), Spelling::Apart);
+            let name =
+                qualified(catalog, slot, &catalog.signature(slot, signature), Spelling::Apart);
             ("function", name, catalog.tool(slot).description.as_deref())
         }
         ItemRef::Resource { source, at } => {

@@ -1,18 +1,18 @@
-//! What lies behind gatelet, before anybody knows what to search for.
+//! The overview of all namespaces, for the definitions of a surface's tools.
 
 use std::fmt::Write;
 
 use crate::{Catalog, Slot};
 
-/// What lies behind gatelet, in one line: the first levels of the namespaces
-/// that have a function to show. It changes when one comes or goes and not
-/// with what is in them, so that a prompt that holds it stays cached.
+/// One line with the top namespaces that have a function which `keep` accepts, in at most
+/// `limit` tokens. It does not depend on what is in the namespaces, so that a prompt that
+/// holds it stays cached.
 pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
         let path = catalog.path(slot);
         let first = path.split_once('.').map_or(path, |(first, _)| first);
-        // Functions lie together by source.
+        // Functions of one source are adjacent.
         if !first.is_empty() && parts.last() != Some(&first) && keep(slot) {
             parts.push(first);
         }
@@ -20,9 +20,8 @@ pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Stri
     parts.sort_unstable();
     parts.dedup();
     let all = parts.len();
-    // Names are rated by their length instead of counted: this text is in a
-    // tool definition, and loading the vocabulary would hold up the first
-    // answer. Three bytes a token is more than names ever take.
+    // Tokens are estimated by length: this text is in a tool definition, and loading the
+    // vocabulary would delay the first answer. Three bytes a token is an upper bound.
     let mut left = limit.saturating_sub(REST);
     let fits = |part: &&&str| {
         let cost = part.len().div_ceil(3) + 1;
@@ -39,5 +38,5 @@ pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Stri
     text
 }
 
-/// What `and 12 more` takes, in tokens.
+/// The tokens of `and 12 more`.
 const REST: usize = 5;

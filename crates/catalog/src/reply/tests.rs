@@ -180,14 +180,15 @@ fn the_first_hit_keeps_its_arguments_longest() {
     let names = ["title", "teamId", "assigneeId", "priority", "projectId", "cycleId", "dueDate"];
     let properties: serde_json::Map<String, serde_json::Value> =
         names.map(|name| (name.to_owned(), json!({"type": "string"}))).into_iter().collect();
-    let read = |name: String| {
-        let description = format!("Create an issue {}", "in one of many ways ".repeat(6));
+    let read = |label: &str, name: String| {
+        let description =
+            format!("Create an issue in {label} {}", "in one of many ways ".repeat(6));
         let raw = json!({"name": name, "description": description, "inputSchema":
             {"type": "object", "properties": properties, "required": ["title"]}});
         Tool::parse(raw.into()).unwrap()
     };
     let server = |label: &str, names: &[&str]| {
-        let tools = names.iter().map(|name| read((*name).to_owned())).collect();
+        let tools = names.iter().map(|name| read(label, (*name).to_owned())).collect();
         Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
     };
     let sources = ["a", "b", "c", "d", "e"].map(|label| server(label, &["create_issue"]));
@@ -219,4 +220,76 @@ fn a_sentence_that_all_functions_of_a_server_begin_with_is_left_out() {
     // Three that begin alike may do so by chance.
     let (few, _) = Catalog::build(vec![source("mail", &shared[..3])]);
     assert_eq!(told(&few, 0), "This is the public API.");
+}
+
+/// Numbered copies of one server, and the reply to a search in them.
+fn among_copies(labels: &[&str], query: &str, config: &Config) -> (Catalog, SearchReply) {
+    let tools = [
+        ("read_text", "Reads a text of the shared files.".to_owned()),
+        ("write_text", "Writes a text to the shared files.".to_owned()),
+        ("drop_text", "Deletes a text of the shared files.".to_owned()),
+    ];
+    let mut sources: Vec<Source> = labels.iter().map(|label| source(label, &tools)).collect();
+    sources.push(source("mail", &[("send_text", "Sends a text to somebody.".to_owned())]));
+    let catalog = Catalog::build(sources).0;
+    let reply = search(&catalog, query, config, &Priors::new(), &|_| true);
+    (catalog, reply)
+}
+
+#[test]
+fn equal_functions_of_numbered_servers_are_one_line() {
+    let labels = ["files", "files_1", "files_2", "files_3", "files_5"];
+    let config = Config { limit: 2, ..Config::usual(Spelling::Apart) };
+    let (catalog, reply) = among_copies(&labels, "read a text of the files", &config);
+    let lines: Vec<&str> = reply.text.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", reply.text);
+    let first = "files / read_text(path: string) — Reads a text of the shared files. \
+        Same kwargs: write_text, drop_text. Same in: files_1 … _3, _5.";
+    assert_eq!(lines[1], first);
+    assert!(lines[2].starts_with("mail / send_text("), "{}", reply.text);
+    // What is named counts as named, so that it is learnt from.
+    assert_eq!(reply.named.len(), 16);
+    assert!(catalog.slots().all(|slot| reply.named.contains(&slot)));
+}
+
+#[test]
+fn copies_in_the_line_of_names_are_named_once() {
+    let labels = ["files_7", "files_8", "files_10"];
+    let config = Config { limit: 1, ..Config::usual(Spelling::Apart) };
+    let (_, reply) = among_copies(&labels, "send a text to somebody", &config);
+    let also = reply.text.lines().find_map(|line| line.strip_prefix("Also: ")).unwrap();
+    assert_eq!(also.matches("_text").count(), 3, "{also}");
+    assert_eq!(also.matches("(same in files_").count(), 1, "{also}");
+}
+
+#[test]
+fn only_equal_functions_that_the_caller_sees_are_copies() {
+    let tool = |words: &str| [("save", words.to_owned())];
+    let away = State::Unavailable { reason: "down".to_owned() };
+    let catalog = Catalog::build(vec![
+        source("a", &tool("Saves it.")),
+        source("b", &tool("Saves it.")),
+        source("c", &tool("Saves it for good.")),
+        source("hidden", &tool("Saves it.")),
+        Source { state: away, ..source("down", &tool("Saves it.")) },
+    ]);
+    let catalog = catalog.0;
+    let config = Config::usual(Spelling::Dotted);
+    let sees = |slot| catalog.path(slot) != "hidden";
+    let text = search(&catalog, "save it", &config, &Priors::new(), &sees).text;
+    assert!(text.contains("a.save(path: string) — Saves it. Same in: b.\n"), "{text}");
+    assert!(text.contains("c.save(path: string) — Saves it for good.\n"), "{text}");
+    assert!(text.contains("down.save(path: string) — Saves it. (unavailable)\n"), "{text}");
+    assert!(!text.contains("hidden"), "{text}");
+}
+
+#[test]
+fn copies_without_end_stay_within_the_tokens() {
+    // Odd numbers alone, so that there is no range to write.
+    let labels: Vec<String> = (0..400).map(|n| format!("files_{}", 2 * n + 1)).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let (_, reply) = among_copies(&labels, "read a text", &Config::usual(Spelling::Apart));
+    assert!(tokens::fits(&reply.text, 400), "{}", reply.text);
+    assert!(reply.text.contains("_13, _15 and 391 more."), "{}", reply.text);
+    assert!(reply.text.contains("mail / send_text("), "{}", reply.text);
 }

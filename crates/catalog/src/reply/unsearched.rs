@@ -1,11 +1,12 @@
-//! What a search could not look into.
+//! The line of a reply that names the upstreams that could not be searched.
 
 use tool::Listing;
 
 use crate::{Catalog, Source, summary};
 
-/// What a search could not look into, in one line: the upstreams of which
-/// nothing is known yet, each with why. `keep` says whose label may be told.
+/// One line with the upstreams that could not be searched because they are unavailable
+/// and their listings are unknown, each with the reason. `keep` says which labels may be
+/// named.
 pub fn unsearched(catalog: &Catalog, keep: &dyn Fn(&str) -> bool) -> Option<String> {
     let blank = |source: &&Source| {
         let Listing { tools, resources, templates, prompts, .. } = &*source.listing;
@@ -16,7 +17,7 @@ pub fn unsearched(catalog: &Catalog, keep: &dyn Fn(&str) -> bool) -> Option<Stri
     not_searched(away.filter(|(label, _)| keep(label)))
 }
 
-/// Upstreams that were not searched, each with why, in one line.
+/// One line with the given upstreams (label and reason) that were not searched.
 pub fn not_searched<'a>(away: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<String> {
     let mut away = away.into_iter();
     let name = |(label, why): (&str, &str)| format!("{label} ({})", summary::cut(why, 40));

@@ -5,7 +5,7 @@ use tool::{Ask, Call, Client, Listing, Provider, Reply};
 use super::*;
 use crate::choice::Surface;
 use crate::fixture::{Scripts, settle};
-use crate::{Gateway, Parts};
+use crate::{Gateway, GatewayParts};
 use roster::Upstream;
 use tool::clock::Fake;
 
@@ -44,7 +44,7 @@ async fn twins(surface: Surface, usage: Arc<dyn UsageStore>) -> Twins {
         Upstream::new(label, Scripts::of(provider))
     };
     let upstreams = vec![upstream("one"), upstream("two")];
-    let mut parts = Parts::new(upstreams, Arc::new(Fake::default()));
+    let mut parts = GatewayParts::new(upstreams, Arc::new(Fake::default()));
     parts.observers.usage = usage;
     let gateway = Gateway::new(parts);
     let context = Context { session: "s".into(), ..Context::anonymous() };
@@ -63,8 +63,13 @@ impl Twins {
     /// The upstream that a search names first.
     async fn first(&self) -> &'static str {
         let said = self.ask("help", json!({"kwargs": {"query": "save a note"}})).await;
-        let at = |label: &str| said.find(&format!("{label} / save_note"));
-        if at("one").unwrap() < at("two").unwrap() { "one" } else { "two" }
+        // What both offer is the same, so it has one line, which names the other at its end.
+        let leads = |label: &str| said.contains(&format!("{label} / save_note"));
+        match (leads("one"), leads("two")) {
+            (true, false) if said.contains("Same in: two.") => "one",
+            (false, true) if said.contains("Same in: one.") => "two",
+            (_, _) => panic!("{said}"),
+        }
     }
 
     async fn call(&self, namespace: &str) {
