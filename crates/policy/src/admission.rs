@@ -1,5 +1,5 @@
-//! Admission: a list of checks, each of which lets a call pass, asks for somebody's
-//! agreement, or refuses.
+//! Admission: a list of checks, each of which lets a call pass, demands approval,
+//! or refuses it.
 
 use std::sync::Arc;
 
@@ -21,35 +21,36 @@ pub trait Check: Send + Sync {
         context: &Context,
     ) -> Result<Admission, Refusal>;
 
-    /// Whether something kept may be viewed, and what the user has to agree to
+    /// Whether a stored artifact may be viewed, and what the user has to agree to
     /// first.
     fn admit_view(&self, _: &Artifact) -> Result<Admission, Refusal> {
         Ok(Admission::Free)
     }
 
     /// Whether the operator vouched for a tool (`upstream/tool`) as it is now, so
-    /// that what it says of itself is believed.
+    /// that its own annotations are believed.
     fn vouches(&self, _path: &str, _: &Tool) -> bool {
         false
     }
 }
 
-/// Looks at what an upstream lists, before anybody sees or calls any of it.
+/// Inspects what an upstream lists, before anybody sees or calls any of it.
 pub trait ListingCheck: Send + Sync {
-    /// What the operator should know of a listing.
+    /// The findings about a listing, for the operator.
     fn inspect(&self, upstream: &str, listing: &Listing) -> Vec<Finding>;
 }
 
-/// How a call may go on.
+/// The result of a check that does not refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
+    /// The call may go on.
     Free,
-    /// Once somebody agrees to this.
+    /// The call may go on once somebody agrees to this question.
     Ask(Question),
 }
 
 impl Admission {
-    /// Both of two admissions at once: one question, not two.
+    /// Combines two admissions; two questions become one.
     #[must_use]
     pub fn and(self, other: Admission) -> Admission {
         match (self, other) {
@@ -60,8 +61,8 @@ impl Admission {
     }
 }
 
-/// What all checks say together: the first refusal, else every question.
-pub(super) fn all(
+/// Runs all checks: the first refusal, else all their questions as one.
+pub(super) fn combine(
     checks: &[Arc<dyn Check>],
     admit: impl Fn(&dyn Check) -> Result<Admission, Refusal>,
 ) -> Result<Admission, Refusal> {

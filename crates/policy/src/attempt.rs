@@ -1,4 +1,4 @@
-//! Makes a call to an upstream: with circuit breaker, concurrency limit, timeout,
+//! Makes a call to an upstream, with circuit breaker, concurrency limit, timeout,
 //! and retries where they are safe.
 
 use std::collections::HashMap;
@@ -6,113 +6,116 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::name;
-use fair::{Key, Semaphore, Urgency};
+use fair::{Key, Priority, Semaphore};
 use parking_lot::Mutex;
 use tool::{Context, Failure, Reply};
 
-use crate::breaker::{self, Breakers, Guard, Verdict};
+use crate::breaker::{self, Breakers, Guard, Health};
 use crate::retry;
 use crate::validate::ValidCall;
 use tool::clock::Clock;
 
-/// How a call is attempted: once, or again when it is safe to.
-///
-/// It only decides; [`run`] does what it says.
+/// The retry stage: decides whether and when an attempt is made. [`run`] makes the
+/// attempts.
 pub trait Retry: Send + Sync {
-    /// Whether an attempt may begin, and what it has to keep to.
+    /// Allows an attempt, under certain limits, or fails it at once.
     fn begin(&self, call: &ValidCall, context: &Context) -> Result<Permit, Failure>;
 
-    /// The pause before the next attempt after so many; `None` when this
-    /// failure is the end of the call.
-    fn again(&self, call: &ValidCall, failure: &Failure, done: u32) -> Option<Duration>;
+    /// The pause before the next attempt, after `done` attempts; `None` when the call is
+    /// not made again.
+    fn pause_before_retry(
+        &self,
+        call: &ValidCall,
+        failure: &Failure,
+        done: u32,
+    ) -> Option<Duration>;
 
-    /// How many calls wait for their turn, by upstream; only where some do.
+    /// The number of calls that wait for their turn, by upstream, where any do.
     fn waiting(&self) -> HashMap<String, usize> {
         HashMap::new()
     }
 }
 
-/// How one attempt may go.
+/// The permission for one attempt.
 pub enum Permit {
-    /// At once, and for as long as the upstream may take.
+    /// It may run at once and without limits.
     Free,
-    /// Boxed: most calls need no room for it.
-    Limited(Box<Limits>),
+    /// Boxed, because most attempts are free.
+    Limited(Box<AttemptLimits>),
 }
 
-/// What holds for the calls to one upstream.
+/// The limits of calls to one upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lane {
+pub struct UpstreamLimits {
     /// How long one attempt may take; the upstream's own limit when `None`.
     pub timeout: Option<Duration>,
-    /// How many calls may be under way at once.
+    /// The most calls that may run at the same time.
     pub at_once: Option<usize>,
     /// How long a call waits for its turn before it is refused.
     pub patience: Option<Duration>,
 }
 
-/// How long a call waits for its turn where nobody says.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a call waits for its turn by default.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many calls of one session wait for their turn.
-const WAITING: usize = 1024;
+/// The most calls of one session that wait for their turn.
+const MAX_WAITING: usize = 1024;
 
-/// How upstreams are asked. Once each, without limits, by default.
+/// How upstreams are called. By default: one attempt, no limits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub retry: retry::Config,
     pub breaker: breaker::Config,
-    /// For upstreams that have no lane of their own.
-    pub lane: Lane,
-    /// By label.
-    pub lanes: HashMap<String, Lane>,
+    /// The limits of upstreams that have none of their own.
+    pub default_limits: UpstreamLimits,
+    /// The limits of single upstreams, by label.
+    pub upstream_limits: HashMap<String, UpstreamLimits>,
 }
 
 impl Config {
-    /// The lane of an upstream, by any spelling of its label.
-    pub fn lane(&self, upstream: &str) -> &Lane {
-        let own = self.lanes.get(upstream).or_else(|| {
-            let found = self.lanes.iter().find(|(label, _)| name::means(label, upstream));
-            found.map(|(_, lane)| lane)
+    /// The limits of an upstream, by any spelling of its label.
+    pub fn limits_of(&self, upstream: &str) -> &UpstreamLimits {
+        let own = self.upstream_limits.get(upstream).or_else(|| {
+            let mut all = self.upstream_limits.iter();
+            all.find(|(label, _)| name::means(label, upstream)).map(|(_, limits)| limits)
         });
-        own.unwrap_or(&self.lane)
+        own.unwrap_or(&self.default_limits)
     }
 }
 
-/// The stage.
-pub struct Caller {
+/// The retry stage, with the breakers and queues of all upstreams.
+pub struct UpstreamCaller {
     config: Config,
     breakers: Arc<Breakers>,
-    turns: Mutex<HashMap<String, Semaphore>>,
+    /// Limits concurrency, by upstream.
+    semaphores: Mutex<HashMap<String, Semaphore>>,
     clock: Arc<dyn Clock>,
-    /// A number from 0 to 1, for jitter.
-    chance: Box<dyn Fn() -> f64 + Send + Sync>,
+    /// Makes a random number from 0 to 1, for jitter.
+    random: Box<dyn Fn() -> f64 + Send + Sync>,
 }
 
-/// What one attempt has to keep to, and what is given back when it ends.
-pub struct Limits {
-    watch: Option<Watch>,
-    /// Where it waits for its turn.
-    queue: Option<Queue>,
+/// The limits of one attempt. What it holds is given back when it ends.
+pub struct AttemptLimits {
+    breaker: Option<BreakerPass>,
+    queue: Option<TurnQueue>,
     timeout: Option<Duration>,
 }
 
-/// Where an attempt waits for its turn: callers wait side by side, and take
-/// turns.
-struct Queue {
-    turns: Semaphore,
+/// The queue in which an attempt waits for its turn, shared fairly between callers.
+struct TurnQueue {
+    semaphore: Semaphore,
     key: Key,
     patience: Duration,
 }
 
-/// The breaker's pass, and the time that it asks for in the end.
-struct Watch {
+/// The breaker's permission for one attempt, and the clock to report its end.
+struct BreakerPass {
     guard: Guard,
     clock: Arc<dyn Clock>,
 }
 
-/// Has a call answered, as often as the policy wants it tried: the last
-/// outcome, and how many attempts it took.
+/// Makes attempts until one succeeds or `retry` ends it. Returns the last outcome and
+/// the number of attempts.
 #[expect(clippy::manual_async_fn, reason = "an `async fn` keeps its arguments twice")]
 pub fn run<A: Future<Output = Result<Reply, Failure>>>(
     retry: &dyn Retry,
@@ -125,12 +128,12 @@ pub fn run<A: Future<Output = Result<Reply, Failure>>>(
         loop {
             let outcome = match retry.begin(call, context) {
                 Ok(Permit::Free) => attempt().await,
-                Ok(Permit::Limited(limits)) => Box::pin(limits.keep(attempt())).await,
+                Ok(Permit::Limited(limits)) => Box::pin(limits.apply_to(attempt())).await,
                 Err(failure) => Err(failure),
             };
             done += 1;
             let Err(failure) = &outcome else { return (outcome, done) };
-            match retry.again(call, failure, done) {
+            match retry.pause_before_retry(call, failure, done) {
                 Some(pause) => Box::pin(tokio::time::sleep(pause)).await,
                 None => return (outcome, done),
             }
@@ -138,23 +141,24 @@ pub fn run<A: Future<Output = Result<Reply, Failure>>>(
     }
 }
 
-impl Caller {
+impl UpstreamCaller {
     pub fn new(
         config: Config,
         clock: Arc<dyn Clock>,
-        chance: impl Fn() -> f64 + Send + Sync + 'static,
-    ) -> Caller {
+        random: impl Fn() -> f64 + Send + Sync + 'static,
+    ) -> UpstreamCaller {
         let breakers = Arc::new(Breakers::new(config.breaker.clone()));
-        Caller { config, breakers, turns: Mutex::default(), clock, chance: Box::new(chance) }
+        let semaphores = Mutex::default();
+        UpstreamCaller { config, breakers, semaphores, clock, random: Box::new(random) }
     }
 
-    /// The breakers, for status pages.
+    /// The breakers of all upstreams, for status pages.
     pub fn breakers(&self) -> &Arc<Breakers> {
         &self.breakers
     }
 
-    /// Asks the breaker, where there is one.
-    fn watch(&self, upstream: &str) -> Result<Option<Watch>, Failure> {
+    /// Asks the upstream's breaker; `None` where breakers are switched off.
+    fn breaker_pass(&self, upstream: &str) -> Result<Option<BreakerPass>, Failure> {
         if self.config.breaker.failures == 0 {
             return Ok(None);
         }
@@ -162,52 +166,65 @@ impl Caller {
             let seconds = after.as_secs_f64().ceil();
             unavailable(format!("it failed repeatedly and is left alone for {seconds} s"))
         })?;
-        Ok(Some(Watch { guard, clock: Arc::clone(&self.clock) }))
+        Ok(Some(BreakerPass { guard, clock: Arc::clone(&self.clock) }))
     }
 
-    fn queue(&self, upstream: &str, lane: &Lane, context: &Context) -> Option<Queue> {
-        let permits = lane.at_once?.max(1);
-        let mut turns = self.turns.lock();
-        let limits = fair::Limits { permits, reserve: 0, waiting: WAITING };
-        let turns = turns.entry(upstream.to_owned()).or_insert_with(|| Semaphore::new(limits));
-        let key = turns.key(context.caller.caller_key(), &*context.session);
-        Some(Queue { turns: turns.clone(), key, patience: lane.patience.unwrap_or(PATIENCE) })
+    fn queue(
+        &self,
+        upstream: &str,
+        limits: &UpstreamLimits,
+        context: &Context,
+    ) -> Option<TurnQueue> {
+        let permits = limits.at_once?.max(1);
+        let fair_limits = fair::Limits { permits, reserved: 0, waiting: MAX_WAITING };
+        let mut semaphores = self.semaphores.lock();
+        let semaphore =
+            semaphores.entry(upstream.to_owned()).or_insert_with(|| Semaphore::new(fair_limits));
+        let key = semaphore.key(context.caller.caller_key(), &*context.session);
+        let patience = limits.patience.unwrap_or(DEFAULT_PATIENCE);
+        Some(TurnQueue { semaphore: semaphore.clone(), key, patience })
     }
 }
 
-impl Retry for Caller {
+impl Retry for UpstreamCaller {
     fn begin(&self, call: &ValidCall, context: &Context) -> Result<Permit, Failure> {
         let upstream = &call.callee.upstream;
-        let watch = self.watch(upstream)?;
-        let lane = self.config.lane(upstream);
-        let (queue, timeout) = (self.queue(upstream, lane, context), lane.timeout);
-        Ok(match (&watch, &queue, timeout) {
+        let breaker = self.breaker_pass(upstream)?;
+        let limits = self.config.limits_of(upstream);
+        let (queue, timeout) = (self.queue(upstream, limits, context), limits.timeout);
+        Ok(match (&breaker, &queue, timeout) {
             (None, None, None) => Permit::Free,
-            _ => Permit::Limited(Box::new(Limits { watch, queue, timeout })),
+            _ => Permit::Limited(Box::new(AttemptLimits { breaker, queue, timeout })),
         })
     }
 
-    fn again(&self, call: &ValidCall, failure: &Failure, done: u32) -> Option<Duration> {
+    fn pause_before_retry(
+        &self,
+        call: &ValidCall,
+        failure: &Failure,
+        done: u32,
+    ) -> Option<Duration> {
         let retry = &self.config.retry;
-        let repeatable = retry.repeatable(call.callee.named(), &call.annotations);
-        retry.again(failure, repeatable, done, (self.chance)())
+        let repeatable = retry.is_repeatable(call.callee.names(), &call.annotations);
+        retry.pause_before_retry(failure, repeatable, done, (self.random)())
     }
 
     fn waiting(&self) -> HashMap<String, usize> {
-        let turns = self.turns.lock();
-        let waiting = turns.iter().map(|(upstream, turns)| (upstream.clone(), turns.waiting()));
+        let semaphores = self.semaphores.lock();
+        let waiting =
+            semaphores.iter().map(|(upstream, semaphore)| (upstream.clone(), semaphore.waiting()));
         waiting.filter(|(_, n_calls)| *n_calls != 0).collect()
     }
 }
 
-impl Limits {
-    /// Has one attempt keep to them. When it is dropped, what it holds goes
-    /// back, and it says nothing about the upstream.
-    async fn keep<A: Future<Output = Result<Reply, Failure>>>(
+impl AttemptLimits {
+    /// Makes one attempt within these limits. An attempt that is dropped gives back what
+    /// it holds and does not count for the breaker.
+    async fn apply_to<A: Future<Output = Result<Reply, Failure>>>(
         self,
         attempt: A,
     ) -> Result<Reply, Failure> {
-        let Limits { watch, queue, timeout } = self;
+        let AttemptLimits { breaker, queue, timeout } = self;
         let turn = match queue {
             Some(queue) => Some(queue.turn().await?),
             None => None,
@@ -219,16 +236,16 @@ impl Limits {
             None => attempt.await,
         };
         drop(turn);
-        if let Some(Watch { guard, clock }) = watch {
-            guard.settle(Verdict::of(&outcome), clock.elapsed());
+        if let Some(BreakerPass { guard, clock }) = breaker {
+            guard.report(Health::from_outcome(&outcome), clock.elapsed());
         }
         outcome
     }
 }
 
-impl Queue {
+impl TurnQueue {
     async fn turn(&self) -> Result<fair::Permit, Failure> {
-        let turn = self.turns.acquire(self.key, Urgency::Ordinary);
+        let turn = self.semaphore.acquire(self.key, Priority::Normal);
         match tokio::time::timeout(self.patience, turn).await {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(full)) => Err(unavailable(format!("busy: {full}"))),
@@ -259,8 +276,11 @@ mod tests {
         let listed = Arc::new(listing(vec![tool("do", "", &json!({}))]));
         let (catalog, _) = Catalog::build(vec![Source::new("up", listed)]);
         let callee = Arc::new(Callee::new("up:do#1", "up", "do"));
-        validate::check(&catalog, Request::new(Target::of(Slot(0), callee), Json::empty_object()))
-            .unwrap()
+        validate::check(
+            &catalog,
+            Request::new(Target::function(Slot(0), callee), Json::empty_object()),
+        )
+        .unwrap()
     }
 
     /// Fails with `failure` so many times, then answers; or never answers.
@@ -289,16 +309,16 @@ mod tests {
         Failure::Unavailable { reason: "refused".into() }
     }
 
-    fn caller(config: Config) -> (Caller, Arc<Fake>) {
+    fn caller(config: Config) -> (UpstreamCaller, Arc<Fake>) {
         let clock = Arc::new(Fake::default());
-        (Caller::new(config, Arc::clone(&clock) as _, || 0.0), clock)
+        (UpstreamCaller::new(config, Arc::clone(&clock) as _, || 0.0), clock)
     }
 
     fn thrice() -> retry::Config {
         retry::Config { attempts: 3, ..retry::Config::default() }
     }
 
-    impl Caller {
+    impl UpstreamCaller {
         async fn ask(&self, script: &Script) -> (Result<Reply, Failure>, u32) {
             run(self, &call(), &Context::anonymous(), || script.attempt()).await
         }
@@ -324,8 +344,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_hung_upstream_is_given_up() {
-        let lane = Lane { timeout: Some(Duration::from_secs(3)), ..Lane::default() };
-        let (caller, _) = caller(Config { lane, ..Config::default() });
+        let default_limits =
+            UpstreamLimits { timeout: Some(Duration::from_secs(3)), ..UpstreamLimits::default() };
+        let (caller, _) = caller(Config { default_limits, ..Config::default() });
         let script = Script { hangs: true, ..Script::new(0, refused()) };
         let (outcome, _) = caller.ask(&script).await;
         assert_eq!(outcome, Err(Failure::Timeout { after: Duration::from_secs(3) }));
@@ -347,12 +368,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_wait_for_their_turn_and_not_for_ever() {
-        let lane = Lane {
+        let default_limits = UpstreamLimits {
             timeout: Some(Duration::from_secs(60)),
             at_once: Some(1),
             patience: Some(Duration::from_secs(5)),
         };
-        let (caller, _) = caller(Config { lane, ..Config::default() });
+        let (caller, _) = caller(Config { default_limits, ..Config::default() });
         let hanging = Script { hangs: true, ..Script::new(0, refused()) };
         let quick = Script::new(0, refused());
         let (first, second) = tokio::join!(caller.ask(&hanging), caller.ask(&quick));
@@ -364,8 +385,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_call_waits_for_one_turn_behind_hundreds_of_somebody_else() {
-        let lane = Lane { at_once: Some(8), ..Lane::default() };
-        let (caller, _) = caller(Config { lane, ..Config::default() });
+        let default_limits = UpstreamLimits { at_once: Some(8), ..UpstreamLimits::default() };
+        let (caller, _) = caller(Config { default_limits, ..Config::default() });
         let caller = Arc::new(caller);
         let by = |session: &str| Context { session: session.into(), ..Context::anonymous() };
         let tenth = || async {
@@ -390,9 +411,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_that_is_dropped_gives_back_its_turn_and_its_pass() {
-        let lane = Lane { at_once: Some(1), ..Lane::default() };
+        let default_limits = UpstreamLimits { at_once: Some(1), ..UpstreamLimits::default() };
         let breaker = breaker::Config { failures: 1, ..breaker::Config::default() };
-        let (caller, clock) = caller(Config { lane, breaker, ..Config::default() });
+        let (caller, clock) = caller(Config { default_limits, breaker, ..Config::default() });
         assert!(caller.ask(&Script::new(1, refused())).await.0.is_err());
         clock.advance(Duration::from_secs(30));
         let hanging = Script { hangs: true, ..Script::new(0, refused()) };
@@ -404,15 +425,17 @@ mod tests {
 
     #[test]
     fn a_call_without_limits_is_permitted_without_limits() {
-        let lane = |lane| caller(Config { lane, retry: thrice(), ..Config::default() }).0;
+        let default_limits = |default_limits| {
+            caller(Config { default_limits, retry: thrice(), ..Config::default() }).0
+        };
         let timeout = Some(Duration::from_secs(1));
         assert!(matches!(
-            lane(Lane::default()).begin(&call(), &Context::anonymous()),
+            default_limits(UpstreamLimits::default()).begin(&call(), &Context::anonymous()),
             Ok(Permit::Free)
         ));
-        let bound = Lane { timeout, ..Lane::default() };
+        let bound = UpstreamLimits { timeout, ..UpstreamLimits::default() };
         assert!(matches!(
-            lane(bound).begin(&call(), &Context::anonymous()),
+            default_limits(bound).begin(&call(), &Context::anonymous()),
             Ok(Permit::Limited(_))
         ));
     }

@@ -1,10 +1,10 @@
 //! The circuit breaker: stops calling an upstream that keeps failing.
 //!
-//! Closed, calls go through and failures in a row are counted. Open, none do,
-//! until some time has passed. Then half-open: a few probes at a time may try,
-//! and what becomes of *them* decides. A probe that is cancelled gives its
-//! place back without counting, and a call from before the breaker opened
-//! says nothing about now, however late it ends.
+//! While it is closed, calls go through and failures in a row are counted. While
+//! it is open, no call goes through until a pause has passed. Then it is
+//! half-open: a few calls at a time go through as probes, and their outcome closes
+//! or reopens it. A probe that is cancelled does not count, and neither does a call
+//! from before the last change of state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tool::{Failure, Reply};
 
-/// When to stop asking, and for how long.
+/// When the breaker opens, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Failures in a row that open the breaker; 0 keeps it closed for ever.
     pub failures: u32,
-    /// How long nothing is asked then.
+    /// How long it stays open.
     pub pause: Duration,
-    /// How many probes may be under way at once after that.
+    /// The most probes that may run at the same time after that.
     pub probes: u32,
-    /// Answers to probes in a row that close it again.
+    /// Successful probes in a row that close it again.
     pub answers: u32,
 }
 
@@ -32,11 +32,11 @@ impl Default for Config {
     }
 }
 
-/// One breaker, as plain data.
+/// The breaker of one upstream, as plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breaker {
     state: State,
-    /// Grows with every change of state, so that old calls can be told.
+    /// Grows with every change of state, so that calls from before are recognised.
     epoch: u64,
 }
 
@@ -53,12 +53,12 @@ pub struct Pass {
     epoch: u64,
 }
 
-/// What a call says about the health of its upstream.
+/// What the outcome of a call says about its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Well,
-    Ill,
-    /// Nothing: it was cancelled, refused for who asked, or throttled.
+pub enum Health {
+    Healthy,
+    Failing,
+    /// The call was cancelled, not authorized, or throttled, which says nothing.
     Unknown,
 }
 
@@ -69,13 +69,13 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Lets a call through, or says how long none will be.
+    /// Lets a call through; the error says how long to wait.
     pub fn admit(&mut self, config: &Config, now: Duration) -> Result<Pass, Duration> {
         if let State::Open { until } = self.state {
             if now < until {
                 return Err(until - now);
             }
-            self.become_(State::HalfOpen { under_way: 0, answers: 0 });
+            self.set_state(State::HalfOpen { under_way: 0, answers: 0 });
         }
         if let State::HalfOpen { under_way, .. } = &mut self.state {
             if config.probes.max(1) <= *under_way {
@@ -86,31 +86,31 @@ impl Breaker {
         Ok(Pass { epoch: self.epoch })
     }
 
-    /// Takes back a pass.
-    pub fn settle(&mut self, config: &Config, pass: Pass, verdict: Verdict, now: Duration) {
+    /// Takes back the pass of a call that ended, and counts its outcome.
+    pub fn report(&mut self, config: &Config, pass: Pass, health: Health, now: Duration) {
         if pass.epoch != self.epoch || config.failures == 0 {
             return;
         }
-        match (&mut self.state, verdict) {
-            (State::Closed { failures }, Verdict::Well) => *failures = 0,
-            (State::Closed { failures }, Verdict::Ill) => {
+        match (&mut self.state, health) {
+            (State::Closed { failures }, Health::Healthy) => *failures = 0,
+            (State::Closed { failures }, Health::Failing) => {
                 *failures += 1;
                 if config.failures <= *failures {
-                    self.become_(State::Open { until: now + config.pause });
+                    self.set_state(State::Open { until: now + config.pause });
                 }
             }
-            (State::HalfOpen { under_way, answers }, Verdict::Well) => {
+            (State::HalfOpen { under_way, answers }, Health::Healthy) => {
                 *under_way -= 1;
                 *answers += 1;
                 if config.answers <= *answers {
-                    self.become_(State::Closed { failures: 0 });
+                    self.set_state(State::Closed { failures: 0 });
                 }
             }
-            (State::HalfOpen { .. }, Verdict::Ill) => {
-                self.become_(State::Open { until: now + config.pause });
+            (State::HalfOpen { .. }, Health::Failing) => {
+                self.set_state(State::Open { until: now + config.pause });
             }
-            (State::HalfOpen { under_way, .. }, Verdict::Unknown) => *under_way -= 1,
-            (State::Closed { .. }, Verdict::Unknown) | (State::Open { .. }, _) => {}
+            (State::HalfOpen { under_way, .. }, Health::Unknown) => *under_way -= 1,
+            (State::Closed { .. }, Health::Unknown) | (State::Open { .. }, _) => {}
         }
     }
 
@@ -123,30 +123,30 @@ impl Breaker {
         }
     }
 
-    fn become_(&mut self, state: State) {
+    fn set_state(&mut self, state: State) {
         self.state = state;
         self.epoch += 1;
     }
 }
 
-impl Verdict {
-    /// What an outcome says. An answer that reports an error is an answer.
-    pub fn of(outcome: &Result<Reply, Failure>) -> Verdict {
+impl Health {
+    /// An answer that reports an error is still an answer: the upstream is healthy.
+    pub fn from_outcome(outcome: &Result<Reply, Failure>) -> Health {
         match outcome {
-            Ok(_) => Verdict::Well,
+            Ok(_) => Health::Healthy,
             Err(
                 Failure::Unavailable { .. }
                 | Failure::Timeout { .. }
                 | Failure::Lost { .. }
                 | Failure::Unusable { .. },
-            ) => Verdict::Ill,
+            ) => Health::Failing,
             Err(
                 Failure::Unauthorized { .. }
                 | Failure::Forbidden { .. }
                 | Failure::RateLimited { .. }
                 | Failure::Cancelled
                 | Failure::Unsupported { .. },
-            ) => Verdict::Unknown,
+            ) => Health::Unknown,
         }
     }
 }
@@ -158,10 +158,10 @@ pub struct Breakers {
     breakers: Mutex<HashMap<String, Breaker>>,
 }
 
-/// A pass that gives itself back as unknown when its call is dropped.
+/// Holds a pass, and gives it back as [`Health::Unknown`] when the call is dropped.
 #[derive(Debug)]
 pub struct Guard {
-    panel: Arc<Breakers>,
+    breakers: Arc<Breakers>,
     upstream: String,
     pass: Option<Pass>,
     now: Duration,
@@ -172,13 +172,14 @@ impl Breakers {
         Breakers { config, breakers: Mutex::default() }
     }
 
-    /// Lets a call to `upstream` through, or says how long none will be.
+    /// Lets a call to `upstream` through; the error says how long to wait.
     pub fn admit(self: &Arc<Breakers>, upstream: &str, now: Duration) -> Result<Guard, Duration> {
-        let pass = self.with(upstream, |breaker, config| breaker.admit(config, now))?;
-        Ok(Guard { panel: Arc::clone(self), upstream: upstream.to_owned(), pass: Some(pass), now })
+        let pass = self.with_breaker(upstream, |breaker, config| breaker.admit(config, now))?;
+        let (breakers, upstream) = (Arc::clone(self), upstream.to_owned());
+        Ok(Guard { breakers, upstream, pass: Some(pass), now })
     }
 
-    /// Every breaker that ever saw a call, with its state.
+    /// The state of the breaker of every upstream that was called, by label.
     pub fn states(&self) -> Vec<(String, &'static str)> {
         let breakers = self.breakers.lock();
         let mut states: Vec<_> =
@@ -187,24 +188,24 @@ impl Breakers {
         states
     }
 
-    fn with<T>(&self, upstream: &str, act: impl FnOnce(&mut Breaker, &Config) -> T) -> T {
+    fn with_breaker<T>(&self, upstream: &str, work: impl FnOnce(&mut Breaker, &Config) -> T) -> T {
         let mut breakers = self.breakers.lock();
-        act(breakers.entry(upstream.to_owned()).or_default(), &self.config)
+        work(breakers.entry(upstream.to_owned()).or_default(), &self.config)
     }
 }
 
 impl Guard {
-    /// Gives the pass back with what the call says.
-    pub fn settle(mut self, verdict: Verdict, now: Duration) {
+    /// Gives the pass back with the outcome of the call.
+    pub fn report(mut self, health: Health, now: Duration) {
         self.now = now;
-        self.give_back(verdict);
+        self.give_back(health);
     }
 
-    fn give_back(&mut self, verdict: Verdict) {
+    fn give_back(&mut self, health: Health) {
         if let Some(pass) = self.pass.take() {
             let now = self.now;
-            self.panel.with(&self.upstream, |breaker, config| {
-                breaker.settle(config, pass, verdict, now);
+            self.breakers.with_breaker(&self.upstream, |breaker, config| {
+                breaker.report(config, pass, health, now);
             });
         }
     }
@@ -212,7 +213,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.give_back(Verdict::Unknown);
+        self.give_back(Health::Unknown);
     }
 }
 
@@ -231,7 +232,7 @@ mod tests {
         let mut breaker = Breaker::default();
         for _ in 0..2 {
             let pass = breaker.admit(&ON, at(0)).unwrap();
-            breaker.settle(&ON, pass, Verdict::Ill, at(0));
+            breaker.report(&ON, pass, Health::Failing, at(0));
         }
         breaker
     }
@@ -248,9 +249,9 @@ mod tests {
     #[test]
     fn an_answer_in_between_starts_the_count_again() {
         let mut breaker = Breaker::default();
-        for verdict in [Verdict::Ill, Verdict::Well, Verdict::Ill] {
+        for verdict in [Health::Failing, Health::Healthy, Health::Failing] {
             let pass = breaker.admit(&ON, at(0)).unwrap();
-            breaker.settle(&ON, pass, verdict, at(0));
+            breaker.report(&ON, pass, verdict, at(0));
         }
         assert_eq!(breaker.state(), "closed");
     }
@@ -260,7 +261,7 @@ mod tests {
         let mut breaker = opened();
         let probe = breaker.admit(&ON, at(10)).unwrap();
         assert!(breaker.admit(&ON, at(10)).is_err());
-        breaker.settle(&ON, probe, Verdict::Well, at(11));
+        breaker.report(&ON, probe, Health::Healthy, at(11));
         assert_eq!(breaker.state(), "closed");
     }
 
@@ -268,7 +269,7 @@ mod tests {
     fn a_failed_probe_opens_it_again_for_the_whole_pause() {
         let mut breaker = opened();
         let probe = breaker.admit(&ON, at(10)).unwrap();
-        breaker.settle(&ON, probe, Verdict::Ill, at(12));
+        breaker.report(&ON, probe, Health::Failing, at(12));
         assert_eq!(breaker.admit(&ON, at(13)), Err(at(9)));
     }
 
@@ -276,7 +277,7 @@ mod tests {
     fn a_cancelled_probe_gives_its_place_back_and_decides_nothing() {
         let mut breaker = opened();
         let probe = breaker.admit(&ON, at(10)).unwrap();
-        breaker.settle(&ON, probe, Verdict::Unknown, at(10));
+        breaker.report(&ON, probe, Health::Unknown, at(10));
         assert_eq!(breaker.state(), "half-open");
         assert!(breaker.admit(&ON, at(10)).is_ok());
     }
@@ -287,12 +288,12 @@ mod tests {
         let slow = breaker.admit(&ON, at(0)).unwrap();
         for _ in 0..2 {
             let pass = breaker.admit(&ON, at(0)).unwrap();
-            breaker.settle(&ON, pass, Verdict::Ill, at(0));
+            breaker.report(&ON, pass, Health::Failing, at(0));
         }
         let probe = breaker.admit(&ON, at(10)).unwrap();
-        breaker.settle(&ON, slow, Verdict::Ill, at(11));
+        breaker.report(&ON, slow, Health::Failing, at(11));
         assert_eq!(breaker.state(), "half-open");
-        breaker.settle(&ON, probe, Verdict::Well, at(12));
+        breaker.report(&ON, probe, Health::Healthy, at(12));
         assert_eq!(breaker.state(), "closed");
     }
 
@@ -302,7 +303,7 @@ mod tests {
         let mut breaker = Breaker::default();
         for _ in 0..100 {
             let pass = breaker.admit(&off, at(0)).unwrap();
-            breaker.settle(&off, pass, Verdict::Ill, at(0));
+            breaker.report(&off, pass, Health::Failing, at(0));
         }
         assert_eq!(breaker.state(), "closed");
     }
@@ -311,7 +312,7 @@ mod tests {
     fn a_dropped_call_gives_its_pass_back() {
         let panel = Arc::new(Breakers::new(ON));
         for _ in 0..2 {
-            panel.admit("up", at(0)).unwrap().settle(Verdict::Ill, at(0));
+            panel.admit("up", at(0)).unwrap().report(Health::Failing, at(0));
         }
         assert!(panel.admit("up", at(1)).is_err());
         assert!(panel.admit("other", at(1)).is_ok());

@@ -1,9 +1,9 @@
 //! Caches the results of read-only tools.
 //!
-//! Off until an operator switches it on, because "read-only" is the upstream's
-//! own word; an allow list narrows that to tools the operator vouches for. An
-//! entry belongs to its caller, lives for a while, and all of them go when the
-//! catalog changes. Errors are never kept.
+//! Off by default, because "read-only" is the upstream's own claim; an allow list
+//! restricts it to tools that the operator vouches for. An entry is used for its
+//! own caller only, expires, and all entries are dropped when what an upstream
+//! lists changes. Errors are never cached.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -15,38 +15,39 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tool::{Annotations, Context, Json, Listing, Object, Reply, hex};
 
-use crate::call::What;
-use crate::pattern::{Named, Pattern};
+use crate::call::TargetKind;
+use crate::pattern::{Names, Pattern};
 use crate::validate::ValidCall;
 use artifacts::Owner;
 use tool::clock::Clock;
 
-/// Answers that need not be asked for again.
+/// The cache stage: answers that need not be asked for again.
 pub trait Cache: Send + Sync {
-    /// An answer that was kept under this very catalog.
+    /// The cached answer to a call, if there is one for this catalog.
     fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply>;
 
-    /// Keeps an answer, if it is one that may be kept.
+    /// Caches an answer, if it may be cached.
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply);
 }
 
-/// A reply that is longer is kept apart from its message.
+/// A longer reply (in bytes) is copied out of the message that it came in.
 const LONG: usize = 1 << 20;
 
-/// One reply may take this part of the memory, or be short: a longer one would push
-/// out many others, and copying it would hold up other callers.
+/// A long reply is cached only if it takes at most this fraction (1/16) of the memory:
+/// otherwise it would evict many others, and copying it would block other callers.
 const LARGEST_SHARE: usize = 16;
 
-/// What is kept, and for how long.
+/// What is cached, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The switch.
+    /// Whether anything is cached at all.
     pub read_only: bool,
     pub life: Duration,
+    /// The most entries.
     pub entries: usize,
-    /// Bytes of all of them together.
+    /// The most bytes of all entries together.
     pub bytes: usize,
-    /// Only these tools; all that call themselves read-only when `None`.
+    /// Only these tools are cached; all that claim to be read-only when `None`.
     pub allow: Option<Vec<Pattern>>,
 }
 
@@ -58,93 +59,96 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether answers of a tool may be kept.
-    pub fn covers(&self, named: Named<'_>, annotations: &Annotations) -> bool {
-        let allowed = |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.means(named));
+    /// Whether answers of a tool may be cached.
+    pub fn covers(&self, names: Names<'_>, annotations: &Annotations) -> bool {
+        let allowed =
+            |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.matches_exactly(names));
         self.read_only
             && annotations.read_only == Some(true)
             && self.allow.as_ref().is_none_or(allowed)
     }
 }
 
-/// The answers kept, least recently used first to go.
+/// The cached replies; the least recently used one is evicted first.
 #[derive(Clone, Debug, Default)]
 pub struct Replies {
-    kept: HashMap<String, Entry>,
-    /// Keys by their last use.
+    entries: HashMap<String, Entry>,
+    /// Keys by the tick of their last use.
     order: BTreeMap<u64, String>,
-    clock: u64,
-    /// How long all answers are together.
+    /// Counts uses.
+    tick: u64,
+    /// The bytes of all replies together.
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     reply: Reply,
-    made: Duration,
-    used: u64,
+    stored_at: Duration,
+    last_used: u64,
 }
 
 impl Replies {
     pub fn get(&mut self, config: &Config, key: &str, now: Duration) -> Option<Reply> {
-        let entry = self.kept.get(key)?;
-        if config.life <= now.saturating_sub(entry.made) {
+        let entry = self.entries.get(key)?;
+        if config.life <= now.saturating_sub(entry.stored_at) {
             self.remove(key);
             return None;
         }
         self.touch(key);
-        self.kept.get(key).map(|entry| entry.reply.clone())
+        self.entries.get(key).map(|entry| entry.reply.clone())
     }
 
-    /// Keeps an answer, unless it is one that reports an error.
+    /// Stores a reply, unless it is too large or reports an error.
     pub fn put(&mut self, config: &Config, key: &str, reply: &Reply, now: Duration) {
-        let more = size(reply);
+        let reply_bytes = size(reply);
         let longest = config.bytes.min(LONG.max(config.bytes / LARGEST_SHARE));
-        if config.entries == 0 || longest < more || !keepable(reply) {
+        if config.entries == 0 || longest < reply_bytes || !is_cacheable(reply) {
             return;
         }
         self.remove(key);
-        while config.entries <= self.kept.len() || config.bytes - more < self.bytes {
+        while config.entries <= self.entries.len() || config.bytes - reply_bytes < self.bytes {
             let Some((_, oldest)) = self.order.pop_first() else { break };
             self.remove(&oldest);
         }
-        self.bytes += more;
-        self.kept.insert(key.to_owned(), Entry { reply: detached(reply), made: now, used: 0 });
+        self.bytes += reply_bytes;
+        let entry = Entry { reply: detached(reply), stored_at: now, last_used: 0 };
+        self.entries.insert(key.to_owned(), entry);
         self.touch(key);
     }
 
-    pub fn wipe(&mut self) {
-        self.kept.clear();
+    pub fn clear(&mut self) {
+        self.entries.clear();
         self.order.clear();
         self.bytes = 0;
     }
 
     pub fn len(&self) -> usize {
-        self.kept.len()
+        self.entries.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.entries.is_empty()
     }
 
     fn touch(&mut self, key: &str) {
-        self.clock += 1;
-        if let Some(entry) = self.kept.get_mut(key) {
-            self.order.remove(&entry.used);
-            entry.used = self.clock;
-            self.order.insert(self.clock, key.to_owned());
+        self.tick += 1;
+        if let Some(entry) = self.entries.get_mut(key) {
+            self.order.remove(&entry.last_used);
+            entry.last_used = self.tick;
+            self.order.insert(self.tick, key.to_owned());
         }
     }
 
     fn remove(&mut self, key: &str) {
-        if let Some(entry) = self.kept.remove(key) {
-            self.order.remove(&entry.used);
+        if let Some(entry) = self.entries.remove(key) {
+            self.order.remove(&entry.last_used);
             self.bytes -= size(&entry.reply);
         }
     }
 }
 
-/// How many bytes an answer takes.
+/// The bytes of a reply.
 fn size(reply: &Reply) -> usize {
     match reply {
         Reply::Result(json) => json.as_bytes().len(),
@@ -152,8 +156,8 @@ fn size(reply: &Reply) -> usize {
     }
 }
 
-/// The stage: answers kept for whom they were made, until what the upstream
-/// lists changes.
+/// The cache stage: each reply is cached for its own caller, until what the
+/// upstream lists changes.
 pub struct ReplyCache {
     config: Config,
     clock: Arc<dyn Clock>,
@@ -163,9 +167,9 @@ pub struct ReplyCache {
 #[derive(Default)]
 struct State {
     replies: Replies,
-    /// What each upstream listed when something of it was last looked for. A
-    /// weak pointer keeps its place in memory from being used again.
-    listed: HashMap<String, Weak<Listing>>,
+    /// The listing that each upstream had at its last use. The weak pointer keeps the
+    /// address from being reused, so comparing addresses is safe.
+    listings: HashMap<String, Weak<Listing>>,
 }
 
 impl ReplyCache {
@@ -173,29 +177,29 @@ impl ReplyCache {
         ReplyCache { config, clock, state: Mutex::default() }
     }
 
-    /// Works on the replies, which is wiped first when the upstream of the call
-    /// has been refreshed. That it merely came or went changes nothing.
-    fn with<T>(
+    /// Runs `work` on the replies, after clearing them if the upstream of the call has
+    /// a new listing. An upstream that merely reconnects keeps its listing.
+    fn with_replies<T>(
         &self,
         call: &ValidCall,
         catalog: &Catalog,
-        act: impl FnOnce(&mut Replies) -> T,
+        work: impl FnOnce(&mut Replies) -> T,
     ) -> T {
         let mut state = self.state.lock();
-        let State { replies, listed } = &mut *state;
+        let State { replies, listings } = &mut *state;
         let current = Arc::downgrade(&catalog.sources()[call.source].listing);
-        let before = listed.insert(call.callee.upstream.clone(), current.clone());
+        let before = listings.insert(call.callee.upstream.clone(), current.clone());
         if before.is_none_or(|before| !before.ptr_eq(&current)) {
-            replies.wipe();
+            replies.clear();
         }
-        act(replies)
+        work(replies)
     }
 
     fn covers(&self, call: &ValidCall) -> bool {
-        // Skills of CaSH servers are told apart by more than their arguments.
-        let by_arguments = !matches!(call.what, What::Skill { .. });
-        by_arguments
-            && self.config.covers(call.callee.named(), &call.annotations)
+        // The key has only the arguments, and skills of CaSH servers differ in more.
+        let is_keyed_by_arguments = !matches!(call.kind, TargetKind::Skill { .. });
+        is_keyed_by_arguments
+            && self.config.covers(call.callee.names(), &call.annotations)
             && !call.continues()
     }
 
@@ -212,12 +216,12 @@ impl Cache for ReplyCache {
             return None;
         }
         let (key, now) = (ReplyCache::key(call, context), self.clock.elapsed());
-        let config = match own_life(call, catalog).filter(|own| *own < self.config.life) {
+        let config = match declared_life(call, catalog).filter(|own| *own < self.config.life) {
             Some(life) => &Config { life, ..self.config.clone() },
             None => &self.config,
         };
-        let reply = self.with(call, catalog, |replies| replies.get(config, &key, now))?;
-        Some(marked(reply))
+        let reply = self.with_replies(call, catalog, |replies| replies.get(config, &key, now))?;
+        Some(mark_as_hit(reply))
     }
 
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply) {
@@ -225,15 +229,15 @@ impl Cache for ReplyCache {
             return;
         }
         let (key, now) = (ReplyCache::key(call, context), self.clock.elapsed());
-        self.with(call, catalog, |replies| replies.put(&self.config, &key, reply, now));
+        self.with_replies(call, catalog, |replies| replies.put(&self.config, &key, reply, now));
     }
 }
 
-/// How long a tool says that its answers stay good. That may only shorten what
-/// the operator allows.
-fn own_life(call: &ValidCall, catalog: &Catalog) -> Option<Duration> {
+/// The time that a tool itself allows its answers to be cached. It can only shorten
+/// the operator's.
+fn declared_life(call: &ValidCall, catalog: &Catalog) -> Option<Duration> {
     let raw = &catalog.tool(call.slot()?).raw;
-    // Looked for as text first: few tools say it.
+    // Parse only where the text is there: few tools declare it.
     if !raw.as_str().contains("\"cache_ttl\"") {
         return None;
     }
@@ -241,16 +245,17 @@ fn own_life(call: &ValidCall, catalog: &Catalog) -> Option<Duration> {
     Duration::try_from_secs_f64(about.member_as("cache_ttl")?).ok()
 }
 
-/// The member of `_meta` that says an answer was kept.
+/// The member of `_meta` that marks an answer from the cache.
 pub const CACHE_HIT: &str = "gatelet/cache_hit";
 
-/// Whether a result is one that was kept.
+/// Whether a result came from the cache.
 pub fn is_hit(result: &Json) -> bool {
     let meta = result.member("_meta");
     meta.and_then(|meta| meta.member_as(CACHE_HIT)) == Some(true)
 }
 
-fn marked(reply: Reply) -> Reply {
+/// Marks a reply as coming from the cache.
+fn mark_as_hit(reply: Reply) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };
     let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
@@ -260,8 +265,8 @@ fn marked(reply: Reply) -> Reply {
     Reply::Result(result.to_json())
 }
 
-/// A reply in memory of its own where the message that it came in is long: that
-/// counts for as long as anything shares its memory.
+/// Copies a long reply, which otherwise keeps the memory of the whole message that it
+/// came in.
 fn detached(reply: &Reply) -> Reply {
     match reply {
         Reply::Result(json) if LONG < json.as_bytes().len() => Reply::Result(json.copied_out()),
@@ -269,8 +274,8 @@ fn detached(reply: &Reply) -> Reply {
     }
 }
 
-/// Whether an answer may be kept: a finished result that reports no error.
-fn keepable(reply: &Reply) -> bool {
+/// Whether a reply may be cached: a finished result that reports no error.
+fn is_cacheable(reply: &Reply) -> bool {
     let Reply::Result(json) = reply else { return false };
     let text = json.as_str();
     let flagged = text.contains("\"isError\"") && json.member_as("isError").unwrap_or(false);
@@ -279,7 +284,7 @@ fn keepable(reply: &Reply) -> bool {
     !flagged && !unfinished
 }
 
-/// What identifies a call: its tool and its arguments in any order.
+/// Identifies a call by its tool and its arguments, in any order.
 pub fn key(tool_id: &str, arguments: &Json) -> String {
     let canonical = arguments.to_value().map_or_else(|_| arguments.to_string(), |v| canonical(&v));
     let digest = Sha256::digest(format!("{tool_id}\0{canonical}").as_bytes());
@@ -360,7 +365,7 @@ mod tests {
         assert!(
             replies.get(&on(), "a", at(4)).is_some() && replies.get(&on(), "c", at(4)).is_some()
         );
-        replies.wipe();
+        replies.clear();
         assert_eq!(replies.len(), 0);
     }
 
@@ -397,8 +402,9 @@ mod tests {
     #[test]
     fn only_read_only_tools_on_the_list_are_covered_and_only_when_switched_on() {
         let read_only = Annotations { read_only: Some(true), ..Annotations::default() };
-        let shown = crate::pattern::Shown::AsNamed;
-        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name, shown };
+        let exposed = crate::pattern::ExposedNameRef::UpstreamName;
+        let named =
+            |name: &'static str| Names { id: "up:x#12345678", upstream: "up", name, exposed };
         assert!(!Config::default().covers(named("get"), &read_only));
         assert!(on().covers(named("get"), &read_only));
         assert!(!on().covers(named("get"), &Annotations::default()));

@@ -1,112 +1,113 @@
-//! What is asked of the pipeline: a [`Request`] for a [`Target`], which has a
-//! name ([`Callee`]) and a place ([`What`]).
+//! The request that enters the pipeline: a [`Request`] for a [`Target`], which
+//! has names ([`Callee`]) and a kind ([`TargetKind`]: tool, resource, prompt, …).
 
 use std::sync::Arc;
 
 use catalog::{Slot, name};
 use tool::{Json, Object};
 
-use crate::pattern::{Named, Shown};
+use crate::pattern::{ExposedNameRef, Names};
+use crate::uri::Readings;
 use artifacts::pick::Pick;
 
-/// The method that asks a CaSH server for the help of a function, with the
-/// arguments of `help`.
+/// The method that asks a CaSH server for the help text of a function; its
+/// params are the arguments of `help`.
 pub const HELP: &str = "cash/help";
 
-/// The method that asks a CaSH server for one skill, with the arguments of
-/// `skill`; the answer is its result.
+/// The method that asks a CaSH server for one skill; its params are the
+/// arguments of `skill`.
 pub const SKILL: &str = "cash/skill";
 
-/// A question, after a surface has found out what is meant.
+/// One request to an upstream, after a surface has resolved its target.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub target: Target,
     pub arguments: Option<Json>,
-    /// What came with the request beside the name and the arguments.
+    /// All other members of the request's params, such as `_meta`.
     pub rest: Object,
-    /// How many characters the caller asks for, if they ask.
+    /// The size limit for the answer, in characters, if the caller gave one.
     pub wanted: Option<usize>,
-    /// How many characters the answer may have where it is one of several.
+    /// The size limit for the answer, in characters, where it is one of a batch.
     pub share: Option<usize>,
-    /// Which part of the answer the caller asks for, if not for all of it.
+    /// The part of the answer that the caller asks for; all of it when `None`.
     pub pick: Option<Pick>,
-    /// The script that makes the call, by its id.
+    /// The id of the script that makes the call, if one does.
     pub script: Option<Arc<str>>,
-    pub mode: Mode,
+    pub mode: CallMode,
 }
 
-/// What is asked for, and what it is called.
+/// What a request is for: its names and its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub callee: Arc<Callee>,
-    pub what: What,
+    pub kind: TargetKind,
 }
 
-/// What a call is of, by all of its names.
+/// All names of the tool, resource or prompt that is called.
 ///
-/// Shared by everything that tells of a call: for a function, a snapshot makes
-/// it once.
+/// Records, approvals and quotas share it; a snapshot makes it once per function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Callee {
     /// The canonical id.
     pub id: String,
     /// The operator's label for the upstream.
     pub upstream: String,
-    /// The upstream's own name for it: a tool's, a URI, a prompt's.
+    /// The upstream's own name for it: a tool name, a URI or a prompt name.
     pub tool: String,
-    /// `upstream/tool`, as ledgers know it.
+    /// `upstream/tool`: the key of trust ledgers and records.
     pub path: String,
-    pub known_as: KnownAs,
+    pub exposed_name: ExposedName,
 }
 
-/// How callers know it.
+/// The name under which callers know an item. Owned; [`ExposedNameRef`] borrows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum KnownAs {
-    /// As the upstream names it.
+pub enum ExposedName {
+    /// The upstream's own name.
     #[default]
-    Named,
-    /// A function, by its dotted path, as `help` shows it; and whether another
-    /// differs from it in nothing but spelling.
-    Path { path: String, has_double: bool },
-    /// A resource, by its URI.
-    Address,
+    UpstreamName,
+    /// The dotted path of a function, as `help` shows it. `has_lookalike` says
+    /// that another function's path differs from it only in spelling.
+    Path { path: String, has_lookalike: bool },
+    /// The URI of a resource, as servers may read it.
+    Uri(Arc<Readings>),
 }
 
-/// Where it is.
+/// The kind of thing that is asked for, and where it is in the catalog.
+///
+/// `source` is always the position of its upstream in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum TargetKind {
     Tool(Slot),
-    /// A resource of a source of the catalog.
     Resource {
         source: usize,
         uri: String,
     },
-    /// A prompt of a source, by the upstream's own name.
+    /// A prompt, by the upstream's own name.
     Prompt {
         source: usize,
         name: String,
     },
-    /// A skill of a CaSH server, where it stands here.
+    /// A skill of a CaSH server, by its namespace and name in our catalog.
     Skill {
         source: usize,
         namespace: String,
         name: String,
     },
-    /// A task that a function began, by the method that asks about it.
+    /// A request about a task that a function began, such as `tasks/get`.
     Task {
         slot: Slot,
         method: String,
     },
-    /// What a CaSH server says about one of its functions.
+    /// The help text of a function of a CaSH server.
     Help {
         slot: Slot,
     },
-    /// Values for an argument of a prompt or of a resource template.
+    /// The completion of an argument of a prompt or of a resource template.
     Completion {
         source: usize,
-        of: Completed,
+        subject: CompletionSubject,
     },
-    /// News of a resource, from now on or no longer.
+    /// The begin or end of a subscription to a resource.
     Subscription {
         source: usize,
         uri: String,
@@ -114,12 +115,12 @@ pub enum What {
     },
 }
 
-/// What a completion is for.
+/// The prompt or resource whose argument is completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Completed {
+pub enum CompletionSubject {
     /// A prompt, by the upstream's own name.
     Prompt(String),
-    /// A resource template, or a resource.
+    /// A resource template or a resource, by its URI.
     Resource(String),
 }
 
@@ -134,8 +135,8 @@ impl SubscriptionChange {
     pub const BEGIN: &str = "resources/subscribe";
     pub const END: &str = "resources/unsubscribe";
 
-    /// Which change a method asks for.
-    pub fn of_method(method: &str) -> Option<SubscriptionChange> {
+    /// The change that an MCP method asks for.
+    pub fn from_method(method: &str) -> Option<SubscriptionChange> {
         match method {
             SubscriptionChange::BEGIN => Some(SubscriptionChange::Begin),
             SubscriptionChange::END => Some(SubscriptionChange::End),
@@ -151,73 +152,76 @@ impl SubscriptionChange {
     }
 }
 
-/// How a call is treated on its way.
+/// How the pipeline treats the arguments and the answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Arguments in any spelling are brought to the schema's and checked.
+pub enum CallMode {
+    /// Argument names and types are normalized to the schema, then checked.
     Run,
-    /// As a script calls a function: arguments as in `Run`, and the answer is for
-    /// the script, whole.
-    Inner,
-    /// Arguments are checked as they are.
+    /// A call by a script: arguments are checked, and the script gets the whole
+    /// answer.
+    FromScript,
+    /// Arguments are checked as they are, without normalizing.
     Strict,
-    /// As strict, but nothing is asked of anybody.
-    Plan,
-    /// Arguments and answer pass as they are: the upstream judges the one, and
-    /// the client asked for the whole of the other.
-    Pass,
+    /// Arguments are checked as in `Strict`, and the upstream is not called.
+    DryRun,
+    /// Neither arguments nor answer are touched: the upstream validates the
+    /// arguments, and the client gets the whole answer.
+    PassThrough,
 }
 
-impl What {
-    /// The gateway surface's word for what is done; where it has none, ours.
+impl TargetKind {
+    /// The name that rules, quotas and records use for this kind of request: the
+    /// meta-tool of the gateway surface where there is one.
     pub fn meta_tool(&self) -> &'static str {
         match self {
-            What::Tool(_) => "tool_execute",
-            What::Resource { .. } => "resource_read",
-            What::Prompt { .. } | What::Skill { .. } => "prompt_get",
-            What::Task { .. } => "task",
-            What::Help { .. } => "help",
-            What::Completion { .. } => "complete",
-            What::Subscription { .. } => "subscribe",
+            TargetKind::Tool(_) => "tool_execute",
+            TargetKind::Resource { .. } => "resource_read",
+            TargetKind::Prompt { .. } | TargetKind::Skill { .. } => "prompt_get",
+            TargetKind::Task { .. } => "task",
+            TargetKind::Help { .. } => "help",
+            TargetKind::Completion { .. } => "complete",
+            TargetKind::Subscription { .. } => "subscribe",
         }
     }
 
-    /// The word of the rules that hold for it as well: whoever may not read a
+    /// A second meta-tool whose rules apply as well: whoever may not read a
     /// resource may not subscribe to it either.
     pub fn ruled_as(&self) -> Option<&'static str> {
         match self {
-            What::Completion { of: Completed::Prompt(_), .. } => Some("prompt_get"),
-            What::Completion { of: Completed::Resource(_), .. } | What::Subscription { .. } => {
-                Some("resource_read")
+            TargetKind::Completion { subject: CompletionSubject::Prompt(_), .. } => {
+                Some("prompt_get")
             }
-            What::Tool(_)
-            | What::Resource { .. }
-            | What::Prompt { .. }
-            | What::Skill { .. }
-            | What::Task { .. }
-            | What::Help { .. } => None,
+            TargetKind::Completion { subject: CompletionSubject::Resource(_), .. }
+            | TargetKind::Subscription { .. } => Some("resource_read"),
+            TargetKind::Tool(_)
+            | TargetKind::Resource { .. }
+            | TargetKind::Prompt { .. }
+            | TargetKind::Skill { .. }
+            | TargetKind::Task { .. }
+            | TargetKind::Help { .. } => None,
         }
     }
 
-    /// Whether it belongs to a call that is made elsewhere: it was admitted, or
-    /// will have to be, by itself.
-    pub fn is_aside(&self) -> bool {
+    /// Whether this request only accompanies another call (such as asking for the
+    /// state of a task), which needs approval and counts against quotas by itself.
+    pub fn belongs_to_other_call(&self) -> bool {
         match self {
-            What::Task { .. }
-            | What::Help { .. }
-            | What::Completion { .. }
-            | What::Subscription { .. } => true,
-            What::Tool(_) | What::Resource { .. } | What::Prompt { .. } | What::Skill { .. } => {
-                false
-            }
+            TargetKind::Task { .. }
+            | TargetKind::Help { .. }
+            | TargetKind::Completion { .. }
+            | TargetKind::Subscription { .. } => true,
+            TargetKind::Tool(_)
+            | TargetKind::Resource { .. }
+            | TargetKind::Prompt { .. }
+            | TargetKind::Skill { .. } => false,
         }
     }
 }
 
 impl Target {
-    /// A function.
-    pub fn of(slot: Slot, callee: Arc<Callee>) -> Target {
-        Target { callee, what: What::Tool(slot) }
+    /// The target for a function of the catalog.
+    pub fn function(slot: Slot, callee: Arc<Callee>) -> Target {
+        Target { callee, kind: TargetKind::Tool(slot) }
     }
 }
 
@@ -228,32 +232,39 @@ impl Callee {
             upstream: upstream.to_owned(),
             tool: tool.to_owned(),
             path: path(upstream, tool),
-            known_as: KnownAs::Named,
+            exposed_name: ExposedName::UpstreamName,
         }
     }
 
-    /// The same, known to callers in another way.
+    /// Replaces the name under which callers know it.
     #[must_use]
-    pub fn known_as(self, known_as: KnownAs) -> Callee {
-        Callee { known_as, ..self }
+    pub fn with_exposed_name(self, exposed_name: ExposedName) -> Callee {
+        Callee { exposed_name, ..self }
     }
 
-    pub fn shown(&self) -> Shown<'_> {
-        match &self.known_as {
-            KnownAs::Named => Shown::AsNamed,
-            KnownAs::Path { path, has_double } => Shown::Path { path, has_double: *has_double },
-            KnownAs::Address => Shown::Address,
+    pub fn exposed_name_ref(&self) -> ExposedNameRef<'_> {
+        match &self.exposed_name {
+            ExposedName::UpstreamName => ExposedNameRef::UpstreamName,
+            ExposedName::Path { path, has_lookalike } => {
+                ExposedNameRef::Path { path, has_lookalike: *has_lookalike }
+            }
+            ExposedName::Uri(readings) => ExposedNameRef::Uri(readings),
         }
     }
 
-    /// All the names that an operator may use for it.
-    pub fn named(&self) -> Named<'_> {
-        Named { id: &self.id, upstream: &self.upstream, name: &self.tool, shown: self.shown() }
+    /// All names, for comparison with an operator's [`Pattern`](crate::pattern::Pattern).
+    pub fn names(&self) -> Names<'_> {
+        Names {
+            id: &self.id,
+            upstream: &self.upstream,
+            name: &self.tool,
+            exposed: self.exposed_name_ref(),
+        }
     }
 }
 
 impl Request {
-    /// A plain call.
+    /// A call without any options.
     pub fn new(target: Target, arguments: Json) -> Request {
         Request {
             target,
@@ -263,13 +274,13 @@ impl Request {
             share: None,
             pick: None,
             script: None,
-            mode: Mode::Run,
+            mode: CallMode::Run,
         }
     }
 }
 
-/// `upstream/tool`: how ledgers, records and usage history know a tool. The
-/// upstream goes by its legal name, however its label is written.
+/// `upstream/tool`: the key of a tool in ledgers, records and usage history. A
+/// label that is not a legal name is replaced by its alias.
 pub fn path(upstream: &str, tool: &str) -> String {
     match name::is_legal(upstream) {
         true => [upstream, "/", tool].concat(),

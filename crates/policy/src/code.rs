@@ -1,13 +1,12 @@
-//! What goes wrong on the way of a call: one [`Code`] per remedy, for models and
-//! for records.
+//! Error codes of calls, for models and for records: one [`Code`] per remedy.
 //!
-//! Failures are classified by what they are; only where all there is is text
-//! does text decide, and then by whole words.
+//! A failure is classified by its type. Only where an upstream sends nothing but
+//! a text is the text searched, for whole words.
 
 use serde::Serialize;
 use tool::{Failure, RpcError};
 
-/// What went wrong, one code per remedy.
+/// An error code; codes differ where the remedy differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
@@ -49,7 +48,7 @@ impl Code {
         Code::PromptNotFound,
     ];
 
-    /// The code as it is written.
+    /// The code as it is serialized: `ARGS_INVALID`.
     pub fn as_str(self) -> String {
         serde_json::to_value(self)
             .ok()
@@ -57,22 +56,22 @@ impl Code {
             .unwrap_or_default()
     }
 
-    /// Whether failures of this kind pass by themselves.
-    pub fn passes(self) -> bool {
+    /// Whether failures of this kind may go away by themselves.
+    pub fn is_transient(self) -> bool {
         matches!(self, Code::UpstreamTimeout | Code::UpstreamUnavailable | Code::RateLimited)
     }
 }
 
-/// The code of an error that an upstream answered with.
-pub fn code_of(refusal: &RpcError) -> Code {
-    match refusal.code {
+/// The code for an error that an upstream answered with.
+pub fn classify_rpc_error(error: &RpcError) -> Code {
+    match error.code {
         -32602 => Code::ArgsInvalid,
         -32002 => Code::ResourceNotFound,
-        _ => classify_text(&refusal.message),
+        _ => classify_text(&error.message),
     }
 }
 
-/// The code of a failure, by what it is.
+/// The code for a failure.
 pub fn classify(failure: &Failure) -> Code {
     match failure {
         Failure::Timeout { .. } => Code::UpstreamTimeout,
@@ -86,7 +85,7 @@ pub fn classify(failure: &Failure) -> Code {
     }
 }
 
-/// The code that an upstream's words suggest.
+/// The code that the text of an upstream's error suggests.
 pub fn classify_text(text: &str) -> Code {
     let folded = text.to_lowercase();
     let word = |wanted: &str| {

@@ -1,27 +1,28 @@
-//! What comes with a call for whoever asks for approval: a token, where tokens
-//! are given out, or the wish not to wait.
+//! The `confirm` argument of a call: an approval token, or the wish not to wait
+//! for approval.
 //!
-//! It travels in `_meta` or beside a surface's own arguments; among a tool's it
-//! is understood where the tool has no such argument, and never passed on.
+//! It travels in `_meta` or among the arguments of a surface's own tool. Among the
+//! arguments of an upstream's tool it is recognised where that tool has no argument
+//! of this name. It is never passed on to the upstream.
 
 use catalog::{Contract, Problem, name};
 use tool::{Call, Json, Object};
 
-/// Under which key of `_meta` a token travels.
+/// The key of `_meta` under which a token travels.
 pub const META_KEY: &str = "gatelet/confirm";
 
 /// The argument of a surface that carries a token.
 pub const ARGUMENT: &str = "confirm";
 
-/// Comes in the place of a token from a caller that does not wait for approval
-/// and wants to hear at once under which number it is asked for.
-pub const LATER: &str = "confirm-later";
+/// A caller sends this in place of a token when it does not wait for approval and
+/// wants the number of the approval request at once.
+pub const DO_NOT_WAIT: &str = "confirm-later";
 
-/// What every token starts with, so that it cannot be taken for an argument.
+/// The prefix of every token, which tells it from an ordinary argument.
 pub const PREFIX: &str = "confirm-";
 
-/// Takes the token out of what came with a call, so that it is not passed on.
-pub fn take(rest: &mut Object) -> Option<String> {
+/// Removes the token from the `_meta` of a call, so that it is not passed on.
+pub fn take_token(rest: &mut Object) -> Option<String> {
     let meta = rest.get("_meta").filter(|meta| meta.as_str().contains(META_KEY))?;
     let mut meta = Object::parse(meta).ok()?;
     let token = meta.remove(META_KEY)?;
@@ -33,23 +34,23 @@ pub fn take(rest: &mut Object) -> Option<String> {
     token.parse_as().ok()
 }
 
-/// Moves a token from a surface's own arguments to `_meta`.
-pub fn lift(mut call: Call) -> Call {
+/// Moves a token from the arguments of a surface's own tool to `_meta`.
+pub fn move_to_meta(mut call: Call) -> Call {
     if let Some(arguments) = &mut call.arguments {
-        lift_out(arguments, &mut call.other_params);
+        move_token(arguments, &mut call.other_params);
     }
     call
 }
 
-/// Moves a token from a tool's arguments to `_meta`, unless the tool has an
-/// argument of that name.
-pub fn lift_from(arguments: &mut Json, contract: &Contract, rest: &mut Object) {
+/// Moves a token from the arguments of an upstream's tool to the `_meta` in `rest`,
+/// unless the tool itself has an argument of that name.
+pub fn move_to_meta_unless_declared(arguments: &mut Json, contract: &Contract, rest: &mut Object) {
     if contract.parameter(ARGUMENT).is_none() {
-        lift_out(arguments, rest);
+        move_token(arguments, rest);
     }
 }
 
-fn lift_out(arguments: &mut Json, rest: &mut Object) {
+fn move_token(arguments: &mut Json, rest: &mut Object) {
     if !arguments.mentions(PREFIX) {
         return;
     }
@@ -69,23 +70,23 @@ fn key(members: &Object) -> Option<String> {
     members.keys().find(|key| name::same(key, ARGUMENT)).map(str::to_owned)
 }
 
-/// What is wrong with a `confirm` that is no token, once tokens are lifted.
+/// The problem with a `confirm` that is a plain yes instead of a token. Call it
+/// after tokens were moved to `_meta`.
 ///
-/// Among a tool's arguments only a yes is: anything else may be meant for a
-/// tool that does not say what it takes.
-pub fn misread(arguments: &Json, contract: &Contract) -> Option<Problem> {
+/// Any other value may be meant for a tool that does not declare its arguments.
+pub fn find_yes_instead_of_token(arguments: &Json, contract: &Contract) -> Option<Problem> {
     if !arguments.mentions(ARGUMENT) || contract.parameter(ARGUMENT).is_some() {
         return None;
     }
     let members = Object::parse(arguments).ok()?;
-    let said = members.get(&key(&members)?)?;
-    let said = said.string_value().unwrap_or_else(|| said.to_string()).to_lowercase();
-    let is_yes = ["true", "yes", "y", "ok", "1"].contains(&said.trim());
-    is_yes.then(|| Problem::new(ARGUMENT, NO_TOKEN.to_owned()))
+    let given = members.get(&key(&members)?)?;
+    let given = given.string_value().unwrap_or_else(|| given.to_string()).to_lowercase();
+    let is_yes = ["true", "yes", "y", "ok", "1"].contains(&given.trim());
+    is_yes.then(|| Problem::new(ARGUMENT, NOT_A_TOKEN.to_owned()))
 }
 
-/// The message for a caller who writes something else in place of a token.
-pub const NO_TOKEN: &str = "takes the token that was given for this call, where tokens are given, \
+/// The message for a caller who sends something else in place of a token.
+pub const NOT_A_TOKEN: &str = "takes the token that was given for this call, where tokens are given, \
      and never a yes; make the call without it: the answer says what approval it needs";
 
 #[cfg(test)]
@@ -96,26 +97,27 @@ mod tests {
 
     #[test]
     fn a_token_moves_from_the_surface_to_meta_and_nothing_else_does() {
-        let call = |text: &str| lift(Call::new("call", Json::parse(text.to_owned()).unwrap()));
+        let call =
+            |text: &str| move_to_meta(Call::new("call", Json::parse(text.to_owned()).unwrap()));
         let mut lifted =
             call(r#"{"namespace":"n","confirm":"confirm-12","kwargs":{"confirm":"x"}}"#);
         assert_eq!(
             lifted.arguments.unwrap().as_str(),
             r#"{"namespace":"n","kwargs":{"confirm":"x"}}"#
         );
-        assert_eq!(take(&mut lifted.other_params).as_deref(), Some("confirm-12"));
+        assert_eq!(take_token(&mut lifted.other_params).as_deref(), Some("confirm-12"));
         assert!(lifted.other_params.is_empty(), "a token does not go on");
         let mut inner = Object::new();
         let mut kwargs = Json::parse(r#"{"a":1,"Confirm":"confirm-12"}"#.to_owned()).unwrap();
-        lift_from(&mut kwargs, &Contract::read(&json!({}).into()), &mut inner);
+        move_to_meta_unless_declared(&mut kwargs, &Contract::parse(&json!({}).into()), &mut inner);
         assert_eq!(kwargs.as_str(), r#"{"a":1}"#);
-        assert_eq!(take(&mut inner).as_deref(), Some("confirm-12"));
-        let own = Contract::read(&json!({"properties": {"confirm": {"type": "string"}}}).into());
+        assert_eq!(take_token(&mut inner).as_deref(), Some("confirm-12"));
+        let own = Contract::parse(&json!({"properties": {"confirm": {"type": "string"}}}).into());
         let mut kwargs = Json::parse(r#"{"confirm":"confirm-12"}"#.to_owned()).unwrap();
-        lift_from(&mut kwargs, &own, &mut inner);
+        move_to_meta_unless_declared(&mut kwargs, &own, &mut inner);
         assert_eq!(kwargs.as_str(), r#"{"confirm":"confirm-12"}"#, "the tool's own");
         let mut plain = call(r#"{"confirm":"yes"}"#);
         assert_eq!(plain.arguments.unwrap().as_str(), r#"{"confirm":"yes"}"#);
-        assert_eq!(take(&mut plain.other_params), None);
+        assert_eq!(take_token(&mut plain.other_params), None);
     }
 }

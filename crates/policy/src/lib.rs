@@ -1,9 +1,9 @@
-//! What decides about calls: who sees what, what may be called, how often, who
-//! has to agree, what need not be asked again, and how upstreams are asked.
+//! The policies that decide about calls: visibility, rules, trust, quotas,
+//! approval, caching and retries.
 //!
-//! Each stage is a file with its own configuration and tests; which ones are in
-//! force is one value ([`Stages`]). Nothing here knows surfaces, sessions or
-//! the roster.
+//! Each stage of the pipeline is a file with its own configuration and tests;
+//! [`Stages`] holds the policies that are in force. This crate does not know
+//! surfaces, sessions or the roster.
 
 pub mod call;
 pub mod code;
@@ -32,8 +32,9 @@ pub mod retry;
 pub mod live;
 pub mod stages;
 
+pub mod argument_repair;
+mod glob;
 pub mod pattern;
-pub mod tolerant;
 pub mod uri;
 
-pub use stages::{Open, Stages};
+pub use stages::{AllowAll, Stages};

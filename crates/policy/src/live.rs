@@ -1,8 +1,7 @@
 //! The policies in force, which may be replaced while calls are made.
 //!
-//! A call takes those in force when it begins and ends under them. Who may see
-//! what is asked by whoever lists or searches, too; nothing has to be built anew
-//! when an operator changes the rules.
+//! A call takes the policies that are in force when it begins and keeps them to
+//! its end. Listings and searches use the visibility filter, too.
 
 use std::sync::Arc;
 
@@ -15,28 +14,28 @@ use crate::admission::{Admission, ListingCheck};
 use crate::refusal::Refusal;
 use crate::stages::Stages;
 use crate::validate::ValidCall;
-use crate::visibility::{self, VisibilityFilter, Visible};
+use crate::visibility::{self, CallerView, VisibilityFilter};
 use artifacts::Artifact;
 
-/// The stages in force, and who may see what.
+/// The stages and the visibility filter in force; both can be replaced.
 pub struct LiveStages {
-    now: ArcSwap<InForce>,
-    /// Held while something is replaced.
-    changing: Mutex<()>,
+    current: ArcSwap<CurrentPolicies>,
+    /// Locked while something is replaced.
+    replacing: Mutex<()>,
 }
 
-/// What is in force together.
+/// The policies in force at one moment.
 #[derive(Clone)]
-pub struct InForce {
+pub struct CurrentPolicies {
     pub stages: Stages,
     pub visibility: Arc<VisibilityFilter>,
 }
 
-impl InForce {
+impl CurrentPolicies {
     /// Whether this call may go on, and what the user has to agree to first.
     ///
-    /// Surfaces find nothing that is hidden; visibility is asked again for rules
-    /// that change between the finding and the call.
+    /// Surfaces resolve only what is visible; visibility is checked again because
+    /// the rules may have changed since.
     pub fn admit(
         &self,
         catalog: &Catalog,
@@ -47,58 +46,61 @@ impl InForce {
         self.stages.admit(catalog, call, context)
     }
 
-    /// Whether something kept may be viewed, and what the user has to agree to
+    /// Whether a stored artifact may be viewed, and what the user has to agree to
     /// first.
-    pub fn admit_view(&self, kept: &Artifact) -> Result<Admission, Refusal> {
-        self.stages.admit_view(kept)
+    pub fn admit_view(&self, artifact: &Artifact) -> Result<Admission, Refusal> {
+        self.stages.admit_view(artifact)
     }
 }
 
 impl LiveStages {
     pub fn new(stages: Stages, visibility: VisibilityFilter) -> LiveStages {
         let visibility = Arc::new(visibility);
-        let now = ArcSwap::from_pointee(InForce { stages, visibility });
-        LiveStages { now, changing: Mutex::default() }
+        let current = ArcSwap::from_pointee(CurrentPolicies { stages, visibility });
+        LiveStages { current, replacing: Mutex::default() }
     }
 
-    /// Those in force now.
-    pub fn now(&self) -> Arc<InForce> {
-        self.now.load_full()
+    /// The policies in force now.
+    pub fn now(&self) -> Arc<CurrentPolicies> {
+        self.current.load_full()
     }
 
-    /// What a caller sees, by the rules of the moment.
-    pub fn visible_to<'a>(&self, caller: &'a Identity) -> Visible<'a> {
-        Visible::new(Arc::clone(&self.now.load().visibility), caller)
+    /// The view that a caller has under the rules in force now.
+    pub fn visible_to<'a>(&self, caller: &'a Identity) -> CallerView<'a> {
+        CallerView::new(Arc::clone(&self.current.load().visibility), caller)
     }
 
-    /// Puts others in force. Only the scrubber stays what it is: it
-    /// [copies](redact::Scrubber::copy_settings_from) the new one.
+    /// Replaces the stages. The scrubber is shared with others and therefore kept:
+    /// it [copies](redact::Scrubber::copy_settings_from) the settings of the new one.
     pub fn replace(&self, stages: Stages) {
-        self.change(|now| InForce { stages, ..now.clone() });
+        self.change(|now| CurrentPolicies { stages, ..now.clone() });
     }
 
-    /// Replaces the rules of who sees what; `false` when they are the same.
+    /// Replaces the visibility rules; `false` when they are the same as before.
     pub fn set_visibility(&self, rules: visibility::Config) -> bool {
-        let mut is_other = false;
+        let mut has_changed = false;
         self.change(|now| {
-            is_other = !now.visibility.follows(&rules);
-            match is_other {
-                true => InForce { visibility: Arc::new(now.visibility.next(rules)), ..now.clone() },
+            has_changed = !now.visibility.has_rules(&rules);
+            match has_changed {
+                true => CurrentPolicies {
+                    visibility: Arc::new(now.visibility.with_rules(rules)),
+                    ..now.clone()
+                },
                 false => now.clone(),
             }
         });
-        is_other
+        has_changed
     }
 
-    fn change(&self, change: impl FnOnce(&InForce) -> InForce) {
-        let _alone = self.changing.lock();
-        let next = change(&self.now.load());
-        self.now.store(Arc::new(next));
+    fn change(&self, change: impl FnOnce(&CurrentPolicies) -> CurrentPolicies) {
+        let _guard = self.replacing.lock();
+        let next = change(&self.current.load());
+        self.current.store(Arc::new(next));
     }
 }
 
 impl ListingCheck for LiveStages {
     fn inspect(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {
-        self.now.load().stages.listings.inspect(upstream, listing)
+        self.current.load().stages.listings.inspect(upstream, listing)
     }
 }

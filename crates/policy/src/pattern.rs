@@ -1,19 +1,20 @@
-//! Patterns by which an operator names tools in rules: ids, names, and `*` in
-//! either.
+//! Patterns by which an operator names tools in rules: ids or names, with `*` as a
+//! wildcard.
 //!
-//! What forbids is wide: [`Pattern::may_mean`] takes every spelling by which a
-//! tool could be called. What allows is exact: [`Pattern::means`] takes the one
-//! tool that `call` would find, and nothing that only looks like it.
+//! Rules that forbid match widely: [`Pattern::may_match`] accepts every spelling by
+//! which a tool could be called. Rules that allow match exactly:
+//! [`Pattern::matches_exactly`] accepts only the one tool that `call` would find, not
+//! its lookalikes.
 
-mod form;
+mod normalized;
 
 use catalog::name;
 
-use crate::uri;
-use form::{Form, LEVEL, Label, Levels, SEPARATORS};
+use crate::glob::glob;
+use crate::uri::{Readings, UriPattern};
+use normalized::{LEVEL, NormalizedLabel, NormalizedName, NormalizedPath, SEPARATORS};
 
-pub use form::Breadth;
-pub(crate) use form::glob;
+pub use normalized::Breadth;
 
 /// A pattern over tools, resources and prompts.
 ///
@@ -23,76 +24,80 @@ pub(crate) use form::glob;
 /// (`github.create_issue`), or the tool's own name; `*` stands for anything,
 /// `?` for one character. Names are compared as `help` and `call` compare them:
 /// in the upstream's spelling or in the one that `help` shows, whatever the
-/// case, `_` and `-`. Addresses of resources are compared by where they lead.
+/// case, `_` and `-`. URIs of resources are compared by the place that they lead to.
 ///
-/// What allows a function and has a separator in it has to name the upstream, too: nobody
-/// but the operator decides what `files.read` is, and any server may call a tool so.
+/// A pattern with a separator that allows a function has to name the upstream: any
+/// server may call a tool `files.read`, but only the operator labels an upstream `files`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    text: Form,
-    /// The text as the label of an upstream.
-    label: Label,
-    /// What stands before and behind each separator: a label may have dots in it, and so
-    /// may a name, so only who knows the label can tell where it ends.
-    parted: Vec<(Label, Form)>,
-    /// The text as an address of a resource.
-    address: String,
+    text: NormalizedName,
+    /// The whole text as the label of an upstream.
+    label: NormalizedLabel,
+    /// The text split at each separator into a label and a name: both may have dots in
+    /// them, so all splits are possible until the upstream is known.
+    splits: Vec<(NormalizedLabel, NormalizedName)>,
+    /// The text as a pattern of URIs.
+    uri: UriPattern,
 }
 
-/// What a pattern is held against.
+/// All names of a tool, resource or prompt, which a pattern is compared with.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct Names<'a> {
     /// The canonical id.
     pub id: &'a str,
     /// The operator's label for the upstream.
     pub upstream: &'a str,
     /// The upstream's own name for it.
     pub name: &'a str,
-    pub shown: Shown<'a>,
+    pub exposed: ExposedNameRef<'a>,
 }
 
-/// How callers know something.
+/// The name under which callers know an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown<'a> {
-    /// A function, by its namespace and name, as `help` shows them.
+pub enum ExposedNameRef<'a> {
+    /// The namespace and name of a function, as `help` shows them.
     Path {
         path: &'a str,
-        /// Whether another function differs from it in nothing but spelling. Then
-        /// each is called only as its upstream spells it, or as `help` shows it.
-        has_double: bool,
+        /// Whether another function's path differs from it only in spelling. Then each
+        /// can be called only as its upstream spells it, or as `help` shows it.
+        has_lookalike: bool,
     },
-    /// A resource, by its URI.
-    Address,
-    /// As the upstream names it.
-    AsNamed,
+    /// The URI of a resource, as servers may read it.
+    Uri(&'a Readings),
+    /// The upstream's own name.
+    UpstreamName,
 }
 
-/// A path of legal names, as `help` shows it, ready to be compared level by level.
+/// A dotted path, as `help` shows it, parsed for comparison level by level.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    label: Label,
-    whole: Levels,
-    below: Levels,
+    label: NormalizedLabel,
+    whole: NormalizedPath,
+    below: NormalizedPath,
 }
 
 impl Path {
     pub(crate) fn new(path: &str) -> Path {
         let (label, below) = path.split_once(LEVEL).unwrap_or((path, ""));
-        Path { label: Label::new(label), whole: Levels::new(path), below: Levels::new(below) }
+        Path {
+            label: NormalizedLabel::new(label),
+            whole: NormalizedPath::new(path),
+            below: NormalizedPath::new(below),
+        }
     }
 }
 
 impl Pattern {
     pub fn new(text: &str) -> Pattern {
-        let ends = text.match_indices(SEPARATORS).take(LABEL_SEPARATORS);
-        let parted = ends.map(|(at, separator)| {
-            (Label::new(&text[..at]), Form::new(&text[at + separator.len()..]))
+        let ends = text.match_indices(SEPARATORS).take(MAX_SPLITS);
+        let splits = ends.map(|(at, separator)| {
+            (NormalizedLabel::new(&text[..at]), NormalizedName::new(&text[at + separator.len()..]))
         });
         Pattern {
-            text: Form::new(text),
-            label: Label::new(text),
-            parted: parted.collect(),
-            address: uri::normalized(text),
+            text: NormalizedName::new(text),
+            label: NormalizedLabel::new(text),
+            splits: splits.collect(),
+            uri: UriPattern::new(text),
         }
     }
 
@@ -100,97 +105,106 @@ impl Pattern {
         &self.text.raw
     }
 
-    /// Whether the pattern means this and nothing that only looks like it: for
-    /// what allows something.
-    pub fn means(&self, named: Named<'_>) -> bool {
-        let Named { id, upstream, name, shown } = named;
-        if self.matches(id) || self.matches(bare(id)) {
+    /// Whether the pattern matches exactly this item, not a lookalike: for rules that
+    /// allow something.
+    pub fn matches_exactly(&self, item: Names<'_>) -> bool {
+        let Names { id, upstream, name, exposed } = item;
+        if self.matches(id) || self.matches(without_hash(id)) {
             return true;
         }
-        let upstream = Label::new(upstream);
-        match shown {
-            Shown::Address => {
-                // Its server may read it in another way than it is written.
-                let mut readings = uri::readings(name).into_iter();
+        let upstream = NormalizedLabel::new(upstream);
+        match exposed {
+            ExposedNameRef::Uri(readings) => {
                 let mut below = self.below(&upstream, Breadth::Exact);
                 let has_name = self.matches(name) || below.any(|text| glob(&text.raw, name));
-                has_name
-                    && readings.all(|reading| self.leads_to(&upstream, &reading, Breadth::Exact))
+                let mut patterns = self.uri_patterns(&upstream, Breadth::Exact).into_iter();
+                has_name && patterns.any(|pattern| pattern.matches_exactly(readings))
             }
-            Shown::Path { path, has_double: true } => {
-                let shown = [name, below_label(path)];
+            ExposedNameRef::Path { path, has_lookalike: true } => {
+                let spellings = [name, below_label(path)];
                 let mut below = self.below(&upstream, Breadth::Exact);
                 self.matches(path)
                     || (self.is_one_name()
                         && (self.matches(name) || self.matches(last_level(path))))
-                    || below.any(|text| shown.iter().any(|name| glob(&text.raw, name)))
+                    || below.any(|text| spellings.iter().any(|name| glob(&text.raw, name)))
             }
-            Shown::Path { path, has_double: false } => {
-                let names = [Form::new(name), Form::new(below_label(path))];
+            ExposedNameRef::Path { path, has_lookalike: false } => {
+                let names = [NormalizedName::new(name), NormalizedName::new(below_label(path))];
                 self.names_with_label(&upstream, path, &names, Breadth::Exact)
-                    || self.names_alone(&[Form::new(name), Form::new(last_level(path))])
+                    || self.names_alone(&[
+                        NormalizedName::new(name),
+                        NormalizedName::new(last_level(path)),
+                    ])
             }
-            Shown::AsNamed => {
-                let names = [Form::new(name)];
-                let path = format!("{}{LEVEL}{name}", named.upstream);
+            ExposedNameRef::UpstreamName => {
+                let names = [NormalizedName::new(name)];
+                let path = format!("{}{LEVEL}{name}", item.upstream);
                 self.names_with_label(&upstream, &path, &names, Breadth::Exact)
                     || self.text.fits(&names[0], Breadth::Exact)
             }
         }
     }
 
-    /// Whether the pattern means this, or something that may be taken for it: for
-    /// what forbids something.
-    pub fn may_mean(&self, named: Named<'_>) -> bool {
-        let Named { id, name, shown, .. } = named;
-        if self.matches(id) || self.matches(bare(id)) || self.matches(name) {
+    /// Whether the pattern matches this item or a lookalike of it: for rules that forbid
+    /// something.
+    pub fn may_match(&self, item: Names<'_>) -> bool {
+        let Names { id, name, exposed, .. } = item;
+        if self.matches(id) || self.matches(without_hash(id)) || self.matches(name) {
             return true;
         }
-        if shown == Shown::Address {
-            let upstream = Label::new(named.upstream);
-            let mut readings = uri::readings(name).into_iter();
-            return readings.any(|reading| self.leads_to(&upstream, &reading, Breadth::Wide));
+        if let ExposedNameRef::Uri(readings) = exposed {
+            let upstream = NormalizedLabel::new(item.upstream);
+            let mut patterns = self.uri_patterns(&upstream, Breadth::Wide).into_iter();
+            return patterns.any(|pattern| pattern.may_match(readings));
         }
-        let names = every_name(named);
-        let mut alone = names.iter().cloned().chain(match shown {
-            Shown::Path { path, .. } => Some(Form::new(last_level(path))),
-            Shown::Address | Shown::AsNamed => None,
+        let names = every_name(item);
+        let mut alone = names.iter().cloned().chain(match exposed {
+            ExposedNameRef::Path { path, .. } => Some(NormalizedName::new(last_level(path))),
+            ExposedNameRef::Uri(_) | ExposedNameRef::UpstreamName => None,
         });
         alone.any(|name| self.text.fits(&name, Breadth::Wide))
-            || self.may_mean_with_label(named, &names)
+            || self.may_match_with_label(item, &names)
     }
 
-    /// Whether the pattern means a tool of which it also names the upstream.
-    pub fn means_with_label(&self, named: Named<'_>, breadth: Breadth) -> bool {
-        let exact = || match named.shown {
-            // Nothing but the text itself is exact there.
-            Shown::Path { has_double: true, .. } => self.is_parted_or_open() && self.means(named),
-            Shown::Path { path, has_double: false } => {
-                let names = [Form::new(named.name), Form::new(below_label(path))];
-                self.names_with_label(&Label::new(named.upstream), path, &names, Breadth::Exact)
+    /// Whether the pattern matches a tool and also names its upstream.
+    pub fn matches_with_label(&self, item: Names<'_>, breadth: Breadth) -> bool {
+        let exact = || match item.exposed {
+            // Lookalikes differ only in the text itself.
+            ExposedNameRef::Path { has_lookalike: true, .. } => {
+                self.is_split_or_has_wildcard() && self.matches_exactly(item)
             }
-            Shown::Address | Shown::AsNamed => self.means(named),
+            ExposedNameRef::Path { path, has_lookalike: false } => {
+                let names =
+                    [NormalizedName::new(item.name), NormalizedName::new(below_label(path))];
+                self.names_with_label(
+                    &NormalizedLabel::new(item.upstream),
+                    path,
+                    &names,
+                    Breadth::Exact,
+                )
+            }
+            ExposedNameRef::Uri(_) | ExposedNameRef::UpstreamName => self.matches_exactly(item),
         };
         match breadth {
-            Breadth::Wide => self.may_mean_with_label(named, &every_name(named)),
+            Breadth::Wide => self.may_match_with_label(item, &every_name(item)),
             Breadth::Exact => exact(),
         }
     }
 
-    /// Whether the pattern means this upstream, or a namespace of it in which
-    /// the tool `name` stands.
-    pub fn names_namespace(&self, upstream: &str, name: &str, breadth: Breadth) -> bool {
+    /// Whether the pattern matches this upstream, or a namespace of it that contains the
+    /// tool `name`.
+    pub fn matches_namespace(&self, upstream: &str, name: &str, breadth: Breadth) -> bool {
         let levels = name::place(upstream, name).0;
         let levels = std::iter::once(name::alias(upstream)).chain(levels).collect::<Vec<_>>();
-        self.leads_through(&Path::new(&levels.join(".")), breadth)
+        self.matches_path_or_above(&Path::new(&levels.join(".")), breadth)
     }
 
-    /// Whether the pattern means what is at a path, or a level above it.
-    pub(crate) fn leads_through(&self, path: &Path, breadth: Breadth) -> bool {
+    /// Whether the pattern matches a path, or a level above it.
+    pub(crate) fn matches_path_or_above(&self, path: &Path, breadth: Breadth) -> bool {
         let mut below = self.below(&path.label, breadth);
         self.label.fits(&path.label, breadth)
-            || self.text.leads_through(&path.whole, breadth)
-            || below.any(|text| text.leads_through(&path.below, breadth))
+            || self.text.matches_path_or_above(&path.whole, breadth)
+            || below.any(|text| text.matches_path_or_above(&path.below, breadth))
     }
 
     /// Whether the pattern matches this text as a whole.
@@ -198,102 +212,114 @@ impl Pattern {
         glob(&self.text.raw, text)
     }
 
-    fn may_mean_with_label(&self, named: Named<'_>, names: &[Form]) -> bool {
-        let label = Label::new(named.upstream);
-        let path = match named.shown {
-            Shown::Path { path, .. } => path.to_owned(),
-            Shown::Address | Shown::AsNamed => format!("{}{LEVEL}{}", named.upstream, named.name),
+    fn may_match_with_label(&self, item: Names<'_>, names: &[NormalizedName]) -> bool {
+        let label = NormalizedLabel::new(item.upstream);
+        let path = match item.exposed {
+            ExposedNameRef::Path { path, .. } => path.to_owned(),
+            ExposedNameRef::Uri(_) | ExposedNameRef::UpstreamName => {
+                format!("{}{LEVEL}{}", item.upstream, item.name)
+            }
         };
-        let with_label = |name: &Form| {
-            self.text
-                .fits(&Form::new(&format!("{}{LEVEL}{}", named.upstream, name.raw)), Breadth::Wide)
+        let with_label = |name: &NormalizedName| {
+            self.text.fits(
+                &NormalizedName::new(&format!("{}{LEVEL}{}", item.upstream, name.raw)),
+                Breadth::Wide,
+            )
         };
         self.names_with_label(&label, &path, names, Breadth::Wide) || names.iter().any(with_label)
     }
 
-    /// Whether the pattern has the label and one of the names below it, or fits the
+    /// Whether the pattern is the label with one of the names behind it, or matches the
     /// whole path.
     fn names_with_label(
         &self,
-        upstream: &Label,
+        upstream: &NormalizedLabel,
         path: &str,
-        names: &[Form],
+        names: &[NormalizedName],
         breadth: Breadth,
     ) -> bool {
         let mut below = self.below(upstream, breadth);
-        self.text.fits(&Form::new(path), breadth)
+        self.text.fits(&NormalizedName::new(path), breadth)
             || below.any(|text| names.iter().any(|name| text.fits(name, breadth)))
     }
 
     /// Whether the pattern is exactly one of the names, without a label.
-    fn names_alone(&self, names: &[Form]) -> bool {
+    fn names_alone(&self, names: &[NormalizedName]) -> bool {
         self.is_one_name() && names.iter().any(|name| self.text.fits(name, Breadth::Exact))
     }
 
-    /// Whether it is one name, or a pattern of such, with nothing that could part it.
+    /// Whether the pattern has no separator.
     fn is_one_name(&self) -> bool {
-        self.parted.is_empty()
+        self.splits.is_empty()
     }
 
-    fn is_parted_or_open(&self) -> bool {
-        !self.parted.is_empty() || form::is_open(&self.text.raw)
+    fn is_split_or_has_wildcard(&self) -> bool {
+        !self.splits.is_empty() || normalized::has_wildcard(&self.text.raw)
     }
 
-    /// What stands in the pattern behind the label of an upstream, wherever that
-    /// may end.
-    fn below(&self, upstream: &Label, breadth: Breadth) -> impl Iterator<Item = &Form> {
-        let named = move |(label, _): &&(Label, Form)| label.fits(upstream, breadth);
-        self.parted.iter().filter(named).map(|(_, name)| name)
+    /// The parts of the pattern behind the label of an upstream, for every split whose
+    /// label matches.
+    fn below(
+        &self,
+        upstream: &NormalizedLabel,
+        breadth: Breadth,
+    ) -> impl Iterator<Item = &NormalizedName> {
+        let has_label =
+            move |(label, _): &&(NormalizedLabel, NormalizedName)| label.fits(upstream, breadth);
+        self.splits.iter().filter(has_label).map(|(_, name)| name)
     }
 
-    /// Whether an address, in the one way to write it, is one that the pattern
-    /// has, alone or behind the label of its upstream.
-    fn leads_to(&self, upstream: &Label, address: &str, breadth: Breadth) -> bool {
-        let mut below = self.below(upstream, breadth);
-        glob(&self.address, address) || below.any(|text| glob(&uri::normalized(&text.raw), address))
+    /// The pattern as one of URIs, and each part of it behind the label of an upstream.
+    fn uri_patterns(&self, upstream: &NormalizedLabel, breadth: Breadth) -> Vec<UriPattern> {
+        let below = self.below(upstream, breadth).map(|text| UriPattern::new(&text.raw));
+        std::iter::once(self.uri.clone()).chain(below).collect()
+    }
+
+    /// The pattern as one of URIs.
+    pub(crate) fn as_uri(&self) -> &UriPattern {
+        &self.uri
     }
 }
 
-/// Everything below its label that a tool may be called: as its upstream calls it, and
-/// as `help` shows it.
-fn every_name(named: Named<'_>) -> Vec<Form> {
-    let Named { upstream, name, shown, .. } = named;
+/// All names of a tool below its upstream's label: the upstream's own name and those that
+/// `help` may show.
+fn every_name(item: Names<'_>) -> Vec<NormalizedName> {
+    let Names { upstream, name, exposed, .. } = item;
     let (levels, last) = name::place(upstream, name);
     let placed = levels.into_iter().chain([last]).collect::<Vec<_>>().join(".");
-    // Of tools that differ in spelling alone, all but one are shown so.
-    let tagged = format!("{placed}{}", name::tag(name, TAG));
-    let shown = match shown {
-        Shown::Path { path, .. } => Some(below_label(path).to_owned()),
-        Shown::Address | Shown::AsNamed => None,
+    // Of several lookalikes, `help` shows all but one with a tag.
+    let tagged = format!("{placed}{}", name::tag(name, TAG_DIGITS));
+    let shown = match exposed {
+        ExposedNameRef::Path { path, .. } => Some(below_label(path).to_owned()),
+        ExposedNameRef::Uri(_) | ExposedNameRef::UpstreamName => None,
     };
     let mut names = vec![name.to_owned(), placed, tagged];
     names.extend(shown);
     names.sort_unstable();
     names.dedup();
-    names.iter().map(|name| Form::new(name)).collect()
+    names.iter().map(|name| NormalizedName::new(name)).collect()
 }
 
-/// What stands below the first level of a path.
+/// The part of a path below its first level.
 fn below_label(path: &str) -> &str {
     path.split_once(LEVEL).map_or(path, |(_, below)| below)
 }
 
-/// The name that stands in the list of its namespace.
+/// The last level of a path: the name within its namespace.
 fn last_level(path: &str) -> &str {
     path.rsplit_once(LEVEL).map_or(path, |(_, last)| last)
 }
 
 /// An id without its version or hash.
-fn bare(id: &str) -> &str {
-    id.rsplit_once(['#', '@']).map_or(id, |(bare, _)| bare)
+fn without_hash(id: &str) -> &str {
+    id.rsplit_once(['#', '@']).map_or(id, |(start, _)| start)
 }
 
-/// How many digits tell tools apart that differ in spelling alone.
-const TAG: usize = 4;
+/// How many digits the tag of a lookalike has.
+const TAG_DIGITS: usize = 4;
 
-/// How many separators a label has at most; names with more are long enough to be
-/// named by a part and `*`.
-const LABEL_SEPARATORS: usize = 16;
+/// The most separators at which a pattern is split.
+const MAX_SPLITS: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,17 @@
-//! What somebody has to agree to before a call goes on.
+//! The question that a person has to agree to before a call goes on.
 
 use std::fmt;
 
-/// What somebody has to agree to, and what would end it.
+/// A question that a person has to agree to before a call goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     pub text: String,
-    /// Whether nothing would be asked about a tool that the operator vouched for.
+    /// Whether the question would no longer be asked if the operator trusted the tool.
     pub ended_by_trust: bool,
 }
 
 impl Question {
-    /// Two questions at once. Only what ends both ends them.
+    /// Joins two questions into one. Trust ends it only if it ends both.
     #[must_use]
     pub fn and(&self, other: &Question) -> Question {
         Question {

@@ -1,15 +1,15 @@
 //! Quotas: how often a meta-tool, a tool or an identity may be used, per minute and
 //! per session.
 //!
-//! What a caller may do in a minute counts over all its sessions, so a new one
-//! gains nothing. An anonymous caller is the address that it connects from.
+//! Limits per minute count over all sessions of a caller, so opening a new session
+//! gains nothing. An anonymous caller is identified by its network address.
 //!
-//! All limits that apply to a call are looked at before any is charged, so a
-//! refused call costs nothing. The state is bounded: sessions that were not
-//! seen for longest are forgotten first.
+//! All limits that apply to a call are checked before any is charged, so a refused
+//! call costs nothing. The state is bounded: the buckets that were not used for
+//! longest are dropped first.
 //!
-//! A [`Limiter`] counts in this process and has every answer at hand. Whoever counts
-//! for several processes takes the [claims](Config::claims) of an act elsewhere.
+//! A [`Limiter`] counts in this process. A store that counts for several processes
+//! uses [`Config::claims`] instead.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -20,97 +20,97 @@ use futures::future::{BoxFuture, Either, Ready, ready};
 use parking_lot::Mutex;
 use tool::{CallerKey, Context};
 
-use crate::pattern::{Named, Pattern};
-use crate::refusal::{Refusal, Refused};
+use crate::pattern::{Names, Pattern};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::validate::ValidCall;
 use tool::clock::Clock;
 
-/// An answer that is at hand, which costs nothing to wait for, or on its way from
-/// a store that several processes share.
+/// An answer that is ready at once, or comes from a store that several processes
+/// share.
 pub type QuotaFuture<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
 
-/// An answer that is at hand.
-pub fn at_hand<'a, T>(answer: T) -> QuotaFuture<'a, T> {
+/// Wraps an answer that is ready at once.
+pub fn ready_now<'a, T>(answer: T) -> QuotaFuture<'a, T> {
     Either::Left(ready(answer))
 }
 
-/// How often calls may be made.
+/// The quota stage: limits how often calls may be made.
 pub trait Quota: Send + Sync {
-    /// Takes what this call costs, or says when to come again.
+    /// Charges this call, or refuses it and says when to come again.
     fn spend<'a>(
         &'a self,
         call: &'a ValidCall,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>>;
 
-    /// Gives back what [`Quota::spend`] took, for a call that was not let
-    /// through after all.
+    /// Gives back what [`Quota::spend`] charged, for a call that was not made after
+    /// all.
     fn refund<'a>(&'a self, _: &'a ValidCall, _: &'a Context) -> QuotaFuture<'a, ()> {
-        at_hand(())
+        ready_now(())
     }
 
-    /// What [`Quota::spend`] would say, without taking anything.
+    /// What [`Quota::spend`] would answer, without charging anything.
     fn check<'a>(
         &'a self,
         _: &'a ValidCall,
         _: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        at_hand(Ok(()))
+        ready_now(Ok(()))
     }
 
-    /// Takes what using one of a surface's own tools costs.
+    /// Charges the use of a meta-tool (one of a surface's own tools).
     fn spend_meta<'a>(
         &'a self,
         _tool: &'a str,
         _: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        at_hand(Ok(()))
+        ready_now(Ok(()))
     }
 
-    /// Gives back what [`Quota::spend_meta`] took.
+    /// Gives back what [`Quota::spend_meta`] charged.
     fn refund_meta<'a>(&'a self, _tool: &'a str, _: &'a Context) -> QuotaFuture<'a, ()> {
-        at_hand(())
+        ready_now(())
     }
 }
 
 /// The window of a rate.
 const MINUTE: Duration = Duration::from_secs(60);
-/// How many sessions and identities are remembered at once.
-const MEMORY: usize = 10_000;
+/// The most buckets (of sessions and callers) that are kept at once.
+const MAX_BUCKETS: usize = 10_000;
 
-/// What is limited. Nothing, by default.
+/// The limits. There are none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Per caller or session, and meta-tool, by name: `tool_execute`, …
+    /// Limits of meta-tools by name (`tool_execute`, …), for each caller or session.
     pub meta: Vec<(String, Rate)>,
-    /// Per caller or session, and tool.
+    /// Limits of tools, for each caller or session.
     pub tools: Vec<(Pattern, Rate)>,
-    /// Per identity, over all its sessions and tools.
+    /// The limit of each identity, over all its sessions and tools.
     pub identity: Rate,
 }
 
-/// A limit on how often. `None` is no limit.
+/// How often something may be used. `None` means without limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     pub per_minute: Option<u32>,
     pub per_session: Option<u32>,
 }
 
-/// Something that is about to be done.
+/// One use of a meta-tool, and maybe of an upstream's tool, to be counted.
 #[derive(Clone, Copy, Debug)]
-pub struct Act<'a> {
-    /// `None` where there are no sessions: then the caller stands for one.
+pub struct Usage<'a> {
+    /// `None` where there are no sessions; then limits per session count per caller.
     pub session: Option<&'a str>,
     pub caller: CallerKey<'a>,
     pub meta_tool: &'a str,
-    pub tool: Option<Named<'a>>,
+    pub tool: Option<Names<'a>>,
 }
 
 /// A limit that is reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rate limit exceeded ({scope})")]
 pub struct Exceeded {
-    /// Which limit: `tool_execute/minute`, `tool:<id>/session`.
+    /// The limit that is reached: `tool_execute/minute`, `tool:<id>/session`.
     pub scope: String,
     /// When to come again; `None` when waiting does not help.
     pub retry_after: Option<Duration>,
@@ -119,130 +119,136 @@ pub struct Exceeded {
 impl From<Exceeded> for Refusal {
     fn from(exceeded: Exceeded) -> Refusal {
         let message = exceeded.to_string();
-        Refusal { code: Refused::RateLimited, message, retry_after: exceeded.retry_after }
+        Refusal { code: RefusalCode::RateLimited, message, retry_after: exceeded.retry_after }
     }
 }
 
-/// What an act takes of one limit, for whoever counts elsewhere.
+/// One limit that a usage counts against, for a store that counts elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateClaim {
-    /// Which limit it is, as in [`Exceeded`].
+    /// The name of the limit, as in [`Exceeded`].
     pub scope: String,
-    /// What is counted together. Everything before the first `/` is the caller.
+    /// The key of the counter. Everything before the first `/` is the caller.
     pub key: String,
     pub limit: u32,
-    /// How long an act counts; for as long as the session when `None`.
+    /// How long a usage counts; for as long as the session when `None`.
     pub window: Option<Duration>,
 }
 
-/// Whether an act is counted or only checked.
+/// Whether a usage is counted or only checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
     Count,
     Check,
 }
 
-/// What was done so far.
+/// Counts usages, in one bucket for each caller and limit.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    buckets: HashMap<Key, Bucket>,
+    buckets: HashMap<BucketKey, Bucket>,
     /// Buckets by when they were last used, oldest first; may hold doubles.
-    used: VecDeque<(Key, Duration)>,
+    used: VecDeque<(BucketKey, Duration)>,
 }
 
-/// What is counted together.
+/// Usages with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    who: Who,
-    what: What,
+struct BucketKey {
+    owner: CallerOrSession,
+    counted: CountedThing,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Who {
+enum CallerOrSession {
     Session(Box<str>),
     Subject(Box<str>),
     Address(Option<IpAddr>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum What {
+enum CountedThing {
     MetaTool(Box<str>),
-    /// By the pattern that names it.
+    /// Tools, by the pattern of the limit that applies to them.
     Tool(Box<str>),
     Everything,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Bucket {
+    /// The times of the usages in the last minute.
     recent: VecDeque<Duration>,
     total: u32,
-    last: Duration,
+    last_used: Duration,
 }
 
 impl Config {
-    /// What an act takes of each limit that applies to it.
-    pub fn claims(&self, act: &Act<'_>) -> Vec<RateClaim> {
-        let caller = Who::of(act.caller).written();
+    /// Every limit that a usage counts against.
+    pub fn claims(&self, usage: &Usage<'_>) -> Vec<RateClaim> {
+        let caller = CallerOrSession::from_caller_key(usage.caller).to_key_text();
         let mut claims = Vec::new();
-        for (scope, Key { who, what }, rate) in self.limits(act) {
-            let who = match who {
-                Who::Session(session) => format!("{caller}/session {session:?}"),
-                Who::Subject(_) | Who::Address(_) => caller.clone(),
+        for (scope, BucketKey { owner, counted }, rate) in self.limits(usage) {
+            let owner = match owner {
+                CallerOrSession::Session(session) => format!("{caller}/session {session:?}"),
+                CallerOrSession::Subject(_) | CallerOrSession::Address(_) => caller.clone(),
             };
             let limits =
                 [(rate.per_session, "session", None), (rate.per_minute, "minute", Some(MINUTE))];
             for (limit, unit, window) in limits {
                 let Some(limit) = limit else { continue };
-                let (scope, key) = (format!("{scope}/{unit}"), format!("{who}/{what:?}/{unit}"));
+                let (scope, key) =
+                    (format!("{scope}/{unit}"), format!("{owner}/{counted:?}/{unit}"));
                 claims.push(RateClaim { scope, key, limit, window });
             }
         }
         claims
     }
 
-    /// The limits that apply to an act: scope, key of its bucket, rate.
-    fn limits(&self, act: &Act<'_>) -> Vec<(String, Key, Rate)> {
+    /// The limits that apply to a usage: the limit's name, the bucket's key, the rate.
+    fn limits(&self, usage: &Usage<'_>) -> Vec<(String, BucketKey, Rate)> {
         let mut limits = Vec::new();
-        for (_, rate) in self.meta.iter().filter(|(name, _)| name == act.meta_tool) {
-            let what = What::MetaTool(act.meta_tool.into());
-            split(&mut limits, act.meta_tool, act, &what, *rate);
+        for (_, rate) in self.meta.iter().filter(|(name, _)| name == usage.meta_tool) {
+            let counted = CountedThing::MetaTool(usage.meta_tool.into());
+            push_limits(&mut limits, usage.meta_tool, usage, &counted, *rate);
         }
-        if let Some(tool) = act.tool {
-            // Of two that are spelled alike, each has the limit that is meant for it.
-            let exact = self.tools.iter().find(|(pattern, _)| pattern.means(tool));
-            let wide = || self.tools.iter().find(|(pattern, _)| pattern.may_mean(tool));
+        if let Some(tool) = usage.tool {
+            // Of two lookalikes, each has the limit that is meant for it.
+            let exact = self.tools.iter().find(|(pattern, _)| pattern.matches_exactly(tool));
+            let wide = || self.tools.iter().find(|(pattern, _)| pattern.may_match(tool));
             if let Some((pattern, rate)) = exact.or_else(wide) {
-                let what = What::Tool(pattern.as_str().into());
-                split(&mut limits, &format!("tool:{}", tool.id), act, &what, *rate);
+                let counted = CountedThing::Tool(pattern.as_str().into());
+                push_limits(&mut limits, &format!("tool:{}", tool.id), usage, &counted, *rate);
             }
         }
-        if let CallerKey::Subject(_) = act.caller
+        if let CallerKey::Subject(_) = usage.caller
             && self.identity != Rate::default()
         {
-            let key = Key { who: Who::of(act.caller), what: What::Everything };
+            let key = BucketKey {
+                owner: CallerOrSession::from_caller_key(usage.caller),
+                counted: CountedThing::Everything,
+            };
             limits.push(("identity".to_owned(), key, self.identity));
         }
         limits
     }
 }
 
-/// What a rate says of a session, and what it says of the caller.
-fn split(
-    limits: &mut Vec<(String, Key, Rate)>,
+/// Adds the limits of a rate: the one per session and the one per caller.
+fn push_limits(
+    limits: &mut Vec<(String, BucketKey, Rate)>,
     scope: &str,
-    act: &Act<'_>,
-    what: &What,
+    usage: &Usage<'_>,
+    counted: &CountedThing,
     rate: Rate,
 ) {
-    let caller = || Who::of(act.caller);
+    let caller = || CallerOrSession::from_caller_key(usage.caller);
     if rate.per_session.is_some() {
-        let who = act.session.map_or_else(caller, |session| Who::Session(session.into()));
-        let key = Key { who, what: what.clone() };
+        let owner =
+            usage.session.map_or_else(caller, |session| CallerOrSession::Session(session.into()));
+        let key = BucketKey { owner, counted: counted.clone() };
         limits.push((scope.to_owned(), key, Rate { per_minute: None, ..rate }));
     }
     if rate.per_minute.is_some() {
-        let key = Key { who: caller(), what: what.clone() };
-        // Where there are no sessions, both are counted in one place, once.
+        let key = BucketKey { owner: caller(), counted: counted.clone() };
+        // Where there are no sessions, both share one bucket.
         match limits.last_mut() {
             Some((_, last, other)) if *last == key => other.per_minute = rate.per_minute,
             _ => limits.push((scope.to_owned(), key, Rate { per_session: None, ..rate })),
@@ -250,38 +256,38 @@ fn split(
     }
 }
 
-impl Who {
-    fn of(caller: CallerKey<'_>) -> Who {
+impl CallerOrSession {
+    fn from_caller_key(caller: CallerKey<'_>) -> CallerOrSession {
         match caller {
-            CallerKey::Subject(subject) => Who::Subject(subject.into()),
-            CallerKey::Address(address) => Who::Address(address),
+            CallerKey::Subject(subject) => CallerOrSession::Subject(subject.into()),
+            CallerKey::Address(address) => CallerOrSession::Address(address),
         }
     }
 }
 
-impl Who {
-    /// As text that no other has, without a `/`.
-    fn written(&self) -> String {
+impl CallerOrSession {
+    /// A unique text without a `/`.
+    fn to_key_text(&self) -> String {
         let escaped = |text: &str| text.replace('%', "%25").replace('/', "%2f");
         match self {
-            Who::Session(session) => format!("session {}", escaped(session)),
-            Who::Subject(subject) => format!("subject {}", escaped(subject)),
-            Who::Address(Some(address)) => format!("address {address}"),
-            Who::Address(None) => "address".to_owned(),
+            CallerOrSession::Session(session) => format!("session {}", escaped(session)),
+            CallerOrSession::Subject(subject) => format!("subject {}", escaped(subject)),
+            CallerOrSession::Address(Some(address)) => format!("address {address}"),
+            CallerOrSession::Address(None) => "address".to_owned(),
         }
     }
 }
 
 impl Meter {
-    /// Whether an act is within the limits, counting it when it is to count.
+    /// Checks a usage against the limits, and counts it if `charge` says so.
     pub fn judge(
         &mut self,
         config: &Config,
-        act: &Act<'_>,
+        usage: &Usage<'_>,
         charge: Charge,
         now: Duration,
     ) -> Result<(), Exceeded> {
-        let limits = config.limits(act);
+        let limits = config.limits(usage);
         for (scope, key, rate) in &limits {
             if let Some(bucket) = self.buckets.get_mut(key) {
                 bucket.check(scope, *rate, now)?;
@@ -295,9 +301,9 @@ impl Meter {
         Ok(())
     }
 
-    /// Takes back the last count of an act.
-    pub fn refund(&mut self, config: &Config, act: &Act<'_>) {
-        for (_, key, _) in config.limits(act) {
+    /// Takes back the last count of a usage.
+    pub fn refund(&mut self, config: &Config, usage: &Usage<'_>) {
+        for (_, key, _) in config.limits(usage) {
             if let Some(bucket) = self.buckets.get_mut(&key) {
                 bucket.recent.pop_back();
                 bucket.total = bucket.total.saturating_sub(1);
@@ -305,21 +311,21 @@ impl Meter {
         }
     }
 
-    fn count(&mut self, key: Key, now: Duration) {
+    fn count(&mut self, key: BucketKey, now: Duration) {
         let bucket = self.buckets.entry(key.clone()).or_default();
         bucket.recent.push_back(now);
         bucket.total = bucket.total.saturating_add(1);
-        bucket.last = now;
+        bucket.last_used = now;
         self.used.push_back((key, now));
-        self.forget();
+        self.drop_oldest();
     }
 
-    /// Forgets the buckets that were not used for longest.
-    fn forget(&mut self) {
-        while MEMORY < self.buckets.len() || 4 * MEMORY < self.used.len() {
+    /// Drops the buckets that were not used for longest.
+    fn drop_oldest(&mut self) {
+        while MAX_BUCKETS < self.buckets.len() || 4 * MAX_BUCKETS < self.used.len() {
             let Some((key, when)) = self.used.pop_front() else { return };
-            let stale = self.buckets.get(&key).is_some_and(|bucket| bucket.last == when);
-            if stale && MEMORY < self.buckets.len() {
+            let stale = self.buckets.get(&key).is_some_and(|bucket| bucket.last_used == when);
+            if stale && MAX_BUCKETS < self.buckets.len() {
                 self.buckets.remove(&key);
             }
         }
@@ -346,7 +352,7 @@ impl Bucket {
     }
 }
 
-/// The stage: one meter for everybody.
+/// The quota stage of one process: one meter for all callers.
 pub struct Limiter {
     config: Config,
     clock: Arc<dyn Clock>,
@@ -365,25 +371,30 @@ impl Limiter {
         charge: Charge,
         context: &Context,
     ) -> Result<(), Refusal> {
-        let act = act(meta_tool, call, context);
+        let usage = usage(meta_tool, call, context);
         let now = self.clock.elapsed();
         let mut meter = self.meter.lock();
-        meter.judge(&self.config, &act, charge, now).map_err(Refusal::from)
+        meter.judge(&self.config, &usage, charge, now).map_err(Refusal::from)
     }
 
-    fn give_back(&self, meta_tool: &str, call: Option<&ValidCall>, context: &Context) {
+    fn take_back(&self, meta_tool: &str, call: Option<&ValidCall>, context: &Context) {
         let mut meter = self.meter.lock();
-        meter.refund(&self.config, &act(meta_tool, call, context));
+        meter.refund(&self.config, &usage(meta_tool, call, context));
     }
 }
 
-/// What is about to be done when a meta-tool is used, or a call is made by it.
-pub fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context) -> Act<'a> {
+/// The usage to count when a meta-tool is used, by itself or to make a call.
+pub fn usage<'a>(
+    meta_tool: &'a str,
+    call: Option<&'a ValidCall>,
+    context: &'a Context,
+) -> Usage<'a> {
     let session = context.has_session().then_some(&*context.session);
-    // The limits of a function are for calls of it: asking how a task stands
-    // must not use up what its next call may cost.
-    let tool = call.filter(|call| !call.what.is_aside()).map(|call| call.callee.named());
-    Act { session, caller: context.caller.caller_key(), meta_tool, tool }
+    // The limits of a function count its calls only: asking for the state of a task
+    // must not use up the next call.
+    let tool =
+        call.filter(|call| !call.kind.belongs_to_other_call()).map(|call| call.callee.names());
+    Usage { session, caller: context.caller.caller_key(), meta_tool, tool }
 }
 
 impl Quota for Limiter {
@@ -392,7 +403,7 @@ impl Quota for Limiter {
         call: &'a ValidCall,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        at_hand(self.judge(call.meta_tool(), Some(call), Charge::Count, context))
+        ready_now(self.judge(call.meta_tool(), Some(call), Charge::Count, context))
     }
 
     fn check<'a>(
@@ -400,7 +411,7 @@ impl Quota for Limiter {
         call: &'a ValidCall,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        at_hand(self.judge(call.meta_tool(), Some(call), Charge::Check, context))
+        ready_now(self.judge(call.meta_tool(), Some(call), Charge::Check, context))
     }
 
     fn spend_meta<'a>(
@@ -408,17 +419,17 @@ impl Quota for Limiter {
         tool: &'a str,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        at_hand(self.judge(tool, None, Charge::Count, context))
+        ready_now(self.judge(tool, None, Charge::Count, context))
     }
 
     fn refund<'a>(&'a self, call: &'a ValidCall, context: &'a Context) -> QuotaFuture<'a, ()> {
-        self.give_back(call.meta_tool(), Some(call), context);
-        at_hand(())
+        self.take_back(call.meta_tool(), Some(call), context);
+        ready_now(())
     }
 
     fn refund_meta<'a>(&'a self, tool: &'a str, context: &'a Context) -> QuotaFuture<'a, ()> {
-        self.give_back(tool, None, context);
-        at_hand(())
+        self.take_back(tool, None, context);
+        ready_now(())
     }
 }
 
@@ -458,10 +469,10 @@ mod tests {
             let named = |id: &'static str| {
                 let (upstream, name) = id.split_once(':').unwrap();
                 let name = name.split('#').next().unwrap();
-                Named { id, upstream, name, shown: crate::pattern::Shown::AsNamed }
+                Names { id, upstream, name, exposed: crate::pattern::ExposedNameRef::UpstreamName }
             };
             let id = step["tool_id"].as_str().map(|id| -> &'static str { id.to_owned().leak() });
-            let act = Act {
+            let usage = Usage {
                 session: Some("s"),
                 caller: CallerKey::Address(None),
                 meta_tool: step["meta_tool"].as_str().unwrap(),
@@ -469,7 +480,7 @@ mod tests {
             };
             let charge = if step["record"] == true { Charge::Count } else { Charge::Check };
             let now = Duration::from_secs(step["t"].as_u64().unwrap());
-            let judged = meter.judge(&config, &act, charge, now);
+            let judged = meter.judge(&config, &usage, charge, now);
             assert_eq!(judged.is_ok(), step["allowed"] == true, "{step}");
             if let Err(exceeded) = judged {
                 assert_eq!(exceeded.scope, step["scope"]);
@@ -479,12 +490,12 @@ mod tests {
         }
     }
 
-    fn act<'a>(session: &'a str, subject: &'a str) -> Act<'a> {
+    fn usage<'a>(session: &'a str, subject: &'a str) -> Usage<'a> {
         let caller = match subject {
             "" => CallerKey::Address(None),
             subject => CallerKey::Subject(subject),
         };
-        Act { session: Some(session), caller, meta_tool: "tool_execute", tool: None }
+        Usage { session: Some(session), caller, meta_tool: "tool_execute", tool: None }
     }
 
     #[test]
@@ -497,8 +508,8 @@ mod tests {
         for caller in [CallerKey::Subject("ann"), address("192.0.2.7"), CallerKey::Address(None)] {
             let mut meter = Meter::default();
             let mut judge = |session, caller| {
-                let act = Act { caller, ..act(session, "") };
-                meter.judge(&config, &act, Charge::Count, Duration::ZERO).is_ok()
+                let usage = Usage { caller, ..usage(session, "") };
+                meter.judge(&config, &usage, Charge::Count, Duration::ZERO).is_ok()
             };
             assert!(judge("1", caller) && judge("2", caller) && judge("3", caller));
             assert!(!judge("4", caller), "{caller:?}");
@@ -515,10 +526,10 @@ mod tests {
         };
         for session in ["", "implied:3:ann1:a", "implied:3:ann1:b"] {
             let context = context(session);
-            assert_eq!(super::act("call", None, &context).session, None, "{session}");
+            assert_eq!(super::usage("call", None, &context).session, None, "{session}");
         }
         let real = context("6a1f");
-        assert_eq!(super::act("call", None, &real).session, Some("6a1f"));
+        assert_eq!(super::usage("call", None, &real).session, Some("6a1f"));
     }
 
     proptest::proptest! {
@@ -537,7 +548,7 @@ mod tests {
             };
             let mut meter = Meter::default();
             let judge = |meter: &mut Meter, session: &str, subject: &str| {
-                meter.judge(&config, &act(session, subject), Charge::Count, Duration::ZERO).is_ok()
+                meter.judge(&config, &usage(session, subject), Charge::Count, Duration::ZERO).is_ok()
             };
             let session = format!("1{session}");
             let other = format!("2{other}");
@@ -555,7 +566,7 @@ mod tests {
         };
         let mut meter = Meter::default();
         let mut judge = |session, subject| {
-            meter.judge(&config, &act(session, subject), Charge::Count, Duration::ZERO).is_ok()
+            meter.judge(&config, &usage(session, subject), Charge::Count, Duration::ZERO).is_ok()
         };
         assert!(judge("a", "ann") && judge("b", "ann"));
         assert!(!judge("c", "ann"));
@@ -572,7 +583,7 @@ mod tests {
         let mut meter = Meter::default();
         let mut judge = |seconds| {
             let now = Duration::from_secs(seconds);
-            meter.judge(&config, &act("s", ""), Charge::Count, now).map_err(|e| e.scope)
+            meter.judge(&config, &usage("s", ""), Charge::Count, now).map_err(|e| e.scope)
         };
         assert_eq!(judge(0), Ok(()));
         for second in 1..30 {
@@ -589,14 +600,14 @@ mod tests {
             ..Config::default()
         };
         let mut meter = Meter::default();
-        for n in 0..(MEMORY as u64 + 500) {
+        for n in 0..(MAX_BUCKETS as u64 + 500) {
             let subject = format!("s{n}");
             let now = Duration::from_millis(n);
-            meter.judge(&config, &act("", &subject), Charge::Count, now).unwrap();
+            meter.judge(&config, &usage("", &subject), Charge::Count, now).unwrap();
         }
-        assert_eq!(meter.buckets.len(), MEMORY);
-        let who = Who::Subject("s0".into());
-        let first = Key { who, what: What::MetaTool("tool_execute".into()) };
+        assert_eq!(meter.buckets.len(), MAX_BUCKETS);
+        let owner = CallerOrSession::Subject("s0".into());
+        let first = BucketKey { owner, counted: CountedThing::MetaTool("tool_execute".into()) };
         assert!(!meter.buckets.contains_key(&first));
     }
 }

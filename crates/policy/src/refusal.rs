@@ -1,4 +1,4 @@
-//! The reasons why the pipeline refuses a call.
+//! [`Refusal`]: the pipeline refuses a call, and why.
 
 use std::time::Duration;
 
@@ -6,40 +6,41 @@ use artifacts::Unreadable;
 
 use crate::code::Code;
 
-/// The pipeline does not let a call through.
+/// The pipeline refuses a call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    pub code: Refused,
+    pub code: RefusalCode,
     pub message: String,
     pub retry_after: Option<Duration>,
 }
 
-/// Whether the call ran before is not known, so it must not run.
+/// The artifact store cannot say whether the call ran before, so it must not run.
 impl From<Unreadable> for Refusal {
     fn from(unreadable: Unreadable) -> Refusal {
         let message = format!("{unreadable}. Nothing was called; try again in a moment");
-        Refusal { code: Refused::Unavailable, message, retry_after: None }
+        Refusal { code: RefusalCode::Unavailable, message, retry_after: None }
     }
 }
 
-/// Why the pipeline does not let a call through.
+/// Why the pipeline refuses a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// Nothing can be made of what was asked.
+pub enum RefusalCode {
+    /// The request itself cannot be understood.
     BadCall,
     BadArguments,
-    /// The tool has a schema that is none.
+    /// The tool's own schema is not a valid JSON Schema.
     BadSchema,
     UnknownFunction,
     UnknownResource,
     UnknownPrompt,
-    /// Nothing is known of the upstream, and it cannot be reached; or nobody can
-    /// say whether the call has run before.
+    /// The upstream cannot be reached and its listing is unknown; or it is unknown
+    /// whether the call has run before.
     Unavailable,
     RateLimited,
-    /// A rule says no.
+    /// An operator's rule denies it.
     Denied,
+    /// The tool is not trusted.
     Untrusted,
     /// The user was asked and said no.
     Declined,
@@ -47,50 +48,51 @@ pub enum Refused {
     ApprovalRequired,
 }
 
-impl Refused {
-    /// A stable word for it.
+impl RefusalCode {
+    /// A stable name, for records.
     pub fn as_str(self) -> &'static str {
         match self {
-            Refused::BadCall => "bad-call",
-            Refused::BadArguments => "bad-arguments",
-            Refused::BadSchema => "bad-schema",
-            Refused::UnknownFunction => "unknown-function",
-            Refused::UnknownResource => "unknown-resource",
-            Refused::UnknownPrompt => "unknown-prompt",
-            Refused::Unavailable => "unavailable",
-            Refused::RateLimited => "rate-limited",
-            Refused::Denied => "policy-denied",
-            Refused::Untrusted => "untrusted",
-            Refused::Declined => "declined",
-            Refused::ApprovalRequired => "approval-required",
+            RefusalCode::BadCall => "bad-call",
+            RefusalCode::BadArguments => "bad-arguments",
+            RefusalCode::BadSchema => "bad-schema",
+            RefusalCode::UnknownFunction => "unknown-function",
+            RefusalCode::UnknownResource => "unknown-resource",
+            RefusalCode::UnknownPrompt => "unknown-prompt",
+            RefusalCode::Unavailable => "unavailable",
+            RefusalCode::RateLimited => "rate-limited",
+            RefusalCode::Denied => "policy-denied",
+            RefusalCode::Untrusted => "untrusted",
+            RefusalCode::Declined => "declined",
+            RefusalCode::ApprovalRequired => "approval-required",
         }
     }
 
-    /// The code of the taxonomy.
+    /// The error code that models and records see.
     pub fn code(self) -> Code {
         match self {
-            Refused::BadCall | Refused::BadArguments => Code::ArgsInvalid,
-            Refused::BadSchema => Code::SchemaInvalid,
-            Refused::UnknownFunction => Code::HydrateFailed,
-            Refused::UnknownResource => Code::ResourceNotFound,
-            Refused::UnknownPrompt => Code::PromptNotFound,
-            Refused::Unavailable => Code::UpstreamUnavailable,
-            Refused::RateLimited => Code::RateLimited,
-            Refused::Denied | Refused::Declined => Code::PolicyDenied,
-            Refused::Untrusted => Code::PermissionDenied,
-            Refused::ApprovalRequired => Code::AuthRequired,
+            RefusalCode::BadCall | RefusalCode::BadArguments => Code::ArgsInvalid,
+            RefusalCode::BadSchema => Code::SchemaInvalid,
+            RefusalCode::UnknownFunction => Code::HydrateFailed,
+            RefusalCode::UnknownResource => Code::ResourceNotFound,
+            RefusalCode::UnknownPrompt => Code::PromptNotFound,
+            RefusalCode::Unavailable => Code::UpstreamUnavailable,
+            RefusalCode::RateLimited => Code::RateLimited,
+            RefusalCode::Denied | RefusalCode::Declined => Code::PolicyDenied,
+            RefusalCode::Untrusted => Code::PermissionDenied,
+            RefusalCode::ApprovalRequired => Code::AuthRequired,
         }
     }
 
-    /// Why a surface did not even carry a call, by the code of its answer.
-    pub fn before(code: Code) -> Refused {
+    /// The refusal for a call that a surface rejected before the pipeline, by the
+    /// code of its answer.
+    pub fn from_surface_code(code: Code) -> RefusalCode {
         let found = [
-            Refused::UnknownFunction,
-            Refused::UnknownResource,
-            Refused::UnknownPrompt,
-            Refused::BadSchema,
-            Refused::Unavailable,
+            RefusalCode::UnknownFunction,
+            RefusalCode::UnknownResource,
+            RefusalCode::UnknownPrompt,
+            RefusalCode::BadSchema,
+            RefusalCode::Unavailable,
         ];
-        found.into_iter().find(|why| why.code() == code).unwrap_or(Refused::BadCall)
+        found.into_iter().find(|why| why.code() == code).unwrap_or(RefusalCode::BadCall)
     }
 }

@@ -10,28 +10,28 @@ use std::time::Duration;
 use tool::{Annotations, Backoff, Failure, Sent};
 
 use crate::code::{Code, classify};
-use crate::pattern::{Named, Pattern};
+use crate::pattern::{Names, Pattern};
 
-/// When to try again.
+/// When a failed call is made again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Attempts in all; 1 means that nothing is retried.
     pub attempts: u32,
     /// The pause before the second attempt; doubled before each further one.
     pub base_delay: Duration,
-    /// No pause is longer, whatever the upstream asks for.
+    /// The longest pause, whatever the upstream asks for.
     pub max_delay: Duration,
-    /// How much of a pause is left to chance, from 0 to 1.
+    /// The fraction of a pause that is random, from 0 to 1.
     pub jitter: f64,
     /// The kinds of failure that are worth another attempt.
     pub codes: Vec<Code>,
-    /// Tools that may run twice, whatever they say of themselves.
+    /// Tools that may run twice, whatever their own hints say.
     pub repeatable: Vec<Pattern>,
     /// Whether a tool's own `readOnlyHint` or `idempotentHint` is believed.
     pub hints: Hints,
 }
 
-/// What an upstream's hints about its tools are worth.
+/// Whether an upstream's hints about its own tools are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hints {
     Believed,
@@ -72,46 +72,47 @@ impl Config {
         if !(0.0..=1.0).contains(&self.jitter) {
             return Err(InvalidRetry::Jitter);
         }
-        match self.codes.iter().find(|code| !code.passes()) {
+        match self.codes.iter().find(|code| !code.is_transient()) {
             Some(code) => Err(InvalidRetry::Code(code.as_str())),
             None => Ok(()),
         }
     }
 
-    /// The pause before retry `index` (0 for the first), `chance` of its
-    /// jitter taken off.
-    pub fn delay(&self, index: u32, chance: f64) -> Duration {
+    /// The pause before retry `index` (0 for the first). `random`, from 0 to 1, says how
+    /// much of the jitter is taken off.
+    pub fn delay(&self, index: u32, random: f64) -> Duration {
         let backoff = Backoff::doubling(self.base_delay, self.max_delay);
-        backoff.with_jitter(self.jitter).pause_after(index.saturating_add(1), 1.0 - chance)
+        backoff.with_jitter(self.jitter).pause_after(index.saturating_add(1), 1.0 - random)
     }
 
-    /// Whether to make the call again after `done` attempts, and after which
-    /// pause.
-    pub fn again(
+    /// The pause before the call is made again after `done` attempts; `None` when it is
+    /// not made again. `repeatable` says that running twice does no harm, and `random`
+    /// is a number from 0 to 1 for the jitter.
+    pub fn pause_before_retry(
         &self,
         failure: &Failure,
         repeatable: bool,
         done: u32,
-        chance: f64,
+        random: f64,
     ) -> Option<Duration> {
         let safe = failure.sent() == Sent::No || repeatable;
         let code = classify(failure);
         if self.attempts <= done || !safe || !self.codes.contains(&code) {
             return None;
         }
-        let pause = self.delay(done - 1, chance);
+        let pause = self.delay(done - 1, random);
         match failure.retry_after() {
-            // An upstream that names a time means it: earlier is no use.
+            // Before the time that the upstream names, a retry is useless.
             Some(after) => (after <= self.max_delay).then_some(pause.max(after)),
             None => Some(pause),
         }
     }
 
     /// Whether running a tool twice does no harm.
-    pub fn repeatable(&self, named: Named<'_>, annotations: &Annotations) -> bool {
+    pub fn is_repeatable(&self, names: Names<'_>, annotations: &Annotations) -> bool {
         let hinted = annotations.read_only == Some(true) || annotations.idempotent == Some(true);
         (self.hints == Hints::Believed && hinted)
-            || self.repeatable.iter().any(|pattern| pattern.means(named))
+            || self.repeatable.iter().any(|pattern| pattern.matches_exactly(names))
     }
 }
 
@@ -148,17 +149,23 @@ mod tests {
     #[test]
     fn a_call_that_never_left_is_made_again() {
         let failure = Failure::Unavailable { reason: "refused".into() };
-        assert_eq!(config().again(&failure, false, 1, 0.0), Some(Duration::from_millis(100)));
-        assert_eq!(config().again(&failure, false, 2, 0.0), Some(Duration::from_millis(200)));
-        assert_eq!(config().again(&failure, false, 3, 0.0), None);
-        assert_eq!(Config::default().again(&failure, true, 1, 0.0), None);
+        assert_eq!(
+            config().pause_before_retry(&failure, false, 1, 0.0),
+            Some(Duration::from_millis(100))
+        );
+        assert_eq!(
+            config().pause_before_retry(&failure, false, 2, 0.0),
+            Some(Duration::from_millis(200))
+        );
+        assert_eq!(config().pause_before_retry(&failure, false, 3, 0.0), None);
+        assert_eq!(Config::default().pause_before_retry(&failure, true, 1, 0.0), None);
     }
 
     #[test]
     fn a_call_that_may_have_run_is_made_again_only_if_that_does_no_harm() {
         let failure = Failure::Timeout { after: Duration::from_secs(1) };
-        assert_eq!(config().again(&failure, false, 1, 0.0), None);
-        assert!(config().again(&failure, true, 1, 0.0).is_some());
+        assert_eq!(config().pause_before_retry(&failure, false, 1, 0.0), None);
+        assert!(config().pause_before_retry(&failure, true, 1, 0.0).is_some());
     }
 
     #[test]
@@ -169,7 +176,7 @@ mod tests {
             Failure::Cancelled,
             Failure::RateLimited { retry_after: None, sent: Sent::No },
         ] {
-            assert_eq!(config().again(&failure, true, 1, 0.0), None, "{failure}");
+            assert_eq!(config().pause_before_retry(&failure, true, 1, 0.0), None, "{failure}");
         }
     }
 
@@ -181,25 +188,30 @@ mod tests {
             Failure::RateLimited { retry_after, sent }
         };
         let two = Some(Duration::from_secs(2));
-        assert_eq!(config.again(&after(2, Sent::No), false, 1, 0.0), two);
-        assert_eq!(config.again(&after(60, Sent::No), false, 1, 0.0), None);
-        assert_eq!(config.again(&after(2, Sent::Perhaps), true, 1, 0.0), two);
-        assert_eq!(config.again(&after(2, Sent::Perhaps), false, 1, 0.0), None, "it may have run");
+        assert_eq!(config.pause_before_retry(&after(2, Sent::No), false, 1, 0.0), two);
+        assert_eq!(config.pause_before_retry(&after(60, Sent::No), false, 1, 0.0), None);
+        assert_eq!(config.pause_before_retry(&after(2, Sent::Perhaps), true, 1, 0.0), two);
+        assert_eq!(
+            config.pause_before_retry(&after(2, Sent::Perhaps), false, 1, 0.0),
+            None,
+            "it may have run"
+        );
     }
 
     #[test]
     fn harm_is_judged_by_the_operator_first() {
         let hinted = Annotations { read_only: Some(true), ..Annotations::default() };
-        let shown = crate::pattern::Shown::AsNamed;
-        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name, shown };
-        assert!(config().repeatable(named("read"), &hinted));
+        let exposed = crate::pattern::ExposedNameRef::UpstreamName;
+        let named =
+            |name: &'static str| Names { id: "up:x#12345678", upstream: "up", name, exposed };
+        assert!(config().is_repeatable(named("read"), &hinted));
         let strict = Config {
             hints: Hints::Ignored,
             repeatable: vec![Pattern::new("up:list_*")],
             ..config()
         };
-        assert!(!strict.repeatable(named("read"), &hinted));
-        assert!(strict.repeatable(named("list_all"), &Annotations::default()));
+        assert!(!strict.is_repeatable(named("read"), &hinted));
+        assert!(strict.is_repeatable(named("list_all"), &Annotations::default()));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use catalog::Catalog;
 use tool::Context;
 
 use crate::admission::{Admission, Check};
-use crate::call::{Completed, SubscriptionChange, What};
-use crate::pattern::{Breadth, Named, Pattern, Shown};
+use crate::call::{CompletionSubject, SubscriptionChange, TargetKind};
+use crate::pattern::{Breadth, ExposedNameRef, Names, Pattern};
 use crate::question::Question;
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::validate::ValidCall;
 use artifacts::Artifact;
 
@@ -20,7 +20,7 @@ pub struct Config {
     pub rules: Vec<Rule>,
 }
 
-/// What a rule does.
+/// What a rule does with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Allow,
@@ -29,38 +29,39 @@ pub enum Action {
     Ask,
 }
 
-/// One rule. What is `None` or empty fits everything.
+/// One rule. A field that is `None` or empty matches everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub action: Action,
     /// `tool_execute`, `tool_view`, `resource_read`, `prompt_get`.
     pub meta_tool: Option<String>,
     pub namespace: Option<Pattern>,
-    /// Tried on the id and on the upstream's name of the tool.
+    /// Compared with the tool's id and with the upstream's name for it.
     pub tool: Option<Pattern>,
-    /// All of these must be there.
+    /// The call must have all of these tags: `mcp`, `resource`, `prompt`, `skill`,
+    /// `read-only`, `destructive`.
     pub tags: Vec<String>,
     pub read_only: Option<bool>,
-    /// What to tell who is refused.
+    /// The reason that a refused caller is given.
     pub reason: Option<String>,
 }
 
-/// What is to be judged.
+/// The properties of a call that rules are compared with.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     pub meta_tool: &'a str,
-    /// Another word whose rules hold as well.
+    /// A second meta-tool whose rules apply as well.
     pub ruled_as: Option<&'a str>,
     pub id: &'a str,
     pub namespace: &'a str,
     /// The upstream's own name for the tool.
     pub name: &'a str,
-    pub shown: Shown<'a>,
+    pub exposed: ExposedNameRef<'a>,
     pub read_only: bool,
     pub tags: Vec<&'a str>,
 }
 
-/// What the rules say.
+/// The decision of the rules about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub action: Action,
@@ -104,7 +105,7 @@ impl Action {
 }
 
 impl Rule {
-    /// A rule that fits everything.
+    /// A rule that matches everything.
     pub fn any(action: Action) -> Rule {
         Rule {
             action,
@@ -125,14 +126,14 @@ impl Rule {
                     Action::Allow => Breadth::Exact,
                     Action::Deny | Action::Ask => Breadth::Wide,
                 };
-                pattern.names_namespace(subject.namespace, subject.name, breadth)
+                pattern.matches_namespace(subject.namespace, subject.name, breadth)
             })
             && self.tool.as_ref().is_none_or(|pattern| {
-                let Subject { id, namespace: upstream, name, shown, .. } = *subject;
-                let named = Named { id, upstream, name, shown };
+                let Subject { id, namespace: upstream, name, exposed, .. } = *subject;
+                let names = Names { id, upstream, name, exposed };
                 match self.action {
-                    Action::Allow => pattern.means(named),
-                    Action::Deny | Action::Ask => pattern.may_mean(named),
+                    Action::Allow => pattern.matches_exactly(names),
+                    Action::Deny | Action::Ask => pattern.may_match(names),
                 }
             })
             && self.tags.iter().all(|tag| subject.tags.contains(&tag.as_str()))
@@ -145,7 +146,7 @@ pub struct Rules {
     config: Config,
 }
 
-/// What rules call a view of something kept.
+/// The meta-tool name under which rules speak of viewing an artifact.
 pub const VIEW: &str = "tool_view";
 
 impl Rules {
@@ -154,51 +155,55 @@ impl Rules {
     }
 
     fn judge(&self, call: &ValidCall) -> Result<Admission, Refusal> {
-        if let What::Subscription { change: SubscriptionChange::End, .. } = call.what {
-            // Rules may have become stricter since it began.
+        if let TargetKind::Subscription { change: SubscriptionChange::End, .. } = call.kind {
+            // A subscription may always be ended: rules may be stricter than when it
+            // began.
             return Ok(Admission::Free);
         }
         let read_only = call.annotations.read_only == Some(true);
         let mut tags = vec!["mcp"];
-        tags.extend(match call.what {
-            What::Tool(_) | What::Task { .. } | What::Help { .. } => None,
-            What::Resource { .. }
-            | What::Subscription { .. }
-            | What::Completion { of: Completed::Resource(_), .. } => Some("resource"),
-            What::Prompt { .. } | What::Completion { of: Completed::Prompt(_), .. } => {
+        tags.extend(match call.kind {
+            TargetKind::Tool(_) | TargetKind::Task { .. } | TargetKind::Help { .. } => None,
+            TargetKind::Resource { .. }
+            | TargetKind::Subscription { .. }
+            | TargetKind::Completion { subject: CompletionSubject::Resource(_), .. } => {
+                Some("resource")
+            }
+            TargetKind::Prompt { .. }
+            | TargetKind::Completion { subject: CompletionSubject::Prompt(_), .. } => {
                 Some("prompt")
             }
-            What::Skill { .. } => Some("skill"),
+            TargetKind::Skill { .. } => Some("skill"),
         });
         tags.extend(read_only.then_some("read-only"));
         tags.extend((call.annotations.destructive == Some(true)).then_some("destructive"));
         let subject = Subject {
             meta_tool: call.meta_tool(),
-            ruled_as: call.what.ruled_as(),
+            ruled_as: call.kind.ruled_as(),
             id: &call.callee.id,
             namespace: &call.callee.upstream,
             name: &call.callee.tool,
-            shown: call.callee.shown(),
+            exposed: call.callee.exposed_name_ref(),
             read_only,
             tags,
         };
         let admission = admission(self.config.decide(&subject), &subject)?;
-        // Whoever agreed to a call agreed to what it began, and nobody need
-        // agree to being told how a function is called.
-        Ok(if call.what.is_aside() { Admission::Free } else { admission })
+        // Whoever agreed to a call agreed to the task that it began, and reading the
+        // help of a function needs no approval.
+        Ok(if call.kind.belongs_to_other_call() { Admission::Free } else { admission })
     }
 
-    /// What is kept is there because its call was admitted, so nobody is asked
-    /// again unless a rule is about viewing.
-    fn judge_view(&self, kept: &Artifact) -> Result<Admission, Refusal> {
+    /// An artifact exists because its call was admitted, so nobody is asked again
+    /// unless a rule is about viewing.
+    fn judge_view(&self, artifact: &Artifact) -> Result<Admission, Refusal> {
         let subject = Subject {
             meta_tool: VIEW,
             ruled_as: None,
-            id: &kept.id,
-            namespace: &kept.upstream,
-            name: &kept.tool,
-            // Its call was allowed, whatever else is spelled like it.
-            shown: Shown::AsNamed,
+            id: &artifact.id,
+            namespace: &artifact.upstream,
+            name: &artifact.tool,
+            // Its call was allowed already, so lookalikes do not matter.
+            exposed: ExposedNameRef::UpstreamName,
             read_only: true,
             tags: vec!["mcp", "read-only"],
         };
@@ -212,7 +217,7 @@ impl Rules {
     }
 }
 
-/// A decision in the words of the pipeline.
+/// Turns a decision of the rules into an admission or a refusal.
 fn admission(decision: Decision, subject: &Subject<'_>) -> Result<Admission, Refusal> {
     let Decision { action, reason, .. } = decision;
     let (meta_tool, id) = (subject.meta_tool, subject.id);
@@ -224,7 +229,7 @@ fn admission(decision: Decision, subject: &Subject<'_>) -> Result<Admission, Ref
         }
         Action::Deny => {
             let message = format!("policy denied {meta_tool} for '{id}': {reason}");
-            Err(Refusal { code: Refused::Denied, message, retry_after: None })
+            Err(Refusal { code: RefusalCode::Denied, message, retry_after: None })
         }
     }
 }
@@ -234,8 +239,8 @@ impl Check for Rules {
         self.judge(call)
     }
 
-    fn admit_view(&self, kept: &Artifact) -> Result<Admission, Refusal> {
-        self.judge_view(kept)
+    fn admit_view(&self, artifact: &Artifact) -> Result<Admission, Refusal> {
+        self.judge_view(artifact)
     }
 }
 
@@ -280,7 +285,7 @@ mod tests {
             let own = |key: &str| context[key].as_str().unwrap();
             let subject = Subject {
                 ruled_as: None,
-                shown: Shown::AsNamed,
+                exposed: ExposedNameRef::UpstreamName,
                 meta_tool: own("meta_tool"),
                 id: own("tool_id"),
                 namespace: own("namespace"),
@@ -313,7 +318,7 @@ mod tests {
     fn without_rules_everything_is_allowed() {
         let subject = Subject {
             ruled_as: None,
-            shown: Shown::AsNamed,
+            exposed: ExposedNameRef::UpstreamName,
             meta_tool: "tool_execute",
             id: "a:b#1",
             namespace: "a",

@@ -1,8 +1,7 @@
 //! The policies that are in force for a call, as one value.
 //!
-//! A stage's decision is a function of values. Which policies are in force comes
-//! from the configuration; a stage that is switched off is a policy that always
-//! says yes ([`Open`]).
+//! The configuration chooses the policies; a stage that is switched off is the
+//! policy that always says yes ([`AllowAll`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +15,8 @@ use crate::approval::request::{Approval, ApprovalRequest};
 use crate::attempt::{Permit, Retry};
 use crate::cache::Cache;
 use crate::question::Question;
-use crate::quota::{Quota, QuotaFuture, at_hand};
-use crate::refusal::{Refusal, Refused};
+use crate::quota::{Quota, QuotaFuture, ready_now};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::validate::ValidCall;
 use artifacts::Artifact;
 use redact::Scrubber;
@@ -25,9 +24,9 @@ use redact::Scrubber;
 /// The policies in force.
 #[derive(Clone)]
 pub struct Stages {
-    /// What a call has to pass, in this order.
+    /// The checks that a call has to pass, in this order.
     pub checks: Vec<Arc<dyn Check>>,
-    /// Looks at listings before anybody sees them.
+    /// Inspects listings before they are published.
     pub listings: Arc<dyn ListingCheck>,
     pub approval: Arc<dyn Approval>,
     pub quota: Arc<dyn Quota>,
@@ -38,14 +37,15 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Whether this call may go on, and what the user has to agree to first.
+    /// Runs all checks: whether this call may go on, and what the user has to
+    /// agree to first.
     pub fn admit(
         &self,
         catalog: &Catalog,
         call: &ValidCall,
         context: &Context,
     ) -> Result<Admission, Refusal> {
-        admission::all(&self.checks, |check| check.admit(catalog, call, context))
+        admission::combine(&self.checks, |check| check.admit(catalog, call, context))
     }
 
     /// Whether the operator vouched for a tool (`upstream/tool`) as it is now.
@@ -53,41 +53,43 @@ impl Stages {
         self.checks.iter().any(|check| check.vouches(path, tool))
     }
 
-    /// Whether something kept may be viewed, and what the user has to agree to
+    /// Whether a stored artifact may be viewed, and what the user has to agree to
     /// first.
-    pub fn admit_view(&self, kept: &Artifact) -> Result<Admission, Refusal> {
-        admission::all(&self.checks, |check| check.admit_view(kept))
+    pub fn admit_view(&self, artifact: &Artifact) -> Result<Admission, Refusal> {
+        admission::combine(&self.checks, |check| check.admit_view(artifact))
     }
 }
 
 impl Default for Stages {
     fn default() -> Stages {
-        let open = Arc::new(Open);
+        let allow_all = Arc::new(AllowAll);
         Stages {
             checks: Vec::new(),
-            listings: Arc::clone(&open) as _,
-            approval: Arc::clone(&open) as _,
-            quota: Arc::clone(&open) as _,
-            cache: Arc::clone(&open) as _,
-            retry: open,
+            listings: Arc::clone(&allow_all) as _,
+            approval: Arc::clone(&allow_all) as _,
+            quota: Arc::clone(&allow_all) as _,
+            cache: Arc::clone(&allow_all) as _,
+            retry: allow_all,
             scrubber: Arc::default(),
         }
     }
 }
 
-/// Everybody may do everything; every call is made exactly once.
+/// The policy of a stage that is switched off: it refuses nothing, caches
+/// nothing and retries nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Open;
+pub struct AllowAll;
 
-impl ListingCheck for Open {
+impl ListingCheck for AllowAll {
     fn inspect(&self, _: &str, _: &Listing) -> Vec<Finding> {
         Vec::new()
     }
 }
 
 #[async_trait]
-impl Approval for Open {
-    /// With nobody to ask, nobody agrees.
+impl Approval for AllowAll {
+    /// Refuses: this stage is only asked where approval is needed, and there is
+    /// nobody to ask.
     async fn agree(
         &self,
         question: &Question,
@@ -95,21 +97,21 @@ impl Approval for Open {
         _: &Context,
     ) -> Result<(), Refusal> {
         let message = format!("{question}, and nobody can be asked here");
-        Err(Refusal { code: Refused::ApprovalRequired, message, retry_after: None })
+        Err(Refusal { code: RefusalCode::ApprovalRequired, message, retry_after: None })
     }
 }
 
-impl Quota for Open {
+impl Quota for AllowAll {
     fn spend<'a>(
         &'a self,
         _: &'a ValidCall,
         _: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        at_hand(Ok(()))
+        ready_now(Ok(()))
     }
 }
 
-impl Cache for Open {
+impl Cache for AllowAll {
     fn get(&self, _: &ValidCall, _: &Arc<Catalog>, _: &Context) -> Option<Reply> {
         None
     }
@@ -117,12 +119,12 @@ impl Cache for Open {
     fn put(&self, _: &ValidCall, _: &Arc<Catalog>, _: &Context, _: &Reply) {}
 }
 
-impl Retry for Open {
+impl Retry for AllowAll {
     fn begin(&self, _: &ValidCall, _: &Context) -> Result<Permit, Failure> {
         Ok(Permit::Free)
     }
 
-    fn again(&self, _: &ValidCall, _: &Failure, _: u32) -> Option<Duration> {
+    fn pause_before_retry(&self, _: &ValidCall, _: &Failure, _: u32) -> Option<Duration> {
         None
     }
 }

@@ -1,13 +1,12 @@
 //! Trust: which tools may run, and under which conditions.
 //!
-//! A tool is known by a digest of everything a model sees of it, so a tool
-//! that changes behind our back is not the tool that was trusted: it falls
-//! back, and the operator sees what [`drift`]ed. What was granted stands in a
-//! signed [`ledger`]; a call that destroys needs trust, or somebody who
+//! A tool is identified by a digest of everything that a model sees of it. A tool that
+//! changes loses its trust, and the operator sees how it changed ([`drift`]). Grants are
+//! kept in a signed [`ledger`]. A destructive call needs trust, or a person who
 //! [confirms](crate::confirm) it.
 //!
-//! Trust is never granted by a call. This module decides and knows no files:
-//! the ledger comes in and goes out as text.
+//! A call never grants trust. This module does not know files: the ledger comes in and
+//! goes out as text.
 
 mod check;
 mod decide;
@@ -17,6 +16,6 @@ pub mod ledger;
 
 pub use check::TrustCheck;
 pub use decide::{Config, Danger, Policy, Verdict};
-pub use digest::{Digest, Seen, TrustLevel};
+pub use digest::{Digest, SeenTool, TrustLevel};
 pub use drift::{Drift, drift};
-pub use ledger::{Entry, Ledger, LedgerStore, Memory, Tampered, TrustState};
+pub use ledger::{Entry, InMemoryLedger, Ledger, LedgerError, LedgerStore, TrustState};

@@ -1,7 +1,7 @@
-//! Validates the arguments of a call.
+//! Validates the arguments of a call against the tool's schema.
 //!
-//! Makes the [`ValidCall`] that every later stage takes, so nothing can reach
-//! an upstream unchecked.
+//! Only this makes a [`ValidCall`], which every later stage takes, so nothing
+//! reaches an upstream unchecked.
 
 use std::sync::Arc;
 
@@ -10,22 +10,21 @@ use tool::scan::duplicate_key;
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, ReadResource};
 
 use crate::approval::request::ApprovalRequest;
-use crate::call::{Callee, Completed, HELP, Mode, Request, SKILL, Target, What};
+use crate::call::{CallMode, Callee, CompletionSubject, HELP, Request, SKILL, Target, TargetKind};
 use crate::confirm;
 use crate::uri;
 
 const COMPLETE: &str = "completion/complete";
 
-/// Members of params that continue an earlier call, or make a task of it.
+/// Members of params that continue an earlier call, or turn a call into a task.
 const CONTINUING: [&str; 3] = ["inputResponses", "requestState", "task"];
 
-/// A question that may be asked, as far as its arguments are concerned.
-///
-/// Most are calls; reading a resource and getting a prompt go the same way.
+/// A request with valid arguments: a tool call, or the reading of a resource, the
+/// getting of a prompt, ….
 #[derive(Clone, Debug)]
 pub struct ValidCall {
     pub callee: Arc<Callee>,
-    pub what: What,
+    pub kind: TargetKind,
     /// The position of the upstream in the catalog.
     pub source: usize,
     pub annotations: Annotations,
@@ -35,39 +34,39 @@ pub struct ValidCall {
 }
 
 impl ValidCall {
-    /// What goes to the upstream, written anew for every attempt.
+    /// The request to the upstream; made anew for every attempt.
     pub fn ask(&self) -> Ask {
         let (arguments, rest) = (self.arguments.clone(), self.rest.clone());
         let name = || self.callee.tool.clone();
-        match &self.what {
-            What::Tool(_) => Ask::Call(Call { name: name(), arguments, other_params: rest }),
-            What::Resource { .. } => {
+        match &self.kind {
+            TargetKind::Tool(_) => Ask::Call(Call { name: name(), arguments, other_params: rest }),
+            TargetKind::Resource { .. } => {
                 Ask::ReadResource(ReadResource { uri: name(), other_params: rest })
             }
-            What::Prompt { .. } => {
+            TargetKind::Prompt { .. } => {
                 Ask::Prompt(GetPrompt { name: name(), arguments, other_params: rest })
             }
-            What::Skill { .. } => Ask::Other { method: SKILL.to_owned(), params: rest },
-            What::Help { .. } => Ask::Other { method: HELP.to_owned(), params: rest },
-            What::Task { method, .. } => Ask::Other { method: method.clone(), params: rest },
-            What::Completion { .. } => Ask::Complete(rest),
-            What::Subscription { change, .. } => {
+            TargetKind::Skill { .. } => Ask::Other { method: SKILL.to_owned(), params: rest },
+            TargetKind::Help { .. } => Ask::Other { method: HELP.to_owned(), params: rest },
+            TargetKind::Task { method, .. } => Ask::Other { method: method.clone(), params: rest },
+            TargetKind::Completion { .. } => Ask::Complete(rest),
+            TargetKind::Subscription { change, .. } => {
                 Ask::Other { method: change.method().to_owned(), params: rest }
             }
         }
     }
 
-    /// The function that is called, if it is one.
+    /// The function that is called; `None` where no tool is called.
     pub fn slot(&self) -> Option<Slot> {
-        match self.what {
-            What::Tool(slot) => Some(slot),
-            What::Resource { .. }
-            | What::Prompt { .. }
-            | What::Skill { .. }
-            | What::Task { .. }
-            | What::Help { .. }
-            | What::Completion { .. }
-            | What::Subscription { .. } => None,
+        match self.kind {
+            TargetKind::Tool(slot) => Some(slot),
+            TargetKind::Resource { .. }
+            | TargetKind::Prompt { .. }
+            | TargetKind::Skill { .. }
+            | TargetKind::Task { .. }
+            | TargetKind::Help { .. }
+            | TargetKind::Completion { .. }
+            | TargetKind::Subscription { .. } => None,
         }
     }
 
@@ -75,18 +74,18 @@ impl ValidCall {
         self.arguments.as_ref()
     }
 
-    /// What came with the call beside its arguments, such as `requestState`.
-    pub fn beside(&self, name: &str) -> Option<&Json> {
+    /// A member of params other than the arguments, such as `requestState`.
+    pub fn other_param(&self, name: &str) -> Option<&Json> {
         self.rest.get(name)
     }
 
-    /// The gateway surface's word for what is done.
+    /// The name that rules, quotas and records use for this kind of request.
     pub fn meta_tool(&self) -> &'static str {
-        self.what.meta_tool()
+        self.kind.meta_tool()
     }
 
-    /// The call as something to agree to. `digest` says how the tool looks, and
-    /// `call_text` how the call is written on its surface.
+    /// The request for approval of this call. `digest` identifies the tool's present
+    /// definition, and `call_text` is the call as its surface writes it.
     pub fn approval_request(
         &self,
         digest: Option<String>,
@@ -102,101 +101,102 @@ impl ValidCall {
         }
     }
 
-    /// What identifies what is agreed to: the call, and whatever came with it
-    /// that may change what the upstream does.
+    /// Identifies what an approval is for: the call, and every other param that may
+    /// change what the upstream does.
     fn approval_key(&self) -> String {
-        let beside = CONTINUING.iter().filter_map(|name| {
+        let other_params = CONTINUING.iter().filter_map(|name| {
             let value = self.rest.get(name)?;
             Some(format!("\u{1f}{name}={}", canonical(value)))
         });
-        let beside: String = beside.collect();
-        format!("{}\u{1f}{}{beside}", self.meta_tool(), self.key())
+        let other_params: String = other_params.collect();
+        format!("{}\u{1f}{}{other_params}", self.meta_tool(), self.key())
     }
 
-    /// The token by which somebody agrees. It is ours and goes no further.
+    /// The approval token that came with the call. It is not sent to the upstream.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// Whether this call continues an earlier one with the client's input, so
-    /// that nothing kept can answer it.
+    /// Whether this call continues or accompanies another one, so that no cached or
+    /// stored answer can answer it.
     pub fn continues(&self) -> bool {
-        self.what.is_aside() || CONTINUING.iter().any(|key| self.rest.get(key).is_some())
+        self.kind.belongs_to_other_call()
+            || CONTINUING.iter().any(|key| self.rest.get(key).is_some())
     }
 
-    /// What identifies the call: upstream, tool and arguments, whatever the
-    /// order in which the arguments were given.
+    /// Identifies the call by upstream, tool and arguments, whatever the order of the
+    /// arguments.
     pub fn key(&self) -> String {
         let upstream = &self.callee.upstream;
-        let method = match &self.what {
-            What::Tool(_) | What::Resource { .. } | What::Prompt { .. } => {
+        let method = match &self.kind {
+            TargetKind::Tool(_) | TargetKind::Resource { .. } | TargetKind::Prompt { .. } => {
                 let arguments = self.arguments().map_or_else(String::new, canonical);
                 return format!("{upstream}\u{1f}{}\u{1f}{arguments}", self.callee.tool);
             }
-            What::Skill { .. } => SKILL,
-            What::Help { .. } => HELP,
-            What::Task { method, .. } => method,
-            What::Completion { .. } => COMPLETE,
-            What::Subscription { change, .. } => change.method(),
+            TargetKind::Skill { .. } => SKILL,
+            TargetKind::Help { .. } => HELP,
+            TargetKind::Task { method, .. } => method,
+            TargetKind::Completion { .. } => COMPLETE,
+            TargetKind::Subscription { change, .. } => change.method(),
         };
         format!("{upstream}\u{1f}{method}\u{1f}{}", canonical(&self.rest.to_json()))
     }
 }
 
-/// Brings the arguments to the schema's spelling and types and checks them,
-/// as far as the request's mode asks for it.
+/// Normalizes and checks the arguments, as far as the request's mode demands. The
+/// error is the list of all problems.
 pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Problem>> {
-    let Request { target: Target { callee, what }, arguments, mut rest, mode, .. } = request;
+    let Request { target: Target { callee, kind }, arguments, mut rest, mode, .. } = request;
     if let Some(name) = arguments.as_ref().and_then(|given| duplicate_key(given.as_str())) {
-        // Whoever judges it and whoever runs it could take another of the two.
+        // We could judge one of the two values and the upstream use the other.
         return Err(vec![given_twice(&name)]);
     }
-    if let Some(problem) = ambiguous(&what, &rest).or_else(|| misread(&what)) {
+    if let Some(problem) = ambiguous_member(&kind, &rest).or_else(|| ambiguous_uri(&kind)) {
         return Err(vec![problem]);
     }
-    let token = confirm::take(&mut rest);
+    let token = confirm::take_token(&mut rest);
     let reads = Annotations { read_only: Some(true), ..Annotations::default() };
-    let (source, annotations, arguments) = match &what {
-        What::Tool(slot) => {
+    let (source, annotations, arguments) = match &kind {
+        TargetKind::Tool(slot) => {
             let arguments = match mode {
-                Mode::Pass => arguments,
-                Mode::Run | Mode::Inner | Mode::Strict | Mode::Plan => {
+                CallMode::PassThrough => arguments,
+                CallMode::Run | CallMode::FromScript | CallMode::Strict | CallMode::DryRun => {
                     let given = arguments.unwrap_or_else(Json::empty_object);
-                    Some(checked(catalog.contract(*slot), given, mode)?)
+                    Some(check_tool_arguments(catalog.contract(*slot), given, mode)?)
                 }
             };
             (catalog.function(*slot).source, catalog.tool(*slot).annotations, arguments)
         }
-        What::Prompt { source, name } => {
+        TargetKind::Prompt { source, name } => {
             let arguments = match mode {
-                Mode::Pass => arguments,
-                Mode::Run | Mode::Inner | Mode::Strict | Mode::Plan => {
+                CallMode::PassThrough => arguments,
+                CallMode::Run | CallMode::FromScript | CallMode::Strict | CallMode::DryRun => {
                     let given = arguments.unwrap_or_else(Json::empty_object);
-                    Some(filled(catalog, *source, name, given)?)
+                    Some(check_prompt_arguments(catalog, *source, name, given)?)
                 }
             };
             (*source, reads, arguments)
         }
-        What::Resource { source, .. }
-        | What::Skill { source, .. }
-        | What::Completion { source, .. }
-        | What::Subscription { source, .. } => (*source, reads, None),
-        What::Help { slot } => (catalog.function(*slot).source, reads, None),
-        What::Task { slot, method } => {
-            let looks = ["tasks/get", "tasks/result"].contains(&method.as_str());
-            let hints = if looks { reads } else { Annotations::default() };
+        TargetKind::Resource { source, .. }
+        | TargetKind::Skill { source, .. }
+        | TargetKind::Completion { source, .. }
+        | TargetKind::Subscription { source, .. } => (*source, reads, None),
+        TargetKind::Help { slot } => (catalog.function(*slot).source, reads, None),
+        TargetKind::Task { slot, method } => {
+            let only_reads = ["tasks/get", "tasks/result"].contains(&method.as_str());
+            let hints = if only_reads { reads } else { Annotations::default() };
             (catalog.function(*slot).source, hints, None)
         }
     };
-    Ok(ValidCall { callee, what, source, annotations, arguments, rest, token })
+    Ok(ValidCall { callee, kind, source, annotations, arguments, rest, token })
 }
 
 fn given_twice(name: &str) -> Problem {
     Problem::new("", format!("`{name}` is given twice: give it once"))
 }
 
-/// Members of params that decide what is asked for, or how it goes on.
-const DECIDING: [&str; 11] = [
+/// Members of params that have a meaning to servers.
+const MEANINGFUL: [&str; 11] = [
     "name",
     "arguments",
     "uri",
@@ -210,54 +210,59 @@ const DECIDING: [&str; 11] = [
     "requestState",
 ];
 
-/// Params that a server may take for another question than the one that is
-/// judged here: servers in Go read `Name` as `name`, and of two members of one
-/// name each takes the one it likes.
-fn ambiguous(what: &What, rest: &Object) -> Option<Problem> {
+/// A member of params that a server may read in another way than we do: servers in
+/// Go read `Name` as `name`, and of two members of the same name some servers take
+/// the first and some the last.
+fn ambiguous_member(kind: &TargetKind, rest: &Object) -> Option<Problem> {
     let mistakable = |key: &&str| {
-        !DECIDING.contains(key) && DECIDING.iter().any(|known| is_spelling_of(key, known))
+        !MEANINGFUL.contains(key) && MEANINGFUL.iter().any(|member| is_spelling_of(key, member))
     };
     if let Some(key) = rest.keys().find(mistakable) {
         let message = format!("`{key}` could be taken for another member: leave it out");
         return Some(Problem::new("", message));
     }
-    // Of all others, what is asked for stands beside the rest.
-    let is_in_rest = match what {
-        What::Tool(_) | What::Resource { .. } | What::Prompt { .. } => false,
-        What::Skill { .. }
-        | What::Task { .. }
-        | What::Help { .. }
-        | What::Completion { .. }
-        | What::Subscription { .. } => true,
+    // For these kinds, `rest` also says what is asked for.
+    let is_in_rest = match kind {
+        TargetKind::Tool(_) | TargetKind::Resource { .. } | TargetKind::Prompt { .. } => false,
+        TargetKind::Skill { .. }
+        | TargetKind::Task { .. }
+        | TargetKind::Help { .. }
+        | TargetKind::Completion { .. }
+        | TargetKind::Subscription { .. } => true,
     };
     let twice = is_in_rest.then(|| duplicate_key(rest.to_json().as_str())).flatten();
     twice.map(|name| given_twice(&name))
 }
 
-/// A URI that its server may read as another than the one that is judged here.
-fn misread(what: &What) -> Option<Problem> {
-    let (What::Resource { uri, .. }
-    | What::Subscription { uri, .. }
-    | What::Completion { of: Completed::Resource(uri), .. }) = what
+/// The problem with a URI that its server may read in another way than we do.
+fn ambiguous_uri(kind: &TargetKind) -> Option<Problem> {
+    let (TargetKind::Resource { uri, .. }
+    | TargetKind::Subscription { uri, .. }
+    | TargetKind::Completion { subject: CompletionSubject::Resource(uri), .. }) = kind
     else {
         return None;
     };
     uri::defect(uri).map(|why| Problem::new("uri", why))
 }
 
-/// Whether a reader that ignores case takes `key` for `known`. Two letters
-/// outside of ASCII fold to one inside.
-fn is_spelling_of(key: &str, known: &str) -> bool {
+/// Whether a parser that ignores case takes `key` for `member`. Two letters outside
+/// of ASCII fold to ASCII letters.
+fn is_spelling_of(key: &str, member: &str) -> bool {
     let folded = key.chars().map(|c| match c {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
         c => c.to_ascii_lowercase(),
     });
-    folded.eq(known.chars().map(|c| c.to_ascii_lowercase()))
+    folded.eq(member.chars().map(|c| c.to_ascii_lowercase()))
 }
 
-/// Arguments of a prompt: an object of text with everything that is required.
-fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<Json, Vec<Problem>> {
+/// Checks the arguments of a prompt: an object of strings with all that is required.
+fn check_prompt_arguments(
+    catalog: &Catalog,
+    source: usize,
+    name: &str,
+    given: Json,
+) -> Result<Json, Vec<Problem>> {
     let object = Object::parse(&given)
         .map_err(|_| vec![Problem::new("", "the arguments must be an object".to_owned())])?;
     let prompts = &catalog.sources()[source].listing.prompts;
@@ -277,37 +282,47 @@ fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<J
     if problems.is_empty() { Ok(given) } else { Err(problems) }
 }
 
-fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Problem>> {
+/// Normalizes the arguments of a tool where the mode says so, and checks them.
+fn check_tool_arguments(
+    contract: &Contract,
+    given: Json,
+    mode: CallMode,
+) -> Result<Json, Vec<Problem>> {
     let object = Object::parse(&given)
         .map_err(|_| vec![Problem::new("", "the arguments must be an object".to_owned())])?;
-    let normalized = if mode == Mode::Run {
+    let normalized = if mode == CallMode::Run {
         contract.normalize(&object)
     } else {
         NormalizedArguments::default()
     };
     let arguments = normalized.rewritten.map_or(given, |arguments| arguments.to_json());
-    let problems = judged(contract, normalized.problems, &arguments);
+    let problems = check_against_schema(contract, normalized.problems, &arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(problems) }
 }
 
-/// Everything that is wrong with arguments in any spelling, after what is known
-/// to be.
-pub fn problems(contract: &Contract, mut known: Vec<Problem>, given: &Json) -> Vec<Problem> {
-    let Ok(object) = Object::parse(given) else { return known };
+/// All problems with arguments that are not normalized yet. `found` are problems that
+/// the caller found already; they come first.
+pub fn problems(contract: &Contract, mut found: Vec<Problem>, given: &Json) -> Vec<Problem> {
+    let Ok(object) = Object::parse(given) else { return found };
     let NormalizedArguments { rewritten, problems } = contract.normalize(&object);
-    known.extend(problems);
-    judged(
+    found.extend(problems);
+    check_against_schema(
         contract,
-        known,
+        found,
         &rewritten.map_or_else(|| given.clone(), |arguments| arguments.to_json()),
     )
 }
 
-/// What can be forwarded but not understood is the upstream's to judge.
-fn judged(contract: &Contract, known: Vec<Problem>, arguments: &Json) -> Vec<Problem> {
+/// Adds the problems that the schema finds. Arguments that cannot be parsed into a
+/// value are left to the upstream.
+fn check_against_schema(
+    contract: &Contract,
+    found: Vec<Problem>,
+    arguments: &Json,
+) -> Vec<Problem> {
     match arguments.to_value() {
-        Ok(value) => contract.check_after(known, &value),
-        Err(_) => known,
+        Ok(value) => contract.check_after(found, &value),
+        Err(_) => found,
     }
 }
 
@@ -332,7 +347,7 @@ mod tests {
         let listed = Arc::new(listing(vec![tool("do-it", "", &schema)]));
         let (catalog, _) = Catalog::build(vec![Source::new("up", listed)]);
         let callee = Callee::new("up:do-it#12345678", "up", "do-it");
-        let target = Target::of(Slot(0), Arc::new(callee));
+        let target = Target::function(Slot(0), Arc::new(callee));
         check(&catalog, Request::new(target, Json::parse(arguments.to_owned()).unwrap()))
     }
 

@@ -1,15 +1,17 @@
-//! Visibility: who may see what.
+//! Visibility: which callers see which parts of the catalog.
 //!
-//! What a caller may not see does not exist as far as they can tell. There is
-//! one catalog for everybody; the operator's [`Config`] is a filter over it.
-//! Surfaces ask a [`Visible`], which is for one caller; nothing here knows of
-//! surfaces.
+//! To a caller, a hidden item is indistinguishable from one that does not exist.
+//! There is one catalog for everybody; the operator's [`Config`] is a filter over
+//! it, and a [`CallerView`] is that filter for one caller. This module does not
+//! know surfaces.
 
 mod filter;
 mod rules;
 
-pub use filter::{VisibilityFilter, VisibilityRules, Visible};
-pub use rules::{Config, Invalid, Rule, Sight, Thing, What, Who};
+pub use filter::{CallerView, VisibilityFilter, VisibilityRules};
+pub use rules::{
+    CallerPattern, Config, DefaultVisibility, InvalidPattern, Item, ItemPattern, Rule,
+};
 
 #[cfg(test)]
 mod tests;

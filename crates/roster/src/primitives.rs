@@ -1,8 +1,9 @@
-//! The resources, templates and prompts of all upstreams together.
+//! Merges the resources, templates and prompts of all upstreams, and routes requests for
+//! them.
 //!
-//! A URI belongs to the first upstream that lists it; that another lists it too
-//! is a finding. A prompt keeps its name unless an earlier one has the same; then
-//! it is prefixed with its upstream's label, and numbered where that is taken.
+//! A URI belongs to the first upstream that lists it; if another lists it too, that is a
+//! finding. A prompt keeps its name unless an earlier one has the same; then it is
+//! prefixed with its upstream's label, and numbered if that is taken, too.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,10 +16,11 @@ use tool::{
 
 use crate::readable::plain_line;
 use crate::uri_template;
-use policy::call::{Completed, SubscriptionChange};
-use policy::visibility::Thing;
+use policy::call::{CompletionSubject, SubscriptionChange};
+use policy::visibility::Item;
 
-/// Which source has which resource, template and prompt.
+/// The resources, templates and prompts of a catalog, and which source has which. A
+/// source is given by its index in the catalog.
 #[derive(Debug, Default)]
 pub struct Primitives {
     pub resources: Vec<Resource>,
@@ -26,13 +28,13 @@ pub struct Primitives {
     pub prompts: Vec<Prompt>,
     /// What was left out because another upstream lists it.
     pub findings: Vec<Finding>,
-    /// URI to source.
+    /// The source of each URI.
     uris: HashMap<String, usize>,
     /// The source of each template.
     template_sources: Vec<usize>,
-    /// Text before the first variable of a template, with its source.
+    /// The text before the first variable of each template, with its source.
     prefixes: Vec<(String, usize)>,
-    /// Exposed name to source and upstream name.
+    /// The source of each prompt and its name there, by its name here.
     names: HashMap<String, (usize, String)>,
     /// The only source with resources, if there is only one.
     only_source: Option<usize>,
@@ -40,13 +42,13 @@ pub struct Primitives {
 
 /// Which resources and prompts a caller may see.
 pub struct Viewer<'a> {
-    pub shows: &'a dyn Fn(&Thing<'_>) -> bool,
-    /// Whether resources are hidden one by one. Then a URI that nobody lists is
-    /// not found, so that it cannot be told apart from a hidden one.
+    pub shows: &'a dyn Fn(&Item<'_>) -> bool,
+    /// Whether single resources are hidden. Then a URI that nobody lists is not found, so
+    /// that it looks the same as a hidden one.
     pub hides_resources: bool,
 }
 
-/// Where a question leads, in the words of the upstream.
+/// Which source a request goes to, with names and URIs of that upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
     Read {
@@ -57,12 +59,12 @@ pub enum Route {
         source: usize,
         name: String,
     },
-    /// `judged` is the URI of a template with its values in it: whoever may not
-    /// read that is not helped to write it.
+    /// `filled_uri` is the URI of a template with its values: only callers who may read
+    /// it may complete it.
     Completion {
         source: usize,
-        of: Completed,
-        judged: Option<String>,
+        of: CompletionSubject,
+        filled_uri: Option<String>,
         params: Object,
     },
     Subscription {
@@ -80,14 +82,14 @@ pub struct VisiblePrimitives {
 }
 
 impl Primitives {
-    /// What a caller sees of them.
+    /// Returns those that a caller sees.
     pub fn visible(
         &self,
         catalog: &Catalog,
-        shows: &dyn Fn(&Thing<'_>) -> bool,
+        shows: &dyn Fn(&Item<'_>) -> bool,
     ) -> VisiblePrimitives {
         let label = |source: usize| catalog.sources()[source].label.as_str();
-        let uri = |source, uri: &str| shows(&Thing::Resource { upstream: label(source), uri });
+        let uri = |source, uri: &str| shows(&Item::Resource { upstream: label(source), uri });
         let resource =
             |one: &&Resource| self.uris.get(&one.uri).is_some_and(|source| uri(*source, &one.uri));
         let templates = self.templates.iter().zip(&self.template_sources);
@@ -95,7 +97,7 @@ impl Primitives {
         let prompt = |one: &&Prompt| {
             let place = self.names.get(&one.name);
             place.is_some_and(|(source, name)| {
-                shows(&Thing::Prompt { upstream: label(*source), name })
+                shows(&Item::Prompt { upstream: label(*source), name })
             })
         };
         VisiblePrimitives {
@@ -118,7 +120,7 @@ impl Primitives {
                 with_resources.push(at);
             }
             for resource in &listing.resources {
-                if let Some(other) = other_namespace(catalog, at, &resource.uri) {
+                if let Some(other) = foreign_owner(catalog, at, &resource.uri) {
                     let uri = &resource.uri;
                     primitives.findings.push(foreign_skill(&source.label, uri, other));
                     continue;
@@ -139,7 +141,7 @@ impl Primitives {
                 }
             }
             for template in &listing.templates {
-                if let Some(other) = other_namespace(catalog, at, &template.uri_template) {
+                if let Some(other) = foreign_owner(catalog, at, &template.uri_template) {
                     let uri = &template.uri_template;
                     primitives.findings.push(foreign_skill(&source.label, uri, other));
                     continue;
@@ -162,7 +164,7 @@ impl Primitives {
         primitives
     }
 
-    /// The source of a URI, for a caller who sees it.
+    /// Returns the source of a URI, if the caller sees it.
     pub fn visible_resource(
         &self,
         catalog: &Catalog,
@@ -171,10 +173,10 @@ impl Primitives {
     ) -> Option<usize> {
         let source = self.resource(uri).or(self.only_source.filter(|_| !viewer.hides_resources))?;
         let upstream = &catalog.sources()[source].label;
-        (viewer.shows)(&Thing::Resource { upstream, uri }).then_some(source)
+        (viewer.shows)(&Item::Resource { upstream, uri }).then_some(source)
     }
 
-    /// The source of a prompt and its name there, for a caller who sees it.
+    /// Returns the source of a prompt and its name there, if the caller sees it.
     fn visible_prompt(
         &self,
         catalog: &Catalog,
@@ -183,10 +185,10 @@ impl Primitives {
     ) -> Option<(usize, &str)> {
         let (source, name) = self.prompt(name)?;
         let upstream = &catalog.sources()[source].label;
-        (viewer.shows)(&Thing::Prompt { upstream, name }).then_some((source, name))
+        (viewer.shows)(&Item::Prompt { upstream, name }).then_some((source, name))
     }
 
-    /// The source that lists a URI, or a template for it.
+    /// Returns the source that lists a URI, or a template for it.
     pub fn resource(&self, uri: &str) -> Option<usize> {
         let listed = self.uris.get(uri).copied();
         let templated = || {
@@ -198,13 +200,13 @@ impl Primitives {
         listed.or_else(templated)
     }
 
-    /// The source of a prompt, and its name there.
+    /// Returns the source of a prompt, and its name there.
     pub fn prompt(&self, name: &str) -> Option<(usize, &str)> {
         self.names.get(name).map(|(source, name)| (*source, name.as_str()))
     }
 
-    /// Where a question about a resource or prompt leads; `None` for every other
-    /// question, and where the caller sees nothing of that name.
+    /// Routes a request about a resource or a prompt; `None` for every other request, and if
+    /// the caller sees nothing of that name.
     pub fn route(&self, catalog: &Catalog, ask: &Ask, viewer: &Viewer<'_>) -> Option<Route> {
         match ask {
             Ask::ReadResource(ReadResource { uri, .. }) => {
@@ -217,7 +219,7 @@ impl Primitives {
             }
             Ask::Complete(params) => self.completion(catalog, params, viewer),
             Ask::Other { method, params } => {
-                let change = SubscriptionChange::of_method(method)?;
+                let change = SubscriptionChange::from_method(method)?;
                 let uri = params.get("uri").and_then(Json::string_value)?;
                 let source = self.visible_resource(catalog, &uri, viewer)?;
                 Some(Route::Subscription { source, uri, change })
@@ -226,8 +228,8 @@ impl Primitives {
         }
     }
 
-    /// Where a completion leads. What it is for is written anew in the words of
-    /// the upstream, so that nothing else in it can be taken for it.
+    /// Routes a completion. Its reference is rewritten with the upstream's name, so that it
+    /// has no other members.
     fn completion(&self, catalog: &Catalog, params: &Object, viewer: &Viewer<'_>) -> Option<Route> {
         let reference = Object::parse(params.get("ref")?).ok()?;
         let text = |key: &str| reference.get(key).and_then(Json::string_value);
@@ -235,37 +237,40 @@ impl Primitives {
             (Some("ref/resource") | None, Some(uri), None) => {
                 let source = self.template(&uri).filter(|source| {
                     let upstream = &catalog.sources()[*source].label;
-                    (viewer.shows)(&Thing::Resource { upstream, uri: &uri })
+                    (viewer.shows)(&Item::Resource { upstream, uri: &uri })
                 });
                 let source = source.or_else(|| self.visible_resource(catalog, &uri, viewer))?;
-                (source, Completed::Resource(uri))
+                (source, CompletionSubject::Resource(uri))
             }
             (Some("ref/prompt") | None, None, Some(name)) => {
                 let (source, name) = self.visible_prompt(catalog, &name, viewer)?;
-                (source, Completed::Prompt(name.to_owned()))
+                (source, CompletionSubject::Prompt(name.to_owned()))
             }
             _ => return None,
         };
-        let judged = match &of {
-            Completed::Resource(uri) if uri.contains('{') => Some(filled_by(uri, params)),
-            Completed::Resource(_) | Completed::Prompt(_) => None,
+        let filled_uri = match &of {
+            CompletionSubject::Resource(uri) if uri.contains('{') => {
+                Some(fill_from_params(uri, params))
+            }
+            CompletionSubject::Resource(_) | CompletionSubject::Prompt(_) => None,
         };
-        if let Some(uri) = &judged {
+        if let Some(uri) = &filled_uri {
             let upstream = &catalog.sources()[source].label;
-            (viewer.shows)(&Thing::Resource { upstream, uri }).then_some(())?;
+            (viewer.shows)(&Item::Resource { upstream, uri }).then_some(())?;
         }
         let mut params = params.clone();
-        params.set("ref", written(&of));
-        Some(Route::Completion { source, of, judged, params })
+        params.set("ref", reference_json(&of));
+        Some(Route::Completion { source, of, filled_uri, params })
     }
 
+    /// Returns the source of a URI template.
     fn template(&self, uri: &str) -> Option<usize> {
         let fixed = uri.split('{').next().unwrap_or_default();
         self.prefixes.iter().find(|(prefix, _)| prefix == fixed).map(|(_, source)| *source)
     }
 
-    /// `numbers` has the last number tried for each name: an upstream may list
-    /// any number of prompts with the same name.
+    /// Adds a prompt under a free name. `numbers` has the last number tried for each name,
+    /// because an upstream may list many prompts with the same name.
     fn add_prompt(
         &mut self,
         source: usize,
@@ -273,7 +278,7 @@ impl Primitives {
         prompt: &Prompt,
         numbers: &mut HashMap<String, usize>,
     ) {
-        // It goes by a name that can be shown; its own leads to it upstream.
+        // It is listed under a name without invisible characters.
         let mut name = plain_line(&prompt.name);
         if name.is_empty() {
             "prompt".clone_into(&mut name);
@@ -299,34 +304,40 @@ impl Primitives {
     }
 }
 
-/// A template with what a completion says of its variables: the one that is
-/// being written, and those before it.
-fn filled_by(template: &str, params: &Object) -> String {
+/// Fills a template with the values in the parameters of a completion: the variable that
+/// is being completed, and those before it.
+fn fill_from_params(template: &str, params: &Object) -> String {
+    let argument = params.get("argument").and_then(|json| json.member("value"));
+    completed_uri(template, params, &argument.and_then(|it| it.string_value()).unwrap_or_default())
+}
+
+/// Returns the URI that a template makes with `value` for the variable that is being
+/// completed, and with the values of those before it.
+pub fn completed_uri(template: &str, params: &Object, value: &str) -> String {
     let object = |key: &str| params.get(key).and_then(|json| Object::parse(json).ok());
     let argument = object("argument").unwrap_or_default();
-    let text = |key: &str| argument.get(key).and_then(Json::string_value);
-    let (name, value) = (text("name"), text("value").unwrap_or_default());
+    let name = argument.get("name").and_then(Json::string_value);
     let context = object("context").unwrap_or_default();
     let known = context.get("arguments").and_then(|json| Object::parse(json).ok());
     let known = known.unwrap_or_default();
-    uri_template::filled(template, |variable| match name.as_deref() == Some(variable) {
-        true => Some(value.clone()),
+    uri_template::fill(template, |variable| match name.as_deref() == Some(variable) {
+        true => Some(value.to_owned()),
         false => known.get(variable).and_then(Json::string_value),
     })
 }
 
-/// The reference of a completion, as it goes on the wire.
-fn written(of: &Completed) -> Json {
+/// Returns the `ref` of a completion request.
+fn reference_json(of: &CompletionSubject) -> Json {
     match of {
-        Completed::Prompt(name) => serde_json::json!({"type": "ref/prompt", "name": name}),
-        Completed::Resource(uri) => serde_json::json!({"type": "ref/resource", "uri": uri}),
+        CompletionSubject::Prompt(name) => serde_json::json!({"type": "ref/prompt", "name": name}),
+        CompletionSubject::Resource(uri) => serde_json::json!({"type": "ref/resource", "uri": uri}),
     }
     .into()
 }
 
-/// The source whose name stands where a skill's address says whose it is, if another
-/// lists that address.
-fn other_namespace<'a>(catalog: &'a Catalog, own: usize, uri: &str) -> Option<&'a str> {
+/// Returns the label of the upstream that a skill URI names as its owner, if the source
+/// `own` that lists the URI is another one.
+fn foreign_owner<'a>(catalog: &'a Catalog, own: usize, uri: &str) -> Option<&'a str> {
     let (scheme, path) = uri.split_once("://")?;
     let first = path.split(['/', '{']).next().filter(|_| scheme.eq_ignore_ascii_case("skill"))?;
     let is_named = |label: &&str| catalog::name::same(label, first);
@@ -393,9 +404,9 @@ mod tests {
     /// A caller who does not see the second upstream, nor `a://1`.
     const SOME: Viewer<'static> = Viewer {
         shows: &|thing| match thing {
-            Thing::Resource { upstream, uri } => *upstream == "one" && *uri != "a://1",
-            Thing::Prompt { upstream, .. } => *upstream == "one",
-            Thing::Namespace(_) | Thing::Function { .. } | Thing::Skill { .. } => true,
+            Item::Resource { upstream, uri } => *upstream == "one" && *uri != "a://1",
+            Item::Prompt { upstream, .. } => *upstream == "one",
+            Item::Namespace(_) | Item::Function { .. } | Item::Skill { .. } => true,
         },
         hides_resources: true,
     };
@@ -488,7 +499,7 @@ mod tests {
         let ask = Ask::parse("completion/complete", &params).unwrap();
         let route = primitives().route(&catalog(), &ask, &ALL).unwrap();
         let Route::Completion { source, of, params, .. } = route else { panic!("{route:?}") };
-        assert_eq!((source, of), (1, Completed::Prompt("greet".to_owned())));
+        assert_eq!((source, of), (1, CompletionSubject::Prompt("greet".to_owned())));
         assert_eq!(params.to_json().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
     }
 

@@ -1,12 +1,11 @@
-//! All requests that are not tool calls: resources, prompts, completions, tasks,
+//! Answers all requests that are not tool calls: resources, prompts, completions, tasks,
 //! log levels. They are the same on every surface.
 //!
 //! A request to one upstream goes through dispatch, so the same rules, limits,
-//! retries, records and scrubbing hold as for calls. What is read, rendered or
-//! completed passes whole, as the client asked for it; the result of a task is the
-//! answer of a call and gated like one. Log levels, and that the client's roots
-//! changed, go to all upstreams that the caller sees. A method that is not in
-//! [`Method`] reaches no upstream.
+//! retries, records and scrubbing hold as for calls. Resources, prompts and completions
+//! pass whole; the result of a task is the answer of a call and gated like one. Log
+//! levels, and that the client's roots changed, go to all upstreams that the caller
+//! sees. A method that is not in [`Method`] reaches no upstream.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,47 +21,48 @@ use tool::{
 use super::about::About;
 use super::artifact_resources;
 use super::groups;
-use super::listed::Live;
+use super::listed::ListedFunctions;
 use super::oversize;
 use super::served_skills::{self, ServedSkills, SkillFile};
 use super::tasks::Tasks;
 use crate::choice::Surface;
-use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, RenderReply};
+use crate::dispatch::{CallError, Dispatcher, ForwardedRequest, Origin, Outcome, RenderReply};
 use artifacts::Owner;
 use artifacts::envelope::Envelope;
-use policy::call::{Completed, Mode, Request, SubscriptionChange, Target, What};
+use policy::call::{CallMode, CompletionSubject, Request, SubscriptionChange, Target, TargetKind};
 use policy::confirm;
-use policy::refusal::Refused;
-use roster::primitives::{Route, Viewer};
+use policy::refusal::RefusalCode;
+use policy::visibility::Item;
+use roster::primitives::{Route, Viewer, completed_uri};
 use roster::{Snapshot, UpstreamPool};
 
 /// How long upstreams may take to accept a log level.
 const LOG_LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long they may take to handle a client's notification, which may make them
-/// ask the client something.
+/// How long upstreams may take to handle a client's notification, upon which they may
+/// send requests to the client.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Every method that may reach an upstream, by how it gets there. Calls have a
-/// way of their own on every surface; whatever else a client names, an extension's
-/// method or one that a server made up, is refused here.
+/// The methods that may reach an upstream, by where they are sent. Tool calls are not
+/// among them; any other method, such as one of an extension, is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
-    /// To the one upstream that has the resource or prompt that is named.
+    /// Sent to the upstream that has the named resource or prompt.
     Routed,
-    /// To the upstream that runs the task.
+    /// Sent to the upstream that runs the task.
     Task,
-    /// To upstreams with skills, which are asked for what they have.
+    /// Answered from the skills of gatelet and of upstreams.
     Skills,
-    /// To none: namespaces are ours.
+    /// Answered by gatelet: groups are namespaces.
     Groups,
-    /// To all.
+    /// Sent to all upstreams.
     LogLevel,
+    /// Sent to all upstreams.
     RootsChanged,
 }
 
 impl Method {
-    fn read(method: &str) -> Option<Method> {
+    fn parse(method: &str) -> Option<Method> {
         Some(match method {
             "resources/read"
             | "prompts/get"
@@ -80,23 +80,23 @@ impl Method {
     }
 }
 
-/// Answers them, for one surface.
+/// Answers requests that are not tool calls, for one surface.
 pub(crate) struct OtherRequests {
     pub(crate) pipeline: Arc<Dispatcher>,
     pub(crate) pool: Arc<UpstreamPool>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
     pub(crate) skills: ServedSkills,
-    pub(crate) listed: Arc<Live>,
+    pub(crate) listed: Arc<ListedFunctions>,
     pub(crate) origin: Origin,
 }
 
 impl OtherRequests {
-    /// What a caller is told without asking: nothing of upstreams that they do
-    /// not see, and nothing of a resource that they may not subscribe to any more.
+    /// Returns the events for a caller: none of upstreams that the caller does not see,
+    /// and none about resources that the caller may no longer subscribe to.
     pub(crate) fn events(&self, caller: &Arc<Identity>) -> BoxStream<'static, Event> {
         let (pipeline, caller) = (Arc::clone(&self.pipeline), Arc::clone(caller));
-        // Who listens keeps nothing running.
+        // A listener does not keep the pool alive.
         let pool = Arc::downgrade(&self.pool);
         self.pool.events_from(move |label, event| {
             let visible = pipeline.live.visible_to(&caller);
@@ -114,9 +114,9 @@ impl OtherRequests {
         })
     }
 
-    /// The resources of this caller alone: their kept answers.
+    /// Returns the resources of this caller alone: the artifacts.
     pub(crate) async fn resources(&self, context: &Context) -> Vec<Resource> {
-        artifact_resources::listed(&*self.pipeline.artifacts, context).await
+        artifact_resources::list(&*self.pipeline.artifacts, context).await
     }
 
     /// Answers a request, or sends it to the upstreams it is for.
@@ -124,7 +124,7 @@ impl OtherRequests {
         let snapshot = self.pool.snapshot();
         if let Ask::ReadResource(read) = &ask {
             if read.uri.starts_with(artifact_resources::SCHEME) {
-                let token = confirm::take(&mut read.other_params.clone());
+                let token = confirm::take_token(&mut read.other_params.clone());
                 return Ok(artifact_resources::read(
                     &self.pipeline,
                     &read.uri,
@@ -133,22 +133,21 @@ impl OtherRequests {
                 )
                 .await);
             }
-            if let Some(identity) = self.about.read(&read.uri) {
-                return Ok(identity);
+            if let Some(manifest) = self.about.read(&read.uri) {
+                return Ok(manifest);
             }
-            if served_skills::is_file(&read.uri) {
+            if served_skills::is_skill_uri(&read.uri) {
                 match Box::pin(self.skills.file(&snapshot, &read.uri, context)).await {
                     Some(file) => return self.skill_file(&snapshot, file, ask, context).await,
-                    // It is ours, and not there for this caller: no upstream is
-                    // asked for it.
-                    None if served_skills::owns(&snapshot, &read.uri) => {
+                    // Only gatelet has such URIs, and this caller does not see the file.
+                    None if served_skills::is_gatelets_own(&snapshot, &read.uri) => {
                         return Ok(Reply::Error(unrouted(&ask)));
                     }
                     None => {}
                 }
             }
         }
-        match Method::read(ask.method()) {
+        match Method::parse(ask.method()) {
             Some(Method::Skills) => {
                 Ok(Box::pin(self.skills.answer(&snapshot, &ask, context)).await)
             }
@@ -182,7 +181,7 @@ impl OtherRequests {
         }
     }
 
-    /// Reads a file of a skill, the way of every resource where it is at an upstream.
+    /// Reads a file of a skill: from gatelet, or from its upstream like any resource.
     async fn skill_file(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -191,16 +190,16 @@ impl OtherRequests {
         context: &Context,
     ) -> Result<Reply, Failure> {
         match file {
-            SkillFile::Here(reply) => Ok(reply),
-            SkillFile::Distant(file) => {
-                let route = Route::Read { source: file.source, uri: file.original.clone() };
-                Ok(file.reply(self.pass_through(snapshot, route, ask, context).await?))
+            SkillFile::Local(reply) => Ok(reply),
+            SkillFile::Upstream(file) => {
+                let route = Route::Read { source: file.source, uri: file.upstream_uri.clone() };
+                Ok(file.check_and_rename(self.pass_through(snapshot, route, ask, context).await?))
             }
         }
     }
 
-    /// The function that began the task that is asked about, if the task is
-    /// this caller's and they still see the function.
+    /// Returns the function that started the task in the parameters, if the task is this
+    /// caller's and the caller still sees the function.
     fn function_of_task(
         &self,
         snapshot: &Snapshot,
@@ -208,11 +207,11 @@ impl OtherRequests {
         context: &Context,
     ) -> Result<Slot, RpcError> {
         let id = params.get("taskId").and_then(Json::string_value).unwrap_or_default();
-        let began = self.tasks.began(&Owner::from_context(context), &id);
+        let origins = self.tasks.origins(&Owner::from_context(context), &id);
         let visible = self.pipeline.live.visible_to(&context.caller);
-        let slot = match began.as_slice() {
+        let slot = match origins.as_slice() {
             [] => None,
-            [began] => began.slot(&snapshot.catalog),
+            [origin] => origin.slot(&snapshot.catalog),
             _ => {
                 let id = catalog::summary::cut(&id, 80);
                 let message = format!("several upstreams have a task `{id}`");
@@ -223,7 +222,7 @@ impl OtherRequests {
         seen.ok_or_else(|| RpcError::new(-32602, NO_TASK))
     }
 
-    /// Asks about a task where it runs.
+    /// Sends a request about a task to the upstream that runs it.
     async fn task(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -232,35 +231,33 @@ impl OtherRequests {
         params: Object,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let what = What::Task { slot, method: method.to_owned() };
-        let target = Target { what, ..snapshot.target(slot) };
+        let what = TargetKind::Task { slot, method: method.to_owned() };
+        let target = Target { kind: what, ..snapshot.target(slot) };
         let mode = match self.origin.surface {
-            Surface::Direct => Mode::Pass,
-            Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => Mode::Strict,
+            Surface::Direct => CallMode::PassThrough,
+            Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => CallMode::Strict,
         };
-        let request = Request {
-            target,
-            arguments: None,
-            rest: params,
-            wanted: None,
-            share: None,
-            pick: None,
-            script: None,
-            mode,
-        };
-        // Only the result in it is gated; the client reads the task's own members.
-        let outer: OnceLock<Object> = OnceLock::new();
+        // Only the result of the task is gated; its other members pass unchanged.
+        let task_members: OnceLock<Object> = OnceLock::new();
         let render = |reply: &Reply| match task_and_result(reply) {
             Some((task, result)) => {
-                outer.get_or_init(|| task);
+                task_members.get_or_init(|| task);
                 Reply::Result(result)
             }
             None => reply.clone(),
         };
-        let render: Option<RenderReply<'_>> = (mode != Mode::Pass).then_some(&render);
-        let reply = self.dispatch(snapshot, request, render, context).await?;
+        let render: Option<RenderReply<'_>> = (mode != CallMode::PassThrough).then_some(&render);
+        let forwarded = ForwardedRequest {
+            target,
+            arguments: None,
+            other_params: params,
+            size_limit: None,
+            mode,
+            render,
+        };
+        let reply = self.forward(snapshot, forwarded, context).await?;
         let Reply::Result(result) = &reply else { return Ok(reply) };
-        Ok(match outer.get() {
+        Ok(match task_members.get() {
             Some(task) => {
                 let mut task = task.clone();
                 task.set("result", result.clone());
@@ -271,7 +268,7 @@ impl OtherRequests {
         })
     }
 
-    /// The source that a request about a resource or a prompt is for, if the
+    /// Returns the upstream that a request about a resource or a prompt is for, if the
     /// caller may see it.
     fn route(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Option<Route> {
         let visible = self.pipeline.live.visible_to(&context.caller);
@@ -282,7 +279,7 @@ impl OtherRequests {
         snapshot.primitives().route(&snapshot.catalog, ask, &viewer)
     }
 
-    /// Dispatches a request whose answer passes whole.
+    /// Forwards a request whose answer passes whole.
     async fn pass_through(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -290,55 +287,109 @@ impl OtherRequests {
         ask: Ask,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let (arguments, rest) = match ask {
-            Ask::Call(Call { arguments, other_params: rest, .. })
-            | Ask::Prompt(GetPrompt { arguments, other_params: rest, .. }) => (arguments, rest),
-            Ask::ReadResource(ReadResource { other_params: rest, .. }) => (None, rest),
+        let (arguments, other_params) = match ask {
+            Ask::Call(Call { arguments, other_params, .. })
+            | Ask::Prompt(GetPrompt { arguments, other_params, .. }) => (arguments, other_params),
+            Ask::ReadResource(ReadResource { other_params, .. }) => (None, other_params),
             Ask::Complete(params) | Ask::Other { params, .. } => (None, params),
         };
-        if let Route::Completion { source, judged: Some(uri), .. } = &route
+        if let Route::Completion { source, filled_uri: Some(uri), .. } = &route
             && let Err((why, message)) = self.may_complete(snapshot, *source, uri, context)
         {
             let reply = Reply::Error(RpcError::new(-32600, message));
-            self.pipeline.refused(self.origin, context, why, &reply);
+            self.pipeline.record_refusal(self.origin, context, why, &reply);
             return Ok(reply);
         }
-        let (target, rest) = match route {
-            Route::Read { source, uri } => (snapshot.resource(source, &uri), rest),
-            Route::Prompt { source, name } => (snapshot.prompt(source, &name), rest),
+        let completed = match &route {
+            Route::Completion {
+                source,
+                of: CompletionSubject::Resource(template),
+                filled_uri: Some(_),
+                params,
+            } => Some(CompletedTemplate {
+                source: *source,
+                template: template.clone(),
+                params: params.clone(),
+            }),
+            Route::Completion { .. }
+            | Route::Read { .. }
+            | Route::Prompt { .. }
+            | Route::Subscription { .. } => None,
+        };
+        let (target, other_params) = match route {
+            Route::Read { source, uri } => (snapshot.resource(source, &uri), other_params),
+            Route::Prompt { source, name } => (snapshot.prompt(source, &name), other_params),
             Route::Completion { source, of, params, .. } => {
                 (snapshot.completion(source, of), params)
             }
             Route::Subscription { source, uri, change } => {
-                (snapshot.subscription(source, &uri, change), rest)
+                (snapshot.subscription(source, &uri, change), other_params)
             }
         };
-        let request = Request {
+        let forwarded = ForwardedRequest {
             target,
             arguments,
-            rest,
-            wanted: None,
-            share: None,
-            pick: None,
-            script: None,
-            mode: Mode::Pass,
+            other_params,
+            size_limit: None,
+            mode: CallMode::PassThrough,
+            render: None,
         };
-        self.dispatch(snapshot, request, None, context).await
+        let reply = self.forward(snapshot, forwarded, context).await?;
+        Ok(match &completed {
+            Some(completed) => self.without_hidden_values(snapshot, completed, reply, context),
+            None => reply,
+        })
     }
 
-    /// Whether a caller may be helped to write a URI: only where they may read
-    /// what it leads to.
+    /// Removes values of a completion that make a URI which the caller may not read: an
+    /// upstream that is asked about `s` tells what is in `srv`.
+    fn without_hidden_values(
+        &self,
+        snapshot: &Snapshot,
+        completed: &CompletedTemplate,
+        reply: Reply,
+        context: &Context,
+    ) -> Reply {
+        let visible = self.pipeline.live.visible_to(&context.caller);
+        if visible.shows_all() && self.pipeline.live.now().stages.checks.is_empty() {
+            return reply;
+        }
+        let CompletedTemplate { source, template, params } = completed;
+        let upstream = &snapshot.catalog.sources()[*source].label;
+        let may_know = |value: &String| {
+            let uri = completed_uri(template, params, value);
+            visible.shows_directly(&Item::Resource { upstream, uri: &uri })
+                && self.may_complete(snapshot, *source, &uri, context).is_ok()
+        };
+        let Reply::Result(result) = &reply else { return reply };
+        let (Ok(mut members), Some(completion)) =
+            (Object::parse(result), result.member("completion"))
+        else {
+            return reply;
+        };
+        let values: Vec<String> = completion.member_as("values").unwrap_or_default();
+        let values = values.into_iter().take(MAX_COMPLETIONS).filter(may_know);
+        // How many there are in all would count the hidden ones, too.
+        let kept = serde_json::json!({"values": values.collect::<Vec<_>>()});
+        members.remove("completion");
+        members.push("completion", kept.into());
+        Reply::Result(members.to_json())
+    }
+
+    /// Returns whether the caller may complete a URI: only if they may read the
+    /// resource that it leads to. The error is the refusal's code and message.
     fn may_complete(
         &self,
         snapshot: &Snapshot,
         source: usize,
         uri: &str,
         context: &Context,
-    ) -> Result<(), (Refused, String)> {
-        let target = snapshot.completion(source, Completed::Resource(uri.to_owned()));
-        let request = Request { mode: Mode::Pass, ..Request::new(target, Json::empty_object()) };
+    ) -> Result<(), (RefusalCode, String)> {
+        let target = snapshot.completion(source, CompletionSubject::Resource(uri.to_owned()));
+        let request =
+            Request { mode: CallMode::PassThrough, ..Request::new(target, Json::empty_object()) };
         let call = policy::validate::check(&snapshot.catalog, request)
-            .map_err(|_| (Refused::BadArguments, "the value makes no URI".to_owned()))?;
+            .map_err(|_| (RefusalCode::BadArguments, "the value makes no URI".to_owned()))?;
         let admitted = self.pipeline.live.now().admit(&snapshot.catalog, &call, context);
         admitted.map(drop).map_err(|refusal| (refusal.code, refusal.message))
     }
@@ -350,66 +401,69 @@ impl OtherRequests {
         snapshot: &Arc<Snapshot>,
         ask: &Ask,
         context: &Context,
-        limit: Duration,
+        timeout: Duration,
     ) -> Reply {
         let visible = self.pipeline.live.visible_to(&context.caller);
         let sources = 0..snapshot.catalog.sources().len();
         let seen = sources.filter(|source| visible.shows_source(&snapshot.catalog, *source));
         let upstreams = seen.filter_map(|source| snapshot.upstream(source));
-        let sent = upstreams.map(|upstream| upstream.notify(ask.clone(), context, limit));
+        let sent = upstreams.map(|upstream| upstream.notify(ask.clone(), context, timeout));
         futures::future::join_all(sent).await;
         Reply::Result(Json::empty_object())
     }
 
-    /// Runs a request through the pipeline.
-    async fn dispatch(
+    /// Forwards a request to its upstream and turns the outcome into a reply.
+    async fn forward(
         &self,
         snapshot: &Arc<Snapshot>,
-        request: Request,
-        render: Option<RenderReply<'_>>,
+        forwarded: ForwardedRequest<'_>,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let callee = Arc::clone(&request.target.callee);
+        let callee = Arc::clone(&forwarded.target.callee);
         let mut failure = None;
         let refused = |message: String| Reply::Error(RpcError::new(-32600, message));
-        let say = |outcome| match outcome {
-            Ok(Outcome::Reply(reply)) => reply,
-            Ok(Outcome::Kept { artifact, over }) => match self.origin.surface {
-                Surface::Gateway | Surface::Proxy => {
-                    let provenance = artifact_resources::provenance(&artifact, &callee.id);
-                    Envelope::new(&artifact, provenance, over.is_error).to_reply()
-                }
-                Surface::Cash | Surface::Direct | Surface::Auto => {
-                    oversize::kept(&self.pipeline.gate.load(), "Result", None, &artifact, &over)
-                }
-            },
-            Ok(Outcome::Unkept { over, why, beginning, .. }) => {
-                oversize::lost(&self.pipeline.gate.load(), "Result", &over, why, &beginning)
+        let to_reply = |outcome| match (outcome, self.origin.surface) {
+            (Ok(Outcome::Kept { artifact, over }), Surface::Gateway | Surface::Proxy) => {
+                let provenance = artifact_resources::provenance(&artifact, &callee.id);
+                Envelope::new(&artifact, provenance, over.is_error).to_reply()
             }
-            // Nothing here is planned.
-            // Nothing is planned or picked here.
-            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Reply::Result(Json::empty_object()),
-            Err(CallError::Failed { cause, .. }) => {
-                let reply = refused(cause.to_string());
-                failure = Some(cause);
-                reply
-            }
-            Err(error @ (CallError::BadArguments { .. } | CallError::Refused(_))) => {
-                refused(error.to_string())
+            (outcome, _) => {
+                let gate = self.pipeline.gate.load();
+                match oversize::outcome_reply(&gate, "Result", None, outcome) {
+                    Ok(reply) => reply,
+                    Err(CallError::Failed { cause, .. }) => {
+                        let reply = refused(cause.to_string());
+                        failure = Some(cause);
+                        reply
+                    }
+                    Err(error @ (CallError::BadArguments { .. } | CallError::Refused(_))) => {
+                        refused(error.to_string())
+                    }
+                }
             }
         };
-        let reply = self
-            .pipeline
-            .dispatch_rendered(snapshot, request, self.origin, context, render, say)
-            .await;
+        let pipeline = &self.pipeline;
+        let reply = pipeline.forward(snapshot, forwarded, self.origin, context, to_reply).await;
         // A client that talks to the upstream itself would see the failure too.
         failure.map_or(Ok(reply), Err)
     }
 }
 
+/// A template of an upstream of which a variable is completed.
+struct CompletedTemplate {
+    /// The index of the upstream among the catalog's sources.
+    source: usize,
+    template: String,
+    params: Object,
+}
+
+/// How many values a completion may have, by the protocol.
+const MAX_COMPLETIONS: usize = 100;
+
+/// The error for a task that does not exist for the caller.
 const NO_TASK: &str = "no upstream has that task";
 
-/// A task and the result in it.
+/// Splits a task into its members and the result among them.
 fn task_and_result(reply: &Reply) -> Option<(Object, Json)> {
     let Reply::Result(json) = reply else { return None };
     if !json.mentions("\"taskId\"") {
@@ -421,6 +475,7 @@ fn task_and_result(reply: &Reply) -> Option<(Object, Json)> {
     Some((task, result))
 }
 
+/// Returns the error for a request that no upstream can answer.
 fn unrouted(ask: &Ask) -> RpcError {
     match ask {
         Ask::ReadResource(read) => {
@@ -431,7 +486,7 @@ fn unrouted(ask: &Ask) -> RpcError {
         }
         Ask::Complete(_) => RpcError::new(-32602, "nothing of that name can be completed"),
         Ask::Call(_) => RpcError::new(-32602, "no such tool"),
-        Ask::Other { method, .. } if SubscriptionChange::of_method(method).is_some() => {
+        Ask::Other { method, .. } if SubscriptionChange::from_method(method).is_some() => {
             RpcError::new(-32002, "no upstream has that resource")
         }
         Ask::Other { method, .. } => {
@@ -441,8 +496,8 @@ fn unrouted(ask: &Ask) -> RpcError {
     }
 }
 
-/// Whether a caller could subscribe to a resource now, by the rules of the moment:
-/// a subscription lasts for as long as they let it begin.
+/// Returns whether the current rules let a caller subscribe to a resource. Events are
+/// held back when they no longer do.
 fn may_subscribe(
     pipeline: &Dispatcher,
     snapshot: &Snapshot,
@@ -457,16 +512,10 @@ fn may_subscribe(
     let is_from = |source: &catalog::Source| source.label == label;
     let Some(source) = snapshot.catalog.sources().iter().position(is_from) else { return false };
     let target = snapshot.subscription(source, uri, SubscriptionChange::Begin);
-    let (arguments, rest) = (None, Object::new());
     let request = Request {
-        target,
-        arguments,
-        rest,
-        wanted: None,
-        share: None,
-        pick: None,
-        script: None,
-        mode: Mode::Pass,
+        arguments: None,
+        mode: CallMode::PassThrough,
+        ..Request::new(target, Json::empty_object())
     };
     let Ok(call) = policy::validate::check(&snapshot.catalog, request) else { return false };
     let context = Context { caller: Arc::clone(caller), ..Context::anonymous() };

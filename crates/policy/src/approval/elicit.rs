@@ -1,30 +1,30 @@
-//! Asking the user through the client: a form that says yes or no, or a page of
-//! ours where somebody decides.
+//! Asks the user through the client (MCP elicitation): with a yes-or-no form, or with
+//! the URL of a page of gatelet where a person decides.
 
 use serde_json::json;
 use tool::text::without_invisible;
 use tool::{Client, Context, Json, Notification, Object, Reply};
 
-use crate::approval::shown;
+use crate::approval::argument_text;
 
-/// What the user said.
+/// The user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum UserAnswer {
     Yes,
     No,
     /// The client cannot ask, or did not get an answer.
-    Nothing,
+    NoAnswer,
 }
 
 const METHOD: &str = "elicitation/create";
 
-/// Asks the user by a form, where the client can show one.
-pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
+/// Asks the user with a form, where the client can show one.
+pub async fn ask(context: &Context, question: &str, arguments: &str) -> UserAnswer {
     if !shows_forms(&context.client) {
-        return Said::Nothing;
+        return UserAnswer::NoAnswer;
     }
     let params = json!({
-        "message": format!("{}. {}\nGo on?", without_invisible(question), shown::arguments(arguments)),
+        "message": format!("{}. {}\nGo on?", without_invisible(question), argument_text::render(arguments)),
         "requestedSchema": {
             "type": "object",
             "properties": {
@@ -39,15 +39,20 @@ pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
             // Closing a dialog may count as accepting it, so only a yes is one.
             let content = answer.member("content");
             let agreed = content.and_then(|content| content.member_as::<bool>("confirm"));
-            if accepted && agreed == Some(true) { Said::Yes } else { Said::No }
+            if accepted && agreed == Some(true) { UserAnswer::Yes } else { UserAnswer::No }
         }
-        Ok(Reply::Error(_)) | Err(_) => Said::Nothing,
+        Ok(Reply::Error(_)) | Err(_) => UserAnswer::NoAnswer,
     }
 }
 
-/// Asks the user to open the page where request `number` is decided. Whoever
-/// opens it has not agreed yet; whoever declines has said no.
-pub async fn point_to(context: &Context, question: &str, number: u64, page: &str) -> Said {
+/// Asks the user to open the page where request `number` is decided. Opening it is
+/// not an answer yet; declining is a no.
+pub async fn send_to_page(
+    context: &Context,
+    question: &str,
+    number: u64,
+    page: &str,
+) -> UserAnswer {
     let params = json!({
         "mode": "url",
         "elicitationId": elicitation_id(number),
@@ -58,13 +63,15 @@ pub async fn point_to(context: &Context, question: &str, number: u64, page: &str
         ),
     });
     match context.client_handle.request(METHOD, params.into()).await {
-        Ok(Reply::Result(answer)) if action(&answer).as_deref() == Some("decline") => Said::No,
-        Ok(Reply::Result(_) | Reply::Error(_)) | Err(_) => Said::Nothing,
+        Ok(Reply::Result(answer)) if action(&answer).as_deref() == Some("decline") => {
+            UserAnswer::No
+        }
+        Ok(Reply::Result(_) | Reply::Error(_)) | Err(_) => UserAnswer::NoAnswer,
     }
 }
 
-/// Tells a client whose user was sent to a page that it has been decided there.
-pub fn page_is_done(context: &Context, number: u64) {
+/// Notifies a client whose user was sent to a page that the request is decided.
+pub fn notify_decided(context: &Context, number: u64) {
     let mut params = Object::new();
     params.push("elicitationId", Json::encode(&elicitation_id(number)));
     let method = "notifications/elicitation/complete".to_owned();
@@ -77,8 +84,8 @@ pub fn opens_pages(client: &Client) -> bool {
     can.is_some_and(|can| can.member("url").is_some_and(|url| !url.is_null()))
 }
 
-/// Whether a client can show a form. One that says nothing more than that it can
-/// ask means forms.
+/// Whether a client can show a form. A client that declares elicitation without a mode
+/// can.
 fn shows_forms(client: &Client) -> bool {
     let Some(can) = client.capabilities.member("elicitation").filter(|can| !can.is_null()) else {
         return false;

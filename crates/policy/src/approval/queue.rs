@@ -1,28 +1,27 @@
-//! Calls that wait for somebody's approval: a plain value, changed by pure
-//! functions and kept as one document.
+//! The queue of calls that wait for approval: a plain value, changed by pure functions
+//! and stored as one document.
 //!
-//! A request is bound to who asks and to exactly what they ask for. What is
-//! allowed can be used once, before it expires. Every decision is made on the
-//! whole queue, so whoever keeps it by compare-and-swap has single use across
-//! processes and machines for nothing.
+//! A request is bound to its caller and to the exact call. An approval can be used
+//! once, before it expires. Every change is made on the whole queue, so a store with
+//! compare-and-swap guarantees single use across processes and machines.
 
 use serde::{Deserialize, Serialize};
 
 /// Requests that wait, were decided or were used, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// The number of the newest request there ever was.
+    /// The highest number ever given to a request.
     last_number: u64,
     requests: Vec<QueuedRequest>,
 }
 
-/// One call that somebody has to agree to.
+/// One call that a person has to agree to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuedRequest {
     pub number: u64,
-    /// A hash of who asks for what, with which arguments.
+    /// A hash of caller, call and arguments, which the approval is bound to.
     pub binding: String,
-    /// A hash of who asks; how many of them wait is bounded.
+    /// A hash of the caller; the number of waiting requests per caller is bounded.
     pub caller_hash: String,
     #[serde(flatten)]
     pub subject: Subject,
@@ -33,18 +32,18 @@ pub struct QueuedRequest {
     pub state: RequestState,
 }
 
-/// What a person reads who decides.
+/// What the person who decides gets to read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Why it needs approval.
+    /// Why the call needs approval.
     pub question: String,
-    /// Whether vouching for the tool would end the question. Those of earlier
-    /// versions do not say.
+    /// Whether trusting the tool would end the question. Missing in queues that earlier
+    /// versions stored.
     #[serde(default)]
     pub ended_by_trust: bool,
     /// Empty for an anonymous caller.
     pub caller: String,
-    /// What the client calls itself.
+    /// The client's own name.
     pub client: String,
     /// The operator's label for the upstream.
     pub upstream: String,
@@ -52,15 +51,15 @@ pub struct Subject {
     pub tool: String,
     /// The arguments as JSON, or the beginning of them.
     pub arguments: String,
-    /// How long the arguments are, in bytes, if they are not all here.
+    /// The full length of the arguments in bytes, if `arguments` is shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_cut_from: Option<usize>,
-    /// The tool as it looked when it was asked about.
+    /// The digest of the tool's definition at the time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// What became of a request. `by` says who decided, `at` when.
+/// The state of a request. `by` says who decided, `at` when (milliseconds since 1970).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum RequestState {
@@ -80,7 +79,7 @@ pub enum RequestState {
     },
 }
 
-/// What somebody decides.
+/// A person's decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Allow,
@@ -95,13 +94,14 @@ pub struct NewRequest {
     pub subject: Subject,
 }
 
-/// What has become of a call that needs approval.
+/// The approval status of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nobody was asked.
+pub enum CallStatus {
+    /// There is no request for it.
     Unasked,
+    /// The request of this number waits.
     Waiting(u64),
-    /// It may be used, once.
+    /// The request of this number was allowed, and can be used once.
     Allowed(u64),
     Denied {
         number: u64,
@@ -111,14 +111,14 @@ pub enum Standing {
 
 /// Too many requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum QueueFull {
     /// Of this caller.
     Caller,
     /// Of all callers together.
     Everybody,
 }
 
-/// Why a decision does not count. One variant per remedy.
+/// Why a request cannot be decided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     #[error(
@@ -129,47 +129,49 @@ pub enum DecideError {
     Used(u64),
 }
 
-/// How many requests of one caller may wait, and of all together.
-const MOST_OF_CALLER: usize = 20;
-const MOST: usize = 200;
-/// How many requests that are over are kept to be looked at.
-const MOST_OVER: usize = 100;
+/// The most waiting requests of one caller, and of all callers together.
+const MAX_WAITING_PER_CALLER: usize = 20;
+const MAX_WAITING: usize = 200;
+/// The most decided requests that are kept for the operator to see.
+const MAX_DECIDED: usize = 100;
 
-/// Machines that share a queue may differ by so much, in milliseconds.
+/// How far the clocks of machines that share a queue may differ, in milliseconds.
 const CLOCK_SKEW: u64 = 60_000;
 
 impl Queue {
-    /// What has become of a call.
-    pub fn standing(&self, binding: &str, now: u64) -> Standing {
+    /// The status of the call with this binding.
+    pub fn status(&self, binding: &str, now: u64) -> CallStatus {
         let found = self.requests.iter().rev().find(|request| {
             request.binding == binding && request.is_alive(now) && !request.is_used()
         });
-        let Some(request) = found else { return Standing::Unasked };
+        let Some(request) = found else { return CallStatus::Unasked };
         let number = request.number;
         match &request.state {
-            RequestState::Waiting => Standing::Waiting(number),
-            RequestState::Allowed { .. } => Standing::Allowed(number),
-            RequestState::Denied { by, .. } => Standing::Denied { number, by: by.clone() },
-            RequestState::Used { .. } => Standing::Unasked,
+            RequestState::Waiting => CallStatus::Waiting(number),
+            RequestState::Allowed { .. } => CallStatus::Allowed(number),
+            RequestState::Denied { by, .. } => CallStatus::Denied { number, by: by.clone() },
+            RequestState::Used { .. } => CallStatus::Unasked,
         }
     }
 
-    /// Puts a request into the queue, unless the same one stands there: then
-    /// nothing changes. Gives its number.
-    pub fn add(&mut self, new: NewRequest, now: u64, life: u64) -> Result<u64, Full> {
+    /// Adds a request that expires after `life` milliseconds, unless the queue has one
+    /// for the same call. Returns its number.
+    pub fn add(&mut self, new: NewRequest, now: u64, life: u64) -> Result<u64, QueueFull> {
         self.sweep(now);
-        match self.standing(&new.binding, now) {
-            Standing::Waiting(number)
-            | Standing::Allowed(number)
-            | Standing::Denied { number, .. } => return Ok(number),
-            Standing::Unasked => {}
+        match self.status(&new.binding, now) {
+            CallStatus::Waiting(number)
+            | CallStatus::Allowed(number)
+            | CallStatus::Denied { number, .. } => return Ok(number),
+            CallStatus::Unasked => {}
         }
         let waiting = || self.requests.iter().filter(|request| request.is_waiting());
-        if MOST <= waiting().count() {
-            return Err(Full::Everybody);
+        if MAX_WAITING <= waiting().count() {
+            return Err(QueueFull::Everybody);
         }
-        if MOST_OF_CALLER <= waiting().filter(|one| one.caller_hash == new.caller_hash).count() {
-            return Err(Full::Caller);
+        if MAX_WAITING_PER_CALLER
+            <= waiting().filter(|one| one.caller_hash == new.caller_hash).count()
+        {
+            return Err(QueueFull::Caller);
         }
         self.last_number += 1;
         let NewRequest { binding, caller_hash, subject } = new;
@@ -185,9 +187,9 @@ impl Queue {
         Ok(self.last_number)
     }
 
-    /// Uses what was allowed for this call, if anything was: whoever is told
-    /// `true` may go on, and nobody else is.
-    pub fn take(&mut self, binding: &str, now: u64) -> bool {
+    /// Uses up the approval of this call, if there is one. Only the caller that gets
+    /// `true` may make the call.
+    pub fn use_approval(&mut self, binding: &str, now: u64) -> bool {
         let found = self.requests.iter_mut().find(|request| {
             let is_allowed = matches!(request.state, RequestState::Allowed { .. });
             request.binding == binding && is_allowed && request.is_alive(now)
@@ -199,8 +201,8 @@ impl Queue {
         true
     }
 
-    /// Decides about a request. What was decided may be decided otherwise until
-    /// it is used.
+    /// Decides a request, for `life` milliseconds. A decision can be changed until it is
+    /// used.
     pub fn decide(
         &mut self,
         number: u64,
@@ -224,21 +226,21 @@ impl Queue {
         Ok(request.clone())
     }
 
-    /// Those that have not expired, oldest first.
-    pub fn alive(&self, now: u64) -> impl Iterator<Item = &QueuedRequest> {
+    /// The requests that have not expired, oldest first.
+    pub fn unexpired(&self, now: u64) -> impl Iterator<Item = &QueuedRequest> {
         self.requests.iter().filter(move |request| request.is_alive(now))
     }
 
-    /// One that has not expired.
+    /// The request of this number, unless it has expired.
     pub fn get(&self, number: u64, now: u64) -> Option<&QueuedRequest> {
-        self.alive(now).find(|request| request.number == number)
+        self.unexpired(now).find(|request| request.number == number)
     }
 
-    /// Forgets what expired, and the oldest of what was decided.
+    /// Removes expired requests, and the oldest decided ones.
     fn sweep(&mut self, now: u64) {
         self.requests.retain(|request| request.is_alive(now));
         let n_over = self.requests.iter().filter(|request| !request.is_waiting()).count();
-        let mut too_many = n_over.saturating_sub(MOST_OVER);
+        let mut too_many = n_over.saturating_sub(MAX_DECIDED);
         self.requests.retain(|request| {
             let goes = 0 < too_many && !request.is_waiting();
             too_many -= usize::from(goes);
@@ -256,8 +258,8 @@ impl QueuedRequest {
         matches!(self.state, RequestState::Used { .. })
     }
 
-    /// Whether it has not expired. What seems to come from the future was made by
-    /// a clock that was set back since, and nobody knows how old it is.
+    /// Whether it has not expired. A time in the future means that the clock was set
+    /// back, so the age is unknown and the request counts as expired.
     fn is_alive(&self, now: u64) -> bool {
         let since = match &self.state {
             RequestState::Waiting => self.asked_at,
@@ -279,7 +281,7 @@ impl Verdict {
 }
 
 impl RequestState {
-    /// A stable word for it.
+    /// A stable name, for commands and the console.
     pub fn as_str(&self) -> &'static str {
         match self {
             RequestState::Waiting => "waiting",

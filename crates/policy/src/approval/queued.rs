@@ -1,9 +1,9 @@
-//! A call that needs approval waits for somebody outside of the conversation.
+//! The approval stage that puts calls into a queue, where a person outside of the
+//! conversation decides: from a shell, in the console, or through a webhook.
 //!
-//! The model is told what is asked and under which number, never anything that
-//! lets the call through. Somebody decides from a shell, in the console, or
-//! through a webhook. The call waits for a while; whoever is refused makes the
-//! same call again once it is allowed.
+//! The model learns the question and the number of the request, never anything that
+//! approves the call. The call waits for a while; if it is refused because nobody has
+//! decided yet, the caller makes the same call again once it is allowed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, OptionFuture};
 use tool::Context;
 
-use crate::approval::desk::{Approvals, QueueUnavailable};
-use crate::approval::elicit::{self, Said};
-use crate::approval::queue::{Full, NewRequest, Queue, Standing, Subject, Verdict};
-use crate::approval::remembered::Remembered;
+use crate::approval::approvals::{Approvals, QueueUnavailable};
+use crate::approval::argument_text;
+use crate::approval::elicit::{self, UserAnswer};
+use crate::approval::queue::{CallStatus, NewRequest, Queue, QueueFull, Subject, Verdict};
+use crate::approval::remembered::RememberedApproval;
 use crate::approval::request::{Approval, ApprovalRequest, binding, caller_hash};
-use crate::approval::shown;
-use crate::confirm::LATER;
+use crate::confirm::DO_NOT_WAIT;
 use crate::question::Question;
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::{Refusal, RefusalCode};
 
-/// How the stage behaves.
+/// The settings of the stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// How long a call waits to be decided about before it is refused.
+    /// How long a call waits for a decision before it is refused.
     pub wait: Duration,
-    /// What needs no approval any more.
-    pub remembered: Vec<Remembered>,
+    /// Calls that need no approval any more.
+    pub remembered: Vec<RememberedApproval>,
 }
 
 impl Default for Config {
@@ -38,58 +38,58 @@ impl Default for Config {
     }
 }
 
-/// Where the page of a request is; `None` where there is none.
-pub type Page = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
+/// Gives the URL of the page where a request, by its number, is decided.
+pub type PageUrl = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
-/// The stage.
+/// The approval stage with a queue.
 pub struct QueuedApproval {
     approvals: Arc<Approvals>,
     config: Config,
-    page: Page,
+    page_url: PageUrl,
 }
 
-/// Who decided, where it was the user of the client that called.
+/// The name for `by` where the user of the calling client decided.
 const CLIENTS_USER: &str = "the client's user";
 
-/// No longer arguments are kept whole.
-const MOST_ARGUMENT_BYTES: usize = 16 << 10;
+/// Longer arguments are shortened in the queue.
+const MAX_ARGUMENT_BYTES: usize = 16 << 10;
 
 impl QueuedApproval {
     pub fn new(approvals: Arc<Approvals>, config: Config) -> QueuedApproval {
-        QueuedApproval { approvals, config, page: Arc::new(|_| None) }
+        QueuedApproval { approvals, config, page_url: Arc::new(|_| None) }
     }
 
-    /// The page to which clients send their users.
+    /// Sets the page to which clients send their users.
     #[must_use]
-    pub fn with_page(mut self, page: Page) -> QueuedApproval {
-        self.page = page;
+    pub fn with_page(mut self, page_url: PageUrl) -> QueuedApproval {
+        self.page_url = page_url;
         self
     }
 
     fn is_remembered(&self, request: &ApprovalRequest<'_>) -> bool {
-        let named = request.callee.named();
+        let names = request.callee.names();
         let digest = request.digest.as_deref();
-        self.config.remembered.iter().any(|rule| rule.fits(named, digest, request.arguments))
+        self.config.remembered.iter().any(|rule| rule.matches(names, digest, request.arguments))
     }
 
-    async fn standing(&self, binding: &str) -> Result<Standing, QueueUnavailable> {
-        Ok(self.approvals.store().read().await?.standing(binding, self.approvals.now()))
+    async fn status(&self, binding: &str) -> Result<CallStatus, QueueUnavailable> {
+        Ok(self.approvals.store().read().await?.status(binding, self.approvals.now()))
     }
 
-    /// Uses an agreement, if there is one.
-    async fn take(&self, binding: &str) -> Result<bool, QueueUnavailable> {
-        let (now, mut taken) = (self.approvals.now(), false);
-        let mut change = |queue: &mut Queue| taken = queue.take(binding, now);
+    /// Uses up the approval of a call, if there is one.
+    async fn use_approval(&self, binding: &str) -> Result<bool, QueueUnavailable> {
+        let (now, mut is_approved) = (self.approvals.now(), false);
+        let mut change = |queue: &mut Queue| is_approved = queue.use_approval(binding, now);
         self.approvals.store().change(&mut change).await?;
-        Ok(taken)
+        Ok(is_approved)
     }
 
-    /// Puts a request into the queue and tells those who want to hear of it.
-    async fn enqueue(&self, new: NewRequest) -> Result<Result<u64, Full>, QueueUnavailable> {
+    /// Puts a request into the queue and announces it. Returns its number.
+    async fn enqueue(&self, new: NewRequest) -> Result<Result<u64, QueueFull>, QueueUnavailable> {
         let (now, life) = (self.approvals.now(), self.approvals.life_millis());
-        let (mut number, mut is_new) = (Err(Full::Everybody), false);
+        let (mut number, mut is_new) = (Err(QueueFull::Everybody), false);
         let mut change = |queue: &mut Queue| {
-            is_new = queue.standing(&new.binding, now) == Standing::Unasked;
+            is_new = queue.status(&new.binding, now) == CallStatus::Unasked;
             number = queue.add(new.clone(), now, life);
         };
         let queue = self.approvals.store().change(&mut change).await?;
@@ -104,48 +104,51 @@ impl QueuedApproval {
         Ok(number)
     }
 
-    /// Waits until a request is decided about, but not for long.
-    async fn decided(
+    /// Waits until a request is decided, at most for `wait`. Meanwhile `user_at_page`
+    /// may come back with the user's no.
+    async fn wait_for_decision(
         &self,
         number: u64,
         binding: &str,
         wait: Duration,
-        mut pointing: OptionFuture<BoxFuture<'_, Said>>,
-    ) -> Result<Decided, QueueUnavailable> {
+        mut user_at_page: OptionFuture<BoxFuture<'_, UserAnswer>>,
+    ) -> Result<WaitOutcome, QueueUnavailable> {
         let mut changes = self.approvals.watch();
         let deadline = tokio::time::sleep(wait);
         tokio::pin!(deadline);
-        let mut is_pointing = true;
+        let mut is_user_open = true;
         loop {
-            match self.standing(binding).await? {
-                Standing::Allowed(_) if self.take(binding).await? => return Ok(Decided::Allowed),
-                Standing::Denied { number, by } => return Ok(Decided::Denied { number, by }),
-                Standing::Waiting(_) => {}
+            match self.status(binding).await? {
+                CallStatus::Allowed(_) if self.use_approval(binding).await? => {
+                    return Ok(WaitOutcome::Allowed);
+                }
+                CallStatus::Denied { number, by } => return Ok(WaitOutcome::Denied { number, by }),
+                CallStatus::Waiting(_) => {}
                 // It expired, or an identical call used it.
-                Standing::Allowed(_) | Standing::Unasked => return Ok(Decided::Waiting),
+                CallStatus::Allowed(_) | CallStatus::Unasked => return Ok(WaitOutcome::Waiting),
             }
             tokio::select! {
                 Some(()) = changes.next() => {}
-                Some(said) = &mut pointing, if is_pointing => {
-                    is_pointing = false;
-                    if said == Said::No {
+                Some(answer) = &mut user_at_page, if is_user_open => {
+                    is_user_open = false;
+                    if answer == UserAnswer::No {
                         let _ = self.approvals.decide(number, Verdict::Deny, CLIENTS_USER).await;
                     }
                 }
-                () = &mut deadline => return Ok(Decided::Waiting),
+                () = &mut deadline => return Ok(WaitOutcome::Waiting),
             }
         }
     }
 
-    /// What is said to a caller whose call waits, or has to.
-    fn required(&self, question: &Question, number: u64) -> Refusal {
+    /// The refusal for a call whose request waits to be decided.
+    fn still_waiting(&self, question: &Question, number: u64) -> Refusal {
         let minutes = self.approvals.life().as_secs().div_ceil(60);
-        let place = match (self.page)(number) {
+        let place = match (self.page_url)(number) {
             Some(page) => format!("at {page} or with `gatelet approvals`"),
             None => "with `gatelet approvals`".to_owned(),
         };
         refusal(
-            Refused::ApprovalRequired,
+            RefusalCode::ApprovalRequired,
             format!(
                 "{question}. Nothing was done. It waits for somebody to decide as approval request \
                  {number}, for {minutes} minutes; nothing that you can send agrees to it. Tell the user \
@@ -156,8 +159,8 @@ impl QueuedApproval {
     }
 }
 
-/// What was decided about a request.
-enum Decided {
+/// The result of waiting for a decision.
+enum WaitOutcome {
     Allowed,
     Denied { number: u64, by: String },
     Waiting,
@@ -174,23 +177,27 @@ impl Approval for QueuedApproval {
         if self.is_remembered(request) {
             return Ok(());
         }
-        let away = |error: QueueUnavailable| {
+        let queue_unavailable = |error: QueueUnavailable| {
             let message = format!("{question}, and nobody can be asked: {error}. Nothing was done");
-            refusal(Refused::ApprovalRequired, message)
+            refusal(RefusalCode::ApprovalRequired, message)
         };
         let binding = binding(context, &request.key);
-        match self.standing(&binding).await.map_err(away)? {
-            Standing::Allowed(_) if self.take(&binding).await.map_err(away)? => return Ok(()),
-            Standing::Denied { number, by } => return Err(denied(question, number, &by)),
-            Standing::Allowed(_) | Standing::Waiting(_) | Standing::Unasked => {}
+        match self.status(&binding).await.map_err(queue_unavailable)? {
+            CallStatus::Allowed(_)
+                if self.use_approval(&binding).await.map_err(queue_unavailable)? =>
+            {
+                return Ok(());
+            }
+            CallStatus::Denied { number, by } => return Err(denied(question, number, &by)),
+            CallStatus::Allowed(_) | CallStatus::Waiting(_) | CallStatus::Unasked => {}
         }
         match elicit::ask(context, &question.text, request.arguments).await {
-            Said::Yes => return Ok(()),
-            Said::No => {
+            UserAnswer::Yes => return Ok(()),
+            UserAnswer::No => {
                 let message = format!("{question}, and the user did not agree");
-                return Err(refusal(Refused::Declined, message));
+                return Err(refusal(RefusalCode::Declined, message));
             }
-            Said::Nothing => {}
+            UserAnswer::NoAnswer => {}
         }
         let subject = subject(question, request, context);
         let new = NewRequest {
@@ -198,33 +205,34 @@ impl Approval for QueuedApproval {
             caller_hash: caller_hash(&context.caller),
             subject,
         };
-        let number =
-            self.enqueue(new).await.map_err(away)?.map_err(|full| too_many(question, full))?;
-        let page = (self.page)(number).filter(|_| elicit::opens_pages(&context.client));
-        let pointing = page.as_ref().map(|page| -> BoxFuture<'_, Said> {
-            Box::pin(elicit::point_to(context, &question.text, number, page))
+        let number = self.enqueue(new).await.map_err(queue_unavailable)?;
+        let number = number.map_err(|full| too_many(question, full))?;
+        let page = (self.page_url)(number).filter(|_| elicit::opens_pages(&context.client));
+        let user_at_page = page.as_ref().map(|page| -> BoxFuture<'_, UserAnswer> {
+            Box::pin(elicit::send_to_page(context, &question.text, number, page))
         });
         let wait = self.patience(request, context);
-        let decided = self.decided(number, &binding, wait, pointing.into()).await.map_err(away)?;
-        match decided {
-            Decided::Waiting => return Err(self.required(question, number)),
-            Decided::Allowed | Decided::Denied { .. } if page.is_some() => {
-                elicit::page_is_done(context, number);
+        let waiting = self.wait_for_decision(number, &binding, wait, user_at_page.into());
+        let outcome = waiting.await.map_err(queue_unavailable)?;
+        match outcome {
+            WaitOutcome::Waiting => return Err(self.still_waiting(question, number)),
+            WaitOutcome::Allowed | WaitOutcome::Denied { .. } if page.is_some() => {
+                elicit::notify_decided(context, number);
             }
-            Decided::Allowed | Decided::Denied { .. } => {}
+            WaitOutcome::Allowed | WaitOutcome::Denied { .. } => {}
         }
-        match decided {
-            Decided::Denied { number, by } => Err(denied(question, number, &by)),
-            Decided::Allowed | Decided::Waiting => Ok(()),
+        match outcome {
+            WaitOutcome::Denied { number, by } => Err(denied(question, number, &by)),
+            WaitOutcome::Allowed | WaitOutcome::Waiting => Ok(()),
         }
     }
 }
 
 impl QueuedApproval {
-    /// How long this call waits: not at all where the caller says so, and never
-    /// longer than the caller does.
+    /// How long this call waits: not at all where the caller says so, and never longer
+    /// than the caller's own timeout.
     fn patience(&self, request: &ApprovalRequest<'_>, context: &Context) -> Duration {
-        if request.token == Some(LATER) {
+        if request.token == Some(DO_NOT_WAIT) {
             return Duration::ZERO;
         }
         let callers = context.timeout.map(|timeout| timeout.saturating_sub(MARGIN));
@@ -232,11 +240,11 @@ impl QueuedApproval {
     }
 }
 
-/// What is left of the caller's time for the call itself.
+/// The part of the caller's timeout that is left for the call itself.
 const MARGIN: Duration = Duration::from_secs(2);
 
 fn subject(question: &Question, request: &ApprovalRequest<'_>, context: &Context) -> Subject {
-    let is_long = MOST_ARGUMENT_BYTES < request.arguments.len();
+    let is_long = MAX_ARGUMENT_BYTES < request.arguments.len();
     Subject {
         question: question.text.clone(),
         ended_by_trust: question.ended_by_trust,
@@ -245,7 +253,7 @@ fn subject(question: &Question, request: &ApprovalRequest<'_>, context: &Context
         upstream: request.callee.upstream.clone(),
         tool: request.callee.tool.clone(),
         arguments: match is_long {
-            true => shown::arguments(request.arguments),
+            true => argument_text::render(request.arguments),
             false => request.arguments.to_owned(),
         },
         arguments_cut_from: is_long.then_some(request.arguments.len()),
@@ -257,22 +265,22 @@ fn denied(question: &Question, number: u64, by: &str) -> Refusal {
     let message = format!(
         "{question}, and request {number} was denied by {by}. Nothing was done; do not try it again"
     );
-    refusal(Refused::Declined, message)
+    refusal(RefusalCode::Declined, message)
 }
 
-fn too_many(question: &Question, full: Full) -> Refusal {
+fn too_many(question: &Question, full: QueueFull) -> Refusal {
     let whose = match full {
-        Full::Caller => "too many of your requests wait for approval already",
-        Full::Everybody => "too many requests wait for approval already",
+        QueueFull::Caller => "too many of your requests wait for approval already",
+        QueueFull::Everybody => "too many requests wait for approval already",
     };
     let message = format!(
         "{question}, and {whose}. Nothing was done. Tell the user: they decide about those that wait \
          with `gatelet approvals list`"
     );
-    refusal(Refused::ApprovalRequired, message)
+    refusal(RefusalCode::ApprovalRequired, message)
 }
 
-fn refusal(code: Refused, message: String) -> Refusal {
+fn refusal(code: RefusalCode, message: String) -> Refusal {
     Refusal { code, message, retry_after: None }
 }
 

@@ -1,27 +1,29 @@
-//! Calls that an operator no longer wants to be asked about: one tool, as it
-//! looked then, and arguments of one shape.
+//! Remembered approvals: rules for calls that an operator no longer wants to be asked
+//! about, each for one tool as it looked then, with certain arguments.
 //!
-//! Such a rule stands in the configuration, where an operator wrote it or agreed
-//! to it after reading it; nothing is remembered behind their back.
+//! Such a rule is part of the configuration, where an operator wrote it or agreed to
+//! it; nothing is remembered automatically.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use crate::approval::queue::Subject;
-use crate::pattern::{Named, Pattern, glob};
+use crate::glob::glob;
+use crate::pattern::{Names, Pattern};
 
-/// Calls that need no more approval.
+/// A rule for calls that need no approval any more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Remembered {
-    /// The one tool that is meant, as `upstream:tool`.
+pub struct RememberedApproval {
+    /// The tool, as `upstream:tool`.
     pub tool: Pattern,
-    /// How the tool looked; any look when `None`. The first characters do.
+    /// The digest of the tool's definition, or its first characters; any definition
+    /// when `None`.
     pub digest: Option<String>,
     /// Arguments that have to be given with this value.
     pub exactly: BTreeMap<String, Value>,
-    /// Arguments that have to be given as a text of this form; `*` stands for
-    /// anything, `?` for one character. A `*` alone stands for one word.
+    /// Arguments that have to match this pattern; `*` stands for anything, `?` for one
+    /// character. A `*` alone stands for one word.
     pub like: BTreeMap<String, String>,
 }
 
@@ -36,11 +38,10 @@ pub enum NotRemembered {
     Unnameable,
 }
 
-impl Remembered {
-    /// The rule that a request becomes: the same tool as it looks now, with the
-    /// same arguments. Single words may differ, and texts that look like paths
-    /// within the same directory; everything else has to be the same.
-    pub fn from_subject(subject: &Subject) -> Result<Remembered, NotRemembered> {
+impl RememberedApproval {
+    /// Makes a rule from a request: the same tool as it is now, with the same arguments.
+    /// Only single words may differ, and paths within the same directory.
+    pub fn from_subject(subject: &Subject) -> Result<RememberedApproval, NotRemembered> {
         let Subject { upstream, tool, arguments, arguments_cut_from, digest, .. } = subject;
         if arguments_cut_from.is_some() {
             return Err(NotRemembered::TooLong);
@@ -56,8 +57,8 @@ impl Remembered {
                 return Err(NotRemembered::Null);
             }
             match value {
-                Value::String(text) => match form(&text) {
-                    Some(form) => drop(like.insert(name, form)),
+                Value::String(text) => match generalize(&text) {
+                    Some(pattern) => drop(like.insert(name, pattern)),
                     None => drop(exactly.insert(name, Value::String(text))),
                 },
                 Value::Null
@@ -68,25 +69,25 @@ impl Remembered {
             }
         }
         let tool = Pattern::new(&format!("{upstream}:{tool}"));
-        Ok(Remembered { tool, digest: digest.clone(), exactly, like })
+        Ok(RememberedApproval { tool, digest: digest.clone(), exactly, like })
     }
 
-    /// Whether a call is one of those: the tool itself, no argument more and none
-    /// less, each with a value that is meant.
-    pub fn fits(&self, named: Named<'_>, digest: Option<&str>, arguments: &str) -> bool {
+    /// Whether the rule covers a call: this tool, exactly these arguments, and each with a
+    /// value that matches.
+    pub fn matches(&self, names: Names<'_>, digest: Option<&str>, arguments: &str) -> bool {
         let looks_the_same = self.digest.as_deref().is_none_or(|seen| {
             seen.len() >= SHORTEST_DIGEST && digest.is_some_and(|now| now.starts_with(seen))
         });
-        if !looks_the_same || !self.tool.means(named) {
+        if !looks_the_same || !self.tool.matches_exactly(names) {
             return false;
         }
         let Ok(given) = serde_json::from_str::<Map<String, Value>>(arguments) else { return false };
-        let names: BTreeSet<&String> = self.exactly.keys().chain(self.like.keys()).collect();
-        let has_names = given.len() == names.len() && given.keys().all(|name| names.contains(name));
+        let known: BTreeSet<&String> = self.exactly.keys().chain(self.like.keys()).collect();
+        let has_names = given.len() == known.len() && given.keys().all(|name| known.contains(name));
         let is_exact = |(name, value): (&String, &Value)| given.get(name) == Some(value);
-        let is_like = |(name, form): (&String, &String)| {
+        let is_like = |(name, pattern): (&String, &String)| {
             let text = given.get(name).and_then(Value::as_str);
-            text.is_some_and(|text| has_form(form, text))
+            text.is_some_and(|text| matches_pattern(pattern, text))
         };
         has_names && self.exactly.iter().all(is_exact) && self.like.iter().all(is_like)
     }
@@ -101,50 +102,51 @@ fn holds_null(value: &Value) -> bool {
     }
 }
 
-/// Fewer digits could be met by chance.
+/// A shorter prefix of a digest could match by chance.
 const SHORTEST_DIGEST: usize = 12;
 
-/// The form of a text; `None` for one that cannot be told from a pattern.
-fn form(text: &str) -> Option<String> {
+/// The pattern that replaces a text in a rule; `None` where the text has to stay as it
+/// is.
+fn generalize(text: &str) -> Option<String> {
     match text.rsplit_once('/') {
         Some((directory, _)) if directory.contains(['*', '?']) || leads_up(directory) => None,
         Some((directory, _)) if !directory.is_empty() => Some(format!("{directory}/*")),
-        // Right below the root: that is no directory to be free in.
+        // A file in the root directory: too much would match.
         Some(_) => None,
-        None if is_word(text) => Some(WORD.to_owned()),
-        // A sentence, a command, an option: nobody can tell what is like it.
+        None if is_word(text) => Some(ANY_WORD.to_owned()),
+        // A sentence, a command or an option: it is unclear what is similar to it.
         None => None,
     }
 }
 
-/// The form of a single word.
-pub const WORD: &str = "*";
+/// The pattern for any single word.
+pub const ANY_WORD: &str = "*";
 
-/// Returns whether a text is one word and nothing that a program could take for
-/// a path, an option, an address or a command.
+/// Whether a text is one word that no program takes for a path, an option, an address
+/// or a command.
 fn is_word(text: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '+');
     let is_first = |c: char| c.is_alphanumeric() || c == '_';
     text.starts_with(is_first) && text.chars().all(is_plain) && !text.contains("..")
 }
 
-/// What shells, and whatever hands a text to them, take for more than text.
-fn is_for_shells(c: char) -> bool {
+/// Whether a character has a special meaning in a shell.
+fn is_shell_character(c: char) -> bool {
     c.is_control() || ";|&$<>`".contains(c)
 }
 
-/// Whether a text has a form. What stands for anything does not lead out of the
-/// directory before it, and begins no command.
-fn has_form(form: &str, text: &str) -> bool {
-    if form == WORD {
+/// Whether a text matches a pattern. The part that a wildcard matches must not lead out
+/// of the directory before it, and must not begin a shell command.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    if pattern == ANY_WORD {
         return is_word(text);
     }
-    let is_added = |c: char| is_for_shells(c) && !form.contains(c);
-    let stays = !form.contains(['*', '?']) || !(leads_up(text) || text.contains(is_added));
-    stays && glob(form, text)
+    let is_added = |c: char| is_shell_character(c) && !pattern.contains(c);
+    let stays = !pattern.contains(['*', '?']) || !(leads_up(text) || text.contains(is_added));
+    stays && glob(pattern, text)
 }
 
-/// Whether a path has a step to the directory above, however that is written.
+/// Whether a path has a `..` segment, also where it is percent-encoded.
 fn leads_up(text: &str) -> bool {
     let plain =
         text.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
@@ -156,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::pattern::Shown;
+    use crate::pattern::ExposedNameRef;
 
     fn subject(arguments: &Value) -> Subject {
         Subject {
@@ -174,16 +176,17 @@ mod tests {
 
     const DIGEST: Option<&str> = Some("0123456789abcdef");
 
-    fn named<'a>(upstream: &'a str, name: &'a str) -> Named<'a> {
-        Named { id: "x", upstream, name, shown: Shown::AsNamed }
+    fn named<'a>(upstream: &'a str, name: &'a str) -> Names<'a> {
+        Names { id: "x", upstream, name, exposed: ExposedNameRef::UpstreamName }
     }
 
     #[test]
     fn a_remembered_call_may_differ_only_in_texts_and_only_within_a_directory() {
         let agreed = json!({"path": "/tmp/build/a.o", "force": true, "note": "old"});
-        let rule = Remembered::from_subject(&subject(&agreed)).unwrap();
-        let fits =
-            |arguments: Value| rule.fits(named("files", "delete"), DIGEST, &arguments.to_string());
+        let rule = RememberedApproval::from_subject(&subject(&agreed)).unwrap();
+        let fits = |arguments: Value| {
+            rule.matches(named("files", "delete"), DIGEST, &arguments.to_string())
+        };
         assert!(fits(agreed.clone()));
         assert!(fits(json!({"note": "x", "force": true, "path": "/tmp/build/b.o"})));
         for other in [
@@ -203,11 +206,11 @@ mod tests {
 
     #[test]
     fn a_word_is_remembered_for_other_words_and_for_nothing_that_is_more() {
-        let rule = Remembered::from_subject(&subject(&json!({"name": "report"}))).unwrap();
-        assert_eq!(rule.like["name"], WORD);
+        let rule = RememberedApproval::from_subject(&subject(&json!({"name": "report"}))).unwrap();
+        assert_eq!(rule.like["name"], ANY_WORD);
         let fits = |text: &str| {
             let arguments = json!({"name": text}).to_string();
-            rule.fits(named("files", "delete"), DIGEST, &arguments)
+            rule.matches(named("files", "delete"), DIGEST, &arguments)
         };
         for word in ["report", "other", "a.b-c_d", "ann@example", "größe", "7"] {
             assert!(fits(word), "{word}");
@@ -252,10 +255,11 @@ mod tests {
 
     #[test]
     fn a_path_with_a_command_behind_it_is_none_of_its_directory() {
-        let rule = Remembered::from_subject(&subject(&json!({"path": "/tmp/b/a.o"}))).unwrap();
+        let rule =
+            RememberedApproval::from_subject(&subject(&json!({"path": "/tmp/b/a.o"}))).unwrap();
         let fits = |text: &str| {
             let arguments = json!({"path": text}).to_string();
-            rule.fits(named("files", "delete"), DIGEST, &arguments)
+            rule.matches(named("files", "delete"), DIGEST, &arguments)
         };
         assert!(fits("/tmp/b/my file (2).o"));
         for text in
@@ -268,22 +272,22 @@ mod tests {
     #[test]
     fn another_tool_or_the_same_one_changed_is_not_remembered() {
         let agreed = json!({"path": "/tmp/build/a.o"});
-        let rule = Remembered::from_subject(&subject(&agreed)).unwrap();
+        let rule = RememberedApproval::from_subject(&subject(&agreed)).unwrap();
         let text = agreed.to_string();
-        assert!(!rule.fits(named("files", "delete_all"), DIGEST, &text));
-        assert!(!rule.fits(named("other", "delete"), DIGEST, &text));
-        assert!(!rule.fits(named("files", "delete"), Some("fedcba9876543210"), &text));
-        assert!(!rule.fits(named("files", "delete"), None, &text));
+        assert!(!rule.matches(named("files", "delete_all"), DIGEST, &text));
+        assert!(!rule.matches(named("other", "delete"), DIGEST, &text));
+        assert!(!rule.matches(named("files", "delete"), Some("fedcba9876543210"), &text));
+        assert!(!rule.matches(named("files", "delete"), None, &text));
     }
 
     #[test]
     fn what_could_be_taken_for_a_pattern_is_remembered_as_it_is() {
         for text in ["/a*/b", "/etc", "/a/../b/c", "rm -rf x", "--force", "two words", "*", ""] {
-            let rule = Remembered::from_subject(&subject(&json!({"path": text}))).unwrap();
+            let rule = RememberedApproval::from_subject(&subject(&json!({"path": text}))).unwrap();
             assert_eq!(rule.exactly["path"], text);
             assert!(rule.like.is_empty());
         }
         let odd = Subject { tool: "del*".to_owned(), ..subject(&json!({})) };
-        assert_eq!(Remembered::from_subject(&odd), Err(NotRemembered::Unnameable));
+        assert_eq!(RememberedApproval::from_subject(&odd), Err(NotRemembered::Unnameable));
     }
 }

@@ -1,4 +1,4 @@
-//! What somebody is asked to agree to, and the stage that asks.
+//! The approval stage as a trait, and the request that a person agrees to.
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -8,9 +8,10 @@ use crate::call::Callee;
 use crate::question::Question;
 use crate::refusal::Refusal;
 
-/// How somebody is asked to agree to a call: the one way, whoever wants it.
+/// The approval stage: has a person agree to a call, or refuses it.
 #[async_trait]
 pub trait Approval: Send + Sync {
+    /// Asks a person; `Ok` means that they agreed.
     async fn agree(
         &self,
         question: &Question,
@@ -18,33 +19,33 @@ pub trait Approval: Send + Sync {
         context: &Context,
     ) -> Result<(), Refusal>;
 
-    /// Whether nothing that a model is given lets a call through.
+    /// Whether a model cannot approve its own call with anything that it receives.
     fn is_outside_of_the_model(&self) -> bool {
         true
     }
 }
 
-/// What somebody agrees to.
+/// The call that a person is asked to agree to.
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest<'a> {
-    /// What identifies it: whoever agrees to one request agrees to no other.
+    /// Identifies the call: an approval holds for this key only.
     pub key: String,
     pub callee: &'a Callee,
-    /// The tool as it looks now, where a tool is called: what is remembered about
-    /// a tool does not hold for one that changed.
+    /// The digest of the tool's present definition, where a tool is called: a
+    /// remembered approval does not hold for a tool that changed.
     pub digest: Option<String>,
-    /// As JSON, for whoever is asked.
+    /// The arguments as JSON.
     pub arguments: &'a str,
-    /// What came with the call under `gatelet/confirm`: a token, or
-    /// [`LATER`](crate::confirm::LATER).
+    /// The value that came with the call under `gatelet/confirm`: a token, or
+    /// [`DO_NOT_WAIT`](crate::confirm::DO_NOT_WAIT).
     pub token: Option<&'a str>,
-    /// The call as it is written on its surface, open at the end for one more
-    /// argument; empty where that is not known.
+    /// The call as its surface writes it, without the closing bracket so that an
+    /// argument can be appended; empty where that is not known.
     pub call_text: String,
 }
 
-/// Who asks, as a hash: the caller, where they connect from when nobody knows
-/// who they are, and how many requests are counted for them.
+/// A hash of the caller: of their subject, or of their network address when they are
+/// anonymous.
 pub fn caller_hash(caller: &Identity) -> String {
     let address = match caller.caller_key() {
         CallerKey::Subject(_) => String::new(),
@@ -53,15 +54,15 @@ pub fn caller_hash(caller: &Identity) -> String {
     hash(&[&caller.subject, &address])
 }
 
-/// What an agreement is bound to: who calls, with which client, on which
-/// session, what, with which arguments. A session on a pipe has no name of its
-/// own, so it is known by its client, and an agreement outlives the process.
+/// A hash of everything that an approval is bound to: caller, client, session, and the
+/// call with its arguments. A session over stdio has no id, so its client stands for it,
+/// and an approval outlives the process.
 pub fn binding(context: &Context, call_key: &str) -> String {
     let caller = caller_hash(&context.caller);
     hash(&[&caller, &context.client.name, context.session_or_client(), call_key])
 }
 
-/// Parts with their lengths, so that no two lists of parts have one hash.
+/// Hashes the parts with their lengths, so that different lists have different hashes.
 fn hash(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

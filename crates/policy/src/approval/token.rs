@@ -1,8 +1,8 @@
-//! The older way, for operators who choose it: a call that needs approval is
-//! answered with a token, and the same call with the token goes through.
+//! The approval stage with tokens: a call that needs approval is answered with a token,
+//! and the same call with the token goes through. Operators have to choose it.
 //!
-//! The token is handed to the very model that wants to make the call, so all it
-//! proves is that the call was made twice. Nothing else is gained by it.
+//! The token goes to the same model that makes the call, so it only proves that the call
+//! was made twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use parking_lot::Mutex;
 use tool::clock::Clock;
 use tool::{Context, hex};
 
-use crate::approval::elicit::{self, Said};
+use crate::approval::elicit::{self, UserAnswer};
 use crate::approval::request::{Approval, ApprovalRequest, binding};
-use crate::confirm::{ARGUMENT, LATER, PREFIX};
+use crate::confirm::{ARGUMENT, DO_NOT_WAIT, PREFIX};
 use crate::question::Question;
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::{Refusal, RefusalCode};
 
-/// How long a token is good for.
+/// How long a token is valid.
 const LIFE: Duration = Duration::from_secs(300);
 
-/// How many tokens wait at once; the oldest go first.
-const MOST: usize = 1024;
+/// The most valid tokens; the oldest are dropped first.
+const MAX_TOKENS: usize = 1024;
 
-/// The stage.
+/// The approval stage with tokens.
 pub struct TokenApproval {
     clock: Arc<dyn Clock>,
     tokens: Mutex<Tokens>,
@@ -51,7 +51,7 @@ impl Approval for TokenApproval {
     ) -> Result<(), Refusal> {
         let binding = binding(context, &request.key);
         let now = self.clock.elapsed();
-        let token = request.token.filter(|token| *token != LATER);
+        let token = request.token.filter(|token| *token != DO_NOT_WAIT);
         if let Some(token) = token
             && self.tokens.lock().redeem(token, &binding, now)
         {
@@ -59,27 +59,32 @@ impl Approval for TokenApproval {
         }
         let refusal = |code, message| Refusal { code, message, retry_after: None };
         match elicit::ask(context, &question.text, request.arguments).await {
-            Said::Yes => Ok(()),
-            Said::No => {
-                Err(refusal(Refused::Declined, format!("{question}, and the user did not agree")))
-            }
-            Said::Nothing => {
-                let spent = token.is_some();
+            UserAnswer::Yes => Ok(()),
+            UserAnswer::No => Err(refusal(
+                RefusalCode::Declined,
+                format!("{question}, and the user did not agree"),
+            )),
+            UserAnswer::NoAnswer => {
+                let had_token = token.is_some();
                 let token = self.tokens.lock().issue(binding, rand::random(), now);
-                Err(refusal(Refused::ApprovalRequired, required(question, request, &token, spent)))
+                Err(refusal(
+                    RefusalCode::ApprovalRequired,
+                    approval_needed(question, request, &token, had_token),
+                ))
             }
         }
     }
 }
 
-/// What has to be done for a call to go through, with the call in full.
-fn required(
+/// The message that tells how to repeat the call with its new token. `had_token` says
+/// that the call came with a token that is not valid.
+fn approval_needed(
     question: &Question,
     request: &ApprovalRequest<'_>,
     token: &str,
-    spent: bool,
+    had_token: bool,
 ) -> String {
-    let spent = match spent {
+    let rejected = match had_token {
         true => " The token that came with the call was used, is too old, or is for another call.",
         false => "",
     };
@@ -89,43 +94,41 @@ fn required(
     };
     let minutes = LIFE.as_secs() / 60;
     format!(
-        "{question}. Nothing was done.{spent} Ask the user; if they agree, make exactly the same call \
+        "{question}. Nothing was done.{rejected} Ask the user; if they agree, make exactly the same call \
          again {how} (good once, for {minutes} minutes)"
     )
 }
 
-/// The tokens that were given out.
+/// The tokens that were issued and not used yet.
 #[derive(Debug, Default)]
-struct Tokens(HashMap<String, Waiting>);
+struct Tokens(HashMap<String, Issued>);
 
+/// What a token is valid for.
 #[derive(Debug)]
-struct Waiting {
+struct Issued {
     binding: String,
     until: Duration,
 }
 
 impl Tokens {
-    /// Gives out a token for one call. `random` must be unpredictable.
+    /// Issues a token for one call. `random` must be unpredictable.
     fn issue(&mut self, binding: String, random: [u8; 16], now: Duration) -> String {
-        self.0.retain(|_, waiting| now < waiting.until);
-        if MOST <= self.0.len()
-            && let Some(oldest) = self
-                .0
-                .iter()
-                .min_by_key(|(_, waiting)| waiting.until)
-                .map(|(token, _)| token.clone())
+        self.0.retain(|_, issued| now < issued.until);
+        if MAX_TOKENS <= self.0.len()
+            && let Some(oldest) =
+                self.0.iter().min_by_key(|(_, issued)| issued.until).map(|(token, _)| token.clone())
         {
             self.0.remove(&oldest);
         }
         let token = format!("{PREFIX}{}", hex::encode(&random));
-        self.0.insert(token.clone(), Waiting { binding, until: now + LIFE });
+        self.0.insert(token.clone(), Issued { binding, until: now + LIFE });
         token
     }
 
-    /// Takes a token back. It is spent, whether it fits or not.
+    /// Whether a token is valid for this call. The token is used up in any case.
     fn redeem(&mut self, token: &str, binding: &str, now: Duration) -> bool {
-        let waiting = self.0.remove(token);
-        waiting.is_some_and(|waiting| now < waiting.until && waiting.binding == *binding)
+        let issued = self.0.remove(token);
+        issued.is_some_and(|issued| now < issued.until && issued.binding == *binding)
     }
 }
 
@@ -170,6 +173,6 @@ mod tests {
             random[..4].copy_from_slice(&n.to_be_bytes());
             tokens.issue(String::new(), random, at(u64::from(n) / 100));
         }
-        assert_eq!(tokens.0.len(), MOST);
+        assert_eq!(tokens.0.len(), MAX_TOKENS);
     }
 }

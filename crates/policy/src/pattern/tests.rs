@@ -7,14 +7,14 @@ fn check(pattern: &str, expected: bool) {
 
 #[track_caller]
 fn check_both(pattern: &str, may_mean: bool, means: bool) {
-    let named = Named {
+    let named = Names {
         id: "github:issues.list#12345678",
         upstream: "github",
         name: "issues.list",
-        shown: Shown::Path { path: "github.issues.list", has_double: false },
+        exposed: ExposedNameRef::Path { path: "github.issues.list", has_lookalike: false },
     };
-    assert_eq!(Pattern::new(pattern).may_mean(named), may_mean, "{pattern}");
-    assert_eq!(Pattern::new(pattern).means(named), means, "{pattern}");
+    assert_eq!(Pattern::new(pattern).may_match(named), may_mean, "{pattern}");
+    assert_eq!(Pattern::new(pattern).matches_exactly(named), means, "{pattern}");
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn names(pattern: &str, upstream: &str, name: &str, breadth: Breadth) {
     let (levels, last) = name::place(&label, name);
     let levels = std::iter::once(label.clone()).chain(levels).chain([last]);
     let path = levels.collect::<Vec<_>>().join(".");
-    let shown = Shown::Path { path: &path, has_double: false };
-    let named = Named { id: &id, upstream: &label, name, shown };
+    let exposed = ExposedNameRef::Path { path: &path, has_lookalike: false };
+    let named = Names { id: &id, upstream: &label, name, exposed };
     let pattern = Pattern::new(pattern);
     let fits = match breadth {
-        Breadth::Wide => pattern.may_mean(named),
-        Breadth::Exact => pattern.means(named),
+        Breadth::Wide => pattern.may_match(named),
+        Breadth::Exact => pattern.matches_exactly(named),
     };
     assert!(fits, "{pattern:?} for {upstream} {name}");
 }
@@ -77,21 +77,21 @@ fn what_help_shows_and_what_the_operator_wrote_both_name_a_tool() {
     is_named("a.b:tool", "a.b", "tool");
     is_named("a_b.tool", "a.b", "tool");
     is_named("up.get sum", "up", "get sum");
-    let shown = Shown::AsNamed;
-    let other = Named { id: "filesystem:read#1", upstream: "filesystem", name: "read", shown };
-    assert!(!Pattern::new("files:*").may_mean(other));
-    assert!(!Pattern::new("files*.write").may_mean(other));
+    let exposed = ExposedNameRef::UpstreamName;
+    let other = Names { id: "filesystem:read#1", upstream: "filesystem", name: "read", exposed };
+    assert!(!Pattern::new("files:*").may_match(other));
+    assert!(!Pattern::new("files*.write").may_match(other));
 }
 
 #[test]
 fn what_allows_one_of_two_that_are_spelled_alike_does_not_allow_the_other() {
     // As a catalog shows them: the first keeps its name, the others are tagged.
     let tools = [("get_sum", "up.get_sum"), ("get-sum", "up.get_sum_1a2b")];
-    let named = |(name, path): (&'static str, &'static str)| Named {
+    let named = |(name, path): (&'static str, &'static str)| Names {
         id: "up:x#12345678",
         upstream: "up",
         name,
-        shown: Shown::Path { path, has_double: true },
+        exposed: ExposedNameRef::Path { path, has_lookalike: true },
     };
     for (pattern, meant) in [
         ("get_sum", [true, false]),
@@ -106,18 +106,17 @@ fn what_allows_one_of_two_that_are_spelled_alike_does_not_allow_the_other() {
         ("up.get_*", [true, true]),
         ("other.get_sum", [false, false]),
     ] {
-        let found = tools.map(|tool| Pattern::new(pattern).means(named(tool)));
+        let found = tools.map(|tool| Pattern::new(pattern).matches_exactly(named(tool)));
         assert_eq!(found, meant, "{pattern}");
     }
     for pattern in ["get_sum", "get-sum", "getSum", "up.GETSUM", "up/get-sum"] {
-        let found = tools.map(|tool| Pattern::new(pattern).may_mean(named(tool)));
+        let found = tools.map(|tool| Pattern::new(pattern).may_match(named(tool)));
         assert_eq!(found, [true, true], "{pattern}");
     }
 }
 
 #[test]
 fn an_address_is_denied_wherever_it_leads_and_allowed_only_where_it_surely_leads() {
-    let named = |name| Named { id: "res:x#1", upstream: "up", name, shown: Shown::Address };
     for (pattern, uri, means, may_mean) in [
         ("file:///srv/*", "file:///srv/x", true, true),
         ("up:file:///srv/*", "file:///srv/x", true, true),
@@ -130,8 +129,10 @@ fn an_address_is_denied_wherever_it_leads_and_allowed_only_where_it_surely_leads
         ("file:///pub/*", "file:///srv/x", false, false),
         ("*", "file:///pub/../srv/x", true, true),
     ] {
-        let pattern = Pattern::new(pattern);
-        let found = (pattern.means(named(uri)), pattern.may_mean(named(uri)));
+        let (pattern, readings) = (Pattern::new(pattern), Readings::new(uri));
+        let exposed = ExposedNameRef::Uri(&readings);
+        let names = Names { id: "res:x#1", upstream: "up", name: uri, exposed };
+        let found = (pattern.matches_exactly(names), pattern.may_match(names));
         assert_eq!(found, (means, may_mean), "{pattern:?} {uri}");
     }
 }
@@ -140,11 +141,17 @@ fn an_address_is_denied_wherever_it_leads_and_allowed_only_where_it_surely_leads
 fn a_namespace_is_named_by_its_label_or_its_path() {
     for pattern in ["my-shop", "my_shop", "MyShop", "my-shop.retail", "my*", "*"] {
         let pattern = Pattern::new(pattern);
-        assert!(pattern.names_namespace("my_shop", "retail.create", Breadth::Wide), "{pattern:?}");
+        assert!(
+            pattern.matches_namespace("my_shop", "retail.create", Breadth::Wide),
+            "{pattern:?}"
+        );
     }
     for pattern in ["shop", "my", "my-shop.wholesale", "retail"] {
         let pattern = Pattern::new(pattern);
-        assert!(!pattern.names_namespace("my_shop", "retail.create", Breadth::Wide), "{pattern:?}");
+        assert!(
+            !pattern.matches_namespace("my_shop", "retail.create", Breadth::Wide),
+            "{pattern:?}"
+        );
     }
 }
 
@@ -160,28 +167,28 @@ fn what_stands_at_the_ends_of_a_name_does_not_matter() {
 
 #[test]
 fn what_allows_everything_that_begins_with_a_letter_of_no_alphabet_here_allows_nothing_else() {
-    let shown = Shown::Path { path: "up.list", has_double: false };
-    let named = Named { id: "up:list#12345678", upstream: "up", name: "list", shown };
+    let exposed = ExposedNameRef::Path { path: "up.list", has_lookalike: false };
+    let named = Names { id: "up:list#12345678", upstream: "up", name: "list", exposed };
     for pattern in ["é*", "up:é*", "é*:list", "-é?*", "_*", "up._*", "日*.*", "up.l_*"] {
-        assert!(!Pattern::new(pattern).means(named), "{pattern}");
+        assert!(!Pattern::new(pattern).matches_exactly(named), "{pattern}");
     }
-    let path = Shown::Path { path: "up.t", has_double: false };
-    let named = Named { id: "up:t#12345678", upstream: "up", name: "été", shown: path };
+    let path = ExposedNameRef::Path { path: "up.t", has_lookalike: false };
+    let named = Names { id: "up:t#12345678", upstream: "up", name: "été", exposed: path };
     for pattern in ["é*", "up:é*", "UP.*", "up.t", "t", "up/été"] {
-        assert!(Pattern::new(pattern).means(named), "{pattern}");
-        assert!(Pattern::new(pattern).may_mean(named), "{pattern}");
+        assert!(Pattern::new(pattern).matches_exactly(named), "{pattern}");
+        assert!(Pattern::new(pattern).may_match(named), "{pattern}");
     }
-    assert!(!Pattern::new("é*").names_namespace("up", "list", Breadth::Exact));
-    assert!(!Pattern::new("_*").names_namespace("up", "list", Breadth::Exact));
+    assert!(!Pattern::new("é*").matches_namespace("up", "list", Breadth::Exact));
+    assert!(!Pattern::new("_*").matches_namespace("up", "list", Breadth::Exact));
 }
 
 #[test]
 fn what_allows_a_word_and_anything_behind_it_does_not_allow_longer_words() {
-    let named = |name: &'static str, path: &'static str| Named {
+    let named = |name: &'static str, path: &'static str| Names {
         id: "up:x#12345678",
         upstream: "up",
         name,
-        shown: Shown::Path { path, has_double: false },
+        exposed: ExposedNameRef::Path { path, has_lookalike: false },
     };
     for (name, path, means) in [
         ("get_sum", "up.get_sum", true),
@@ -190,8 +197,12 @@ fn what_allows_a_word_and_anything_behind_it_does_not_allow_longer_words() {
         ("getaway", "up.getaway", false),
     ] {
         for pattern in ["get_*", "up.get-*", "U?/GET_*"] {
-            assert_eq!(Pattern::new(pattern).means(named(name, path)), means, "{pattern} {name}");
-            assert!(Pattern::new(pattern).may_mean(named(name, path)), "{pattern} {name}");
+            assert_eq!(
+                Pattern::new(pattern).matches_exactly(named(name, path)),
+                means,
+                "{pattern} {name}"
+            );
+            assert!(Pattern::new(pattern).may_match(named(name, path)), "{pattern} {name}");
         }
     }
 }
@@ -204,19 +215,19 @@ fn a_server_is_not_allowed_what_another_is_by_the_name_of_its_tool() {
         ("files:read", "evil.files_read"),
         ("files:read#12345678", "evil.files_read_12345678"),
     ] {
-        let shown = Shown::Path { path, has_double: false };
-        let named = Named { id: "evil:files_read#12345678", upstream: "evil", name, shown };
+        let exposed = ExposedNameRef::Path { path, has_lookalike: false };
+        let named = Names { id: "evil:files_read#12345678", upstream: "evil", name, exposed };
         for pattern in ["files.read", "files:read", "files/read", "files.*", "files:*", "f*.r*"] {
-            assert!(!Pattern::new(pattern).means(named), "{pattern} for {name}");
+            assert!(!Pattern::new(pattern).matches_exactly(named), "{pattern} for {name}");
         }
-        assert!(Pattern::new(&format!("evil:{name}")).means(named), "{name}");
+        assert!(Pattern::new(&format!("evil:{name}")).matches_exactly(named), "{name}");
     }
     // Two places, one sign apart.
-    let shown = Shown::Path { path: "up.a_b", has_double: false };
-    let named = Named { id: "up:a_b#12345678", upstream: "up", name: "a/b", shown };
-    assert!(!Pattern::new("up.a.b").means(named));
-    assert!(Pattern::new("up.a.b").may_mean(named));
-    assert!(Pattern::new("up/a/b").means(named));
+    let exposed = ExposedNameRef::Path { path: "up.a_b", has_lookalike: false };
+    let named = Names { id: "up:a_b#12345678", upstream: "up", name: "a/b", exposed };
+    assert!(!Pattern::new("up.a.b").matches_exactly(named));
+    assert!(Pattern::new("up.a.b").may_match(named));
+    assert!(Pattern::new("up/a/b").matches_exactly(named));
 }
 
 /// Letters, signs that part names, and characters that change when their case does.

@@ -9,43 +9,44 @@ use tool::{Context, FastMap, Finding, Json, Listing, Severity, Tool};
 use crate::admission::{Admission, Check, ListingCheck};
 use crate::call;
 use crate::question::Question;
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::trust::decide::{Config, Policy, Verdict};
 use crate::trust::digest::{Digest, TrustLevel};
 use crate::trust::ledger::{Ledger, LedgerStore, TrustState};
 use crate::validate::ValidCall;
 use tool::clock::Clock;
 
-/// Stands in the way of calls.
+/// The check of calls by the trust in their tools.
 pub struct TrustCheck {
     config: Config,
     store: Arc<dyn LedgerStore>,
     clock: Arc<dyn Clock>,
-    known: Mutex<Known>,
+    cache: Mutex<StateCache>,
 }
 
-/// What was found out about tools. Every call asks for it.
+/// Digests and trust levels of tools, cached because every call needs them.
 #[derive(Default)]
-struct Known {
-    /// By tool, made from this definition.
+struct StateCache {
+    /// By tool: its definition, and the digest made from it.
     digests: FastMap<String, (Json, Digest)>,
-    /// By tool, for this definition in this very ledger.
-    states: FastMap<String, (Json, TrustLevel)>,
+    /// By tool: its definition, and its trust level in `ledger`.
+    levels: FastMap<String, (Json, TrustLevel)>,
     ledger: Arc<Ledger>,
 }
 
-impl Known {
-    /// The state of a tool that is as the ledger knows it, if that was found out
-    /// before: a look at two places in memory, whatever they say.
-    fn state(&self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> Option<TrustLevel> {
-        let (raw, state) = self.states.get(name)?;
-        (Arc::ptr_eq(&self.ledger, ledger) && is_very(raw, &tool.raw)).then_some(*state)
+impl StateCache {
+    /// The cached trust level of a tool that has not changed. Compares addresses only,
+    /// so it is cheap.
+    fn level(&self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> Option<TrustLevel> {
+        let (raw, level) = self.levels.get(name)?;
+        (Arc::ptr_eq(&self.ledger, ledger) && is_same_memory(raw, &tool.raw)).then_some(*level)
     }
 
-    /// Where a tool stands. Its digest is made once for a definition.
+    /// Looks up the trust state of a tool in the ledger. Its digest is made once per
+    /// definition.
     fn look_up(&mut self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> TrustState {
         if !Arc::ptr_eq(&self.ledger, ledger) {
-            self.states.clear();
+            self.levels.clear();
             self.ledger = Arc::clone(ledger);
         }
         let trust_state = match self.digests.get(name) {
@@ -57,29 +58,29 @@ impl Known {
                 trust_state
             }
         };
-        if let TrustState::Known(state) = trust_state {
-            self.states.insert(name.to_owned(), (tool.raw.clone(), state));
+        if let TrustState::Known(level) = trust_state {
+            self.levels.insert(name.to_owned(), (tool.raw.clone(), level));
         }
         trust_state
     }
 }
 
-/// Whether two values are one, in the same place.
-fn is_very(one: &Json, other: &Json) -> bool {
+/// Whether two values share their memory.
+fn is_same_memory(one: &Json, other: &Json) -> bool {
     std::ptr::eq(one.as_str(), other.as_str())
 }
 
 impl TrustCheck {
     pub fn new(config: Config, store: Arc<dyn LedgerStore>, clock: Arc<dyn Clock>) -> TrustCheck {
-        TrustCheck { config, store, clock, known: Mutex::default() }
+        TrustCheck { config, store, clock, cache: Mutex::default() }
     }
 
-    /// Where a tool stands.
+    /// The trust state of the tool `name` (as `upstream/tool`).
     fn trust_state(&self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> TrustState {
-        let mut known = self.known.lock();
-        match known.state(ledger, name, tool) {
-            Some(state) => TrustState::Known(state),
-            None => known.look_up(ledger, name, tool),
+        let mut cache = self.cache.lock();
+        match cache.level(ledger, name, tool) {
+            Some(level) => TrustState::Known(level),
+            None => cache.look_up(ledger, name, tool),
         }
     }
 
@@ -95,13 +96,13 @@ impl TrustCheck {
         })?;
         let mut trust_state = self.trust_state(&ledger, name, tool);
         if trust_state == TrustState::New {
-            // Whoever was quicker counts: it may be the operator, who revoked it.
-            match self.note(&[(name, tool)]) {
-                Some(noted) => {
-                    ledger = noted;
+            // Somebody else may have been quicker, such as the operator who revokes it.
+            match self.add_new(&[(name, tool)]) {
+                Some(changed) => {
+                    ledger = changed;
                     trust_state = self.trust_state(&ledger, name, tool);
                 }
-                // What is not noted could change unseen before the next call.
+                // A tool that is not in the ledger could change unnoticed.
                 None if policy == Policy::Enforce => {
                     return Err(refusal(format!(
                         "`{name}` is new and cannot be noted in the trust ledger now (the log says \
@@ -111,34 +112,34 @@ impl TrustCheck {
                 None => {}
             }
         }
-        let (named, said) = (call.callee.named(), &call.annotations);
+        let (names, annotations) = (call.callee.names(), &call.annotations);
         let danger = match (&trust_state, ledger.get(name)) {
             (TrustState::Drifted { .. }, Some(entry)) => {
-                self.config.danger_of_changed(named, &entry.seen.hints(), said)
+                self.config.danger_of_changed(names, &entry.seen.hints(), annotations)
             }
-            _ => self.config.danger(named, said),
+            _ => self.config.danger(names, annotations),
         };
         Ok(self.config.decide(policy, &trust_state, danger, name))
     }
 
-    /// Notes tools that nobody has noted yet.
-    fn note(&self, tools: &[(&String, &Tool)]) -> Option<Arc<Ledger>> {
+    /// Adds new tools to the ledger; `None` where it cannot be written.
+    fn add_new(&self, tools: &[(&String, &Tool)]) -> Option<Arc<Ledger>> {
         let now = self.clock.unix_millis();
-        let noted = self.store.change(&mut |ledger| {
+        let changed = self.store.change(&mut |ledger| {
             for (name, tool) in tools {
                 if ledger.get(name).is_none() {
                     ledger.set(name, tool, self.config.first, now);
                 }
             }
         });
-        noted
+        changed
             .inspect_err(|error| tracing::error!(%error, "the trust ledger cannot be written"))
             .ok()
     }
 }
 
 fn refusal(message: String) -> Refusal {
-    Refusal { code: Refused::Untrusted, message, retry_after: None }
+    Refusal { code: RefusalCode::Untrusted, message, retry_after: None }
 }
 
 impl Check for TrustCheck {
@@ -148,7 +149,7 @@ impl Check for TrustCheck {
         call: &ValidCall,
         _: &Context,
     ) -> Result<Admission, Refusal> {
-        // Resources and prompts only tell something.
+        // Only tools are checked: resources and prompts do nothing.
         let Some(slot) = call.slot() else { return Ok(Admission::Free) };
         match self.judge(catalog.tool(slot), call)? {
             Verdict::Allow => Ok(Admission::Free),
@@ -174,10 +175,9 @@ impl Check for TrustCheck {
 
 impl ListingCheck for TrustCheck {
     fn inspect(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {
-        // Where changes are refused, what is listed first is what was vouched
-        // for; elsewhere that is what is called first, which keeps the ledger
-        // as small as its use.
-        let notes = match self.config.policy(upstream) {
+        // Where changes are refused, a tool enters the ledger when it is first listed;
+        // elsewhere when it is first called, which keeps the ledger small.
+        let adds_new = match self.config.policy(upstream) {
             Policy::Off => return Vec::new(),
             Policy::Warn => false,
             Policy::Enforce => true,
@@ -187,7 +187,7 @@ impl ListingCheck for TrustCheck {
         for tool in &listing.tools {
             let name = call::path(upstream, &tool.name);
             match self.trust_state(&ledger, &name, tool) {
-                TrustState::New if notes => fresh.push((name, tool)),
+                TrustState::New if adds_new => fresh.push((name, tool)),
                 TrustState::New | TrustState::Known(_) => {}
                 TrustState::Drifted { drift, .. } => {
                     let drift: Vec<String> = drift.iter().map(ToString::to_string).collect();
@@ -202,7 +202,7 @@ impl ListingCheck for TrustCheck {
         }
         if !fresh.is_empty() {
             let fresh: Vec<_> = fresh.iter().map(|(name, tool)| (name, *tool)).collect();
-            self.note(&fresh);
+            self.add_new(&fresh);
         }
         findings
     }

@@ -1,10 +1,10 @@
-//! Decides about a call by what is known of its tool.
+//! Decides about a call by the trust state of its tool and by what the tool may do.
 
 use catalog::{name, summary};
 use serde::{Deserialize, Serialize};
 use tool::{Annotations, shell};
 
-use crate::pattern::{Named, Pattern};
+use crate::pattern::{Names, Pattern};
 use crate::trust::digest::TrustLevel;
 use crate::trust::drift::Drift;
 use crate::trust::ledger::TrustState;
@@ -13,12 +13,13 @@ use crate::trust::ledger::TrustState;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// No questions.
+    /// Trust is not checked.
     Off,
-    /// What drifted asks unless it only reads; what says that it destroys asks.
+    /// A changed tool needs approval unless it only reads; a tool that says that it is
+    /// destructive needs approval.
     #[default]
     Warn,
-    /// What drifted does not pass; what may destroy asks.
+    /// A changed tool is refused; a tool that may be destructive needs approval.
     Enforce,
 }
 
@@ -28,29 +29,30 @@ pub enum Policy {
 pub enum Danger {
     Safe,
     Destructive,
-    /// It does not say.
+    /// Neither rules nor hints say.
     Unknown,
 }
 
-/// The operator's decisions.
+/// The operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// For upstreams that have none of their own.
+    /// The policy of upstreams that have none of their own.
     pub policy: Policy,
+    /// The policies of single upstreams, by label.
     pub upstreams: Vec<(String, Policy)>,
-    /// What a tool does, whatever it says itself; the first that fits counts.
+    /// The danger of tools, whatever their own hints say; the first match counts.
     pub rules: Vec<(Pattern, Danger)>,
-    /// What a tool is that was never seen before.
+    /// The trust level of a tool that is seen for the first time.
     pub first: TrustLevel,
 }
 
-/// What becomes of a call.
+/// The decision about a call. The texts say why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Allow,
-    /// It passes, and the operator should know.
+    /// The call passes, and the reason is logged.
     Warn(String),
-    /// Somebody has to agree.
+    /// A person has to agree first.
     Confirm(String),
     Refuse(String),
 }
@@ -69,15 +71,16 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The policy of an upstream.
     pub fn policy(&self, upstream: &str) -> Policy {
         let own = self.upstreams.iter().find(|(label, _)| name::means(label, upstream));
         own.map_or(self.policy, |(_, policy)| *policy)
     }
 
-    /// What a tool does: by the operator's rules, then by its own hints. Never
-    /// by its name.
-    pub fn danger(&self, named: Named<'_>, annotations: &Annotations) -> Danger {
-        match (self.ruled(named), annotations.read_only, annotations.destructive) {
+    /// The danger of a tool: by the operator's rules, then by its own hints, never by
+    /// its name.
+    pub fn danger(&self, names: Names<'_>, annotations: &Annotations) -> Danger {
+        match (self.danger_by_rule(names), annotations.read_only, annotations.destructive) {
             (Some(danger), _, _) => danger,
             (None, Some(true), _) | (None, _, Some(false)) => Danger::Safe,
             (None, _, Some(true)) => Danger::Destructive,
@@ -85,19 +88,19 @@ impl Config {
         }
     }
 
-    /// What a tool does that changed since it was vouched for. Nobody accepted what it
-    /// says of itself now, so a change earns no trust: it is safe only if it always said
-    /// that it only reads, or if the operator's rules say that it is.
+    /// The danger of a tool that changed since the operator vouched for it. Its present
+    /// hints were not accepted, so it is safe only if it said that it only reads both
+    /// before and now, or if the operator's rules say so.
     pub fn danger_of_changed(
         &self,
-        named: Named<'_>,
+        names: Names<'_>,
         before: &Annotations,
         now: &Annotations,
     ) -> Danger {
         let only_reads =
-            |said: &Annotations| said.read_only == Some(true) && said.destructive != Some(true);
-        let destroys = |said: &Annotations| said.destructive == Some(true);
-        match self.ruled(named) {
+            |hints: &Annotations| hints.read_only == Some(true) && hints.destructive != Some(true);
+        let destroys = |hints: &Annotations| hints.destructive == Some(true);
+        match self.danger_by_rule(names) {
             Some(danger) => danger,
             None if only_reads(before) && only_reads(now) => Danger::Safe,
             None if destroys(before) || destroys(now) => Danger::Destructive,
@@ -105,13 +108,13 @@ impl Config {
         }
     }
 
-    /// What the operator says of a tool.
-    fn ruled(&self, named: Named<'_>) -> Option<Danger> {
-        let ruled = self.rules.iter().find(|(pattern, danger)| match danger {
-            Danger::Safe => pattern.means(named),
-            Danger::Destructive | Danger::Unknown => pattern.may_mean(named),
+    /// The danger of a tool by the operator's rules, if one matches.
+    fn danger_by_rule(&self, names: Names<'_>) -> Option<Danger> {
+        let rule = self.rules.iter().find(|(pattern, danger)| match danger {
+            Danger::Safe => pattern.matches_exactly(names),
+            Danger::Destructive | Danger::Unknown => pattern.may_match(names),
         });
-        ruled.map(|(_, danger)| *danger)
+        rule.map(|(_, danger)| *danger)
     }
 
     /// Decides about a call of the tool `name` (as `upstream/tool`).
@@ -122,7 +125,7 @@ impl Config {
         danger: Danger,
         name: &str,
     ) -> Verdict {
-        // A name is the server's; the sentence around it, and the command, are ours.
+        // The name comes from the server, so it is escaped for text and for a shell.
         let shown = || summary::echo(name);
         let word = || shell::word(name).unwrap_or_else(|| "NAME".to_owned());
         let state = match (policy, state_of_tool) {
@@ -138,18 +141,18 @@ impl Config {
                     word = word(),
                 ));
             }
-            // Revoked is revoked, whatever it has become.
+            // A revoked tool stays revoked when it changes.
             (Policy::Warn, TrustState::Drifted { was: TrustLevel::Untrusted, .. }) => {
                 TrustLevel::Untrusted
             }
-            // A tool that may do harm and is not what it was asks, however
-            // trusted the old one was.
+            // A changed tool that may do harm needs approval, however trusted it was
+            // before.
             (Policy::Warn, TrustState::Drifted { drift, .. }) => {
                 let text = format!(
                     "`{}` changed: {} (the operator accepts it as it is now with \
                      `gatelet trust grant {}`)",
                     shown(),
-                    listed(drift),
+                    join(drift),
                     word(),
                 );
                 return match danger {
@@ -177,10 +180,10 @@ impl Config {
 }
 
 fn vouched(drift: &[Drift]) -> String {
-    format!("vouched for ({})", listed(drift))
+    format!("vouched for ({})", join(drift))
 }
 
-fn listed(drift: &[Drift]) -> String {
+fn join(drift: &[Drift]) -> String {
     drift.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -232,8 +235,9 @@ mod tests {
     #[test]
     fn danger_comes_from_rules_and_hints_never_from_names() {
         let mut config = Config::default();
-        let shown = crate::pattern::Shown::AsNamed;
-        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name, shown };
+        let exposed = crate::pattern::ExposedNameRef::UpstreamName;
+        let named =
+            |name: &'static str| Names { id: "up:x#12345678", upstream: "up", name, exposed };
         let hints = |read_only, destructive| Annotations {
             read_only,
             destructive,

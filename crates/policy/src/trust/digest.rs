@@ -1,4 +1,4 @@
-//! The digest that identifies a tool as it is, and its trust state.
+//! Trust levels, and the digest that identifies the definition of a tool.
 
 use std::fmt;
 
@@ -13,25 +13,26 @@ use tool::{Annotations, Json, Object, Tool, hex};
 pub enum TrustLevel {
     /// Nobody vouches for it.
     Untrusted,
-    /// The operator knows it; what destroys asks first.
+    /// The operator knows it; destructive calls need approval.
     Verified,
-    /// It may do everything it does.
+    /// It may do everything without approval.
     Trusted,
 }
 
-/// What identifies a tool as it is: changes with anything a model sees of it.
+/// A hash of a tool's definition: it changes with anything that a model sees of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Digest(String);
 
-/// What the operator vouched for, kept so that a change can be shown.
+/// The definition of a tool as the operator vouched for it, stored so that a later
+/// change can be shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenTool {
     pub description: String,
     pub input: Value,
     pub output: Value,
     pub annotations: Value,
-    /// What else a client is given to act on or to show: `_meta`, `icons`,
-    /// `execution`, and members that no revision knows. Nothing where it has none.
+    /// All other members that a client may show or use: `_meta`, `icons`, `execution`,
+    /// and unknown ones. `null` where there are none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extras: Value,
 }
@@ -39,7 +40,7 @@ pub struct Seen {
 impl Digest {
     /// The digest of a tool as it is listed.
     pub fn of(tool: &Tool) -> Digest {
-        let seen = Seen::of(tool);
+        let seen = SeenTool::of(tool);
         let mut whole = serde_json::json!({
             "name": tool.name,
             "title": tool.title,
@@ -62,14 +63,14 @@ impl Digest {
     }
 }
 
-impl Seen {
-    pub fn of(tool: &Tool) -> Seen {
-        // What cannot be understood is compared as text.
+impl SeenTool {
+    pub fn of(tool: &Tool) -> SeenTool {
+        // JSON that cannot be parsed is compared as text.
         let value = |json: &Json| {
             json.to_value().unwrap_or_else(|_| Value::String(json.as_str().to_owned()))
         };
         let member = |key: &str| tool.raw.member(key).as_ref().map_or(Value::Null, value);
-        Seen {
+        SeenTool {
             description: tool.description.clone().unwrap_or_default(),
             input: value(&tool.input_schema),
             output: tool.output_schema.as_ref().map_or(Value::Null, value),
@@ -78,35 +79,35 @@ impl Seen {
         }
     }
 
-    /// What it said of itself.
+    /// The hints that it gave about itself.
     pub fn hints(&self) -> Annotations {
-        let said = |key: &str| self.annotations.get(key).and_then(Value::as_bool);
+        let hint = |key: &str| self.annotations.get(key).and_then(Value::as_bool);
         Annotations {
-            read_only: said("readOnlyHint"),
-            destructive: said("destructiveHint"),
-            idempotent: said("idempotentHint"),
-            open_world: said("openWorldHint"),
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
         }
     }
 }
 
-/// Whether another part of [`Seen`], or the digest, holds a member of a definition.
-fn is_held(key: &str, raw: &Json) -> bool {
+/// Whether a member of a definition is in the digest or in a field of [`SeenTool`]
+/// other than `extras`.
+fn is_covered(key: &str, raw: &Json) -> bool {
     match key {
         "name" | "inputSchema" | "outputSchema" | "annotations" => true,
-        // Where they are no text they are read as absent, and a host gets them all the same.
+        // Where they are not strings we ignore them, but a client still gets them.
         "title" | "description" => raw.string_value().is_some(),
         _ => false,
     }
 }
 
-/// The members of a definition that no other part of [`Seen`] holds, whatever they
-/// are: a host may show a model what no revision knows. An empty one says
-/// nothing, so it is left out.
+/// The members of a definition that no other field of [`SeenTool`] covers, also unknown
+/// ones, because a client may show them to a model. Empty ones are left out.
 fn extras(tool: &Tool) -> Value {
     let mut found = Map::new();
     let members = Object::parse(&tool.raw).unwrap_or_default();
-    for (key, raw) in members.iter().filter(|(key, raw)| !is_held(key, raw)) {
+    for (key, raw) in members.iter().filter(|(key, raw)| !is_covered(key, raw)) {
         let value = raw.to_value().unwrap_or_else(|_| Value::String(raw.as_str().to_owned()));
         let is_empty = match &value {
             Value::Null => true,

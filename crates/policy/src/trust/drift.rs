@@ -1,4 +1,4 @@
-//! Describes how a tool changed, for an operator to judge.
+//! Compares two definitions of a tool and describes what changed, for the operator.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 use catalog::summary::echo;
 use serde_json::{Map, Value};
 
-use crate::trust::digest::Seen;
+use crate::trust::digest::SeenTool;
 
-/// One way in which a tool is not what it was.
+/// One change of a tool's definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
     /// Only words changed.
@@ -20,27 +20,27 @@ pub enum Drift {
     LostParameter {
         name: String,
     },
-    /// The schema of a parameter, or of the whole, changed.
+    /// The schema of a parameter changed; of the whole input if the name is empty.
     ChangedSchema {
-        place: String,
+        parameter: String,
     },
     ChangedOutput,
     /// `_meta`, `icons` or `execution` changed.
     ChangedExtra {
         member: String,
     },
-    /// A hint says something else now.
+    /// An annotation changed.
     Hint {
         name: String,
         was: String,
         is: String,
     },
-    /// An address that was not mentioned before.
+    /// A host or mail address that was not mentioned before.
     Destination(String),
 }
 
-/// What changed between two states of a tool, most worrying first.
-pub fn drift(was: &Seen, is: &Seen) -> Vec<Drift> {
+/// All changes between two definitions of a tool, most worrying first.
+pub fn drift(was: &SeenTool, is: &SeenTool) -> Vec<Drift> {
     let mut found: Vec<Drift> = Vec::new();
     let before = destinations(was);
     found.extend(destinations(is).difference(&before).cloned().map(Drift::Destination));
@@ -83,12 +83,12 @@ fn hints(was: &Value, is: &Value) -> Vec<Drift> {
 
 fn parameters(was: &Value, is: &Value) -> Vec<Drift> {
     let empty = Map::new();
-    let of = |schema: &'_ Value| -> Map<String, Value> {
+    let properties = |schema: &'_ Value| -> Map<String, Value> {
         schema.get("properties").and_then(Value::as_object).unwrap_or(&empty).clone()
     };
-    let (before, after) = (of(was), of(is));
+    let (before, after) = (properties(was), properties(is));
     let required = |name: &str| {
-        is["required"].as_array().is_some_and(|list| list.iter().any(|known| known == name))
+        is["required"].as_array().is_some_and(|list| list.iter().any(|one| one == name))
     };
     let mut found = Vec::new();
     for name in after.keys().filter(|name| !before.contains_key(*name)) {
@@ -97,27 +97,27 @@ fn parameters(was: &Value, is: &Value) -> Vec<Drift> {
     for (name, schema) in &before {
         match after.get(name) {
             None => found.push(Drift::LostParameter { name: name.clone() }),
-            Some(now) if bare(now) != bare(schema) => {
-                found.push(Drift::ChangedSchema { place: name.clone() });
+            Some(now) if without_texts(now) != without_texts(schema) => {
+                found.push(Drift::ChangedSchema { parameter: name.clone() });
             }
             Some(_) => {}
         }
     }
     let whole = |schema: &Value| {
-        let mut bare = bare(schema);
-        if let Some(members) = bare.as_object_mut() {
+        let mut schema = without_texts(schema);
+        if let Some(members) = schema.as_object_mut() {
             members.remove("properties");
         }
-        bare
+        schema
     };
     if whole(was) != whole(is) && found.is_empty() {
-        found.push(Drift::ChangedSchema { place: String::new() });
+        found.push(Drift::ChangedSchema { parameter: String::new() });
     }
     found
 }
 
-/// A schema without its words.
-fn bare(schema: &Value) -> Value {
+/// A schema without descriptions, titles and examples.
+fn without_texts(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => members
             .iter()
@@ -125,16 +125,16 @@ fn bare(schema: &Value) -> Value {
                 // A parameter may well be called `title`.
                 !matches!(key.as_str(), "description" | "title" | "examples") || value.is_object()
             })
-            .map(|(key, value)| (key.clone(), bare(value)))
+            .map(|(key, value)| (key.clone(), without_texts(value)))
             .collect::<Map<_, _>>()
             .into(),
-        Value::Array(items) => items.iter().map(bare).collect(),
+        Value::Array(items) => items.iter().map(without_texts).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 
 /// Hosts and mail addresses that a tool mentions anywhere.
-fn destinations(seen: &Seen) -> BTreeSet<String> {
+fn destinations(seen: &SeenTool) -> BTreeSet<String> {
     let text = [&seen.input, &seen.output, &seen.extras].map(Value::to_string).join("\n");
     let text = format!("{}\n{text}", seen.description);
     let ends = |letter: char| {
@@ -161,7 +161,7 @@ fn destinations(seen: &Seen) -> BTreeSet<String> {
 
 impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names are the server's, and the sentence around them is ours.
+        // Names come from the server, so they are escaped.
         match self {
             Drift::Wording => write!(f, "the wording changed"),
             Drift::NewParameter { name, required: true } => {
@@ -171,10 +171,12 @@ impl fmt::Display for Drift {
                 write!(f, "new parameter `{}`", echo(name))
             }
             Drift::LostParameter { name } => write!(f, "parameter `{}` is gone", echo(name)),
-            Drift::ChangedSchema { place } if place.is_empty() => {
+            Drift::ChangedSchema { parameter } if parameter.is_empty() => {
                 write!(f, "the input schema changed")
             }
-            Drift::ChangedSchema { place } => write!(f, "the schema of `{}` changed", echo(place)),
+            Drift::ChangedSchema { parameter } => {
+                write!(f, "the schema of `{}` changed", echo(parameter))
+            }
             Drift::ChangedOutput => write!(f, "the output schema changed"),
             Drift::ChangedExtra { member } => write!(f, "its `{}` changed", echo(member)),
             Drift::Hint { name, was, is } => {
@@ -191,8 +193,8 @@ mod tests {
 
     use super::*;
 
-    fn seen() -> Seen {
-        Seen {
+    fn seen() -> SeenTool {
+        SeenTool {
             description: "Sends mail.".to_owned(),
             input: json!({"type": "object", "properties": {"to": {"type": "string", "description": "whom"}}}),
             output: Value::Null,
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(edit: impl Fn(&mut Seen), expected: &[&str]) {
+    fn check(edit: impl Fn(&mut SeenTool), expected: &[&str]) {
         let mut now = seen();
         edit(&mut now);
         let words: Vec<String> = drift(&seen(), &now).iter().map(ToString::to_string).collect();

@@ -1,5 +1,5 @@
-//! The trust ledger: what was granted, signed so that only who has the key can
-//! change it.
+//! The trust ledger: the trust level of every known tool, signed so that only the owner
+//! of the key can change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,43 +11,41 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use tool::{Tool, hex};
 
-use crate::trust::digest::{Digest, Seen, TrustLevel};
+use crate::trust::digest::{Digest, SeenTool, TrustLevel};
 use crate::trust::drift::{Drift, drift};
 
-/// What is known of every tool, by `upstream/tool`. Cheap to clone, because
-/// every call reads it.
+/// The entries of all known tools, by `upstream/tool`. Cheap to clone, because every
+/// call reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     entries: Arc<BTreeMap<String, Entry>>,
 }
 
-/// What is known of one tool.
+/// The entry of one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub digest: Digest,
     pub state: TrustLevel,
-    /// The tool as it was then.
-    pub seen: Seen,
+    /// The definition of the tool at that time.
+    pub seen: SeenTool,
     /// Milliseconds since 1970.
     pub since: u64,
 }
 
-/// Where a tool stands.
+/// The trust state of a tool as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrustState {
     /// Never seen before.
     New,
+    /// It has not changed since it got this level.
     Known(TrustLevel),
-    /// It was seen in another shape, with this state.
-    Drifted {
-        was: TrustLevel,
-        drift: Vec<Drift>,
-    },
+    /// It had the level `was` and has changed since.
+    Drifted { was: TrustLevel, drift: Vec<Drift> },
 }
 
-/// Why a ledger is not believed. Everything counts as untrusted then.
+/// Why a ledger cannot be used. Then every tool counts as untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Tampered {
+pub enum LedgerError {
     #[error("the trust ledger cannot be read; `gatelet trust reset` starts a new one")]
     Unreadable,
     #[error("the trust ledger is not signed; `gatelet trust reset` starts a new one")]
@@ -56,40 +54,40 @@ pub enum Tampered {
         "the trust ledger was changed without its key; look who did, then `gatelet trust reset`"
     )]
     Forged,
-    /// Whoever could read the key can sign what he likes.
+    /// Whoever can read the key can sign anything.
     #[error(
         "other users can read or change the key of the trust ledger (`{0}`); look who did that, \
          then `gatelet trust reset`, or take it from them with `chmod 600`"
     )]
     OpenKey(String),
-    /// There is none, and there cannot be one.
+    /// There is no ledger, and none can be stored.
     #[error(
         "the trust ledger cannot be kept: {0}; give a state directory that can be written \
          (`--state`), or set `mode = \"off\"` under `[trust]`"
     )]
-    Homeless(String),
+    NoStorage(String),
 }
 
-/// Where the ledger is kept.
+/// The store of the ledger.
 pub trait LedgerStore: Send + Sync {
-    /// The ledger as it stands. Every call asks for it.
-    fn read(&self) -> Result<Arc<Ledger>, Tampered>;
+    /// The present ledger. Every call reads it.
+    fn read(&self) -> Result<Arc<Ledger>, LedgerError>;
 
-    /// Changes the ledger while nobody else does, whoever shares it, and gives
-    /// it back as it is then.
-    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered>;
+    /// Changes the ledger under a lock that all who share it respect. Returns the
+    /// changed ledger.
+    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, LedgerError>;
 }
 
-/// A store that forgets when the process ends.
+/// A ledger in memory, which is lost when the process ends.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Arc<Ledger>>);
+pub struct InMemoryLedger(Mutex<Arc<Ledger>>);
 
-impl LedgerStore for Memory {
-    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
+impl LedgerStore for InMemoryLedger {
+    fn read(&self) -> Result<Arc<Ledger>, LedgerError> {
         Ok(Arc::clone(&self.0.lock()))
     }
 
-    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
+    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, LedgerError> {
         let mut ledger = self.0.lock();
         change(Arc::make_mut(&mut ledger));
         Ok(Arc::clone(&ledger))
@@ -97,49 +95,52 @@ impl LedgerStore for Memory {
 }
 
 impl Ledger {
-    /// Reads a signed ledger.
-    pub fn read(text: &str, key: &[u8]) -> Result<Ledger, Tampered> {
-        let value: Value = serde_json::from_str(text).map_err(|_| Tampered::Unreadable)?;
-        let entries = value.get("entries").ok_or(Tampered::Unreadable)?;
-        let signature = value.get("signature").and_then(Value::as_str).ok_or(Tampered::Unsigned)?;
-        let signature = hex::decode(signature).ok_or(Tampered::Forged)?;
+    /// Parses a signed ledger and checks its signature.
+    pub fn parse_signed(text: &str, key: &[u8]) -> Result<Ledger, LedgerError> {
+        let value: Value = serde_json::from_str(text).map_err(|_| LedgerError::Unreadable)?;
+        let entries = value.get("entries").ok_or(LedgerError::Unreadable)?;
+        let signature =
+            value.get("signature").and_then(Value::as_str).ok_or(LedgerError::Unsigned)?;
+        let signature = hex::decode(signature).ok_or(LedgerError::Forged)?;
         let mac = mac(key, entries);
-        mac.verify_slice(&signature).map_err(|_| Tampered::Forged)?;
-        let entries = BTreeMap::deserialize(entries).map_err(|_| Tampered::Unreadable)?;
+        mac.verify_slice(&signature).map_err(|_| LedgerError::Forged)?;
+        let entries = BTreeMap::deserialize(entries).map_err(|_| LedgerError::Unreadable)?;
         Ok(Ledger { entries: Arc::new(entries) })
     }
 
-    /// The signed ledger as text.
-    pub fn write(&self, key: &[u8]) -> String {
+    /// Writes the ledger as signed text.
+    pub fn to_signed_text(&self, key: &[u8]) -> String {
         let entries = json!(*self.entries);
         let signature = hex::encode(&mac(key, &entries).finalize().into_bytes());
         let whole = json!({"version": 1, "entries": entries, "signature": signature});
         serde_json::to_string_pretty(&whole).unwrap_or_else(|_| whole.to_string())
     }
 
-    /// Where a tool stands, as it is now.
+    /// The trust state of a tool whose present definition has this digest.
     pub fn state(&self, name: &str, tool: &Tool, digest: &Digest) -> TrustState {
         match self.entries.get(name) {
             None => TrustState::New,
             Some(entry) if entry.digest == *digest => TrustState::Known(entry.state),
-            Some(entry) => {
-                TrustState::Drifted { was: entry.state, drift: drift(&entry.seen, &Seen::of(tool)) }
-            }
+            Some(entry) => TrustState::Drifted {
+                was: entry.state,
+                drift: drift(&entry.seen, &SeenTool::of(tool)),
+            },
         }
     }
 
-    /// Notes a tool as it is now, with a state.
-    pub fn set(&mut self, name: &str, tool: &Tool, state: TrustLevel, now: u64) {
-        let entry = Entry { digest: Digest::of(tool), state, seen: Seen::of(tool), since: now };
+    /// Sets the trust level of a tool as it is defined now.
+    pub fn set(&mut self, name: &str, tool: &Tool, level: TrustLevel, now: u64) {
+        let entry =
+            Entry { digest: Digest::of(tool), state: level, seen: SeenTool::of(tool), since: now };
         Arc::make_mut(&mut self.entries).insert(name.to_owned(), entry);
     }
 
-    /// Takes over what is known of a tool.
+    /// Adds an entry from elsewhere.
     pub fn insert(&mut self, name: String, entry: Entry) {
         Arc::make_mut(&mut self.entries).insert(name, entry);
     }
 
-    /// Takes trust away from a tool, whatever shape it has.
+    /// Makes a tool untrusted, whatever its definition is; `false` if it is not known.
     pub fn revoke(&mut self, name: &str, now: u64) -> bool {
         match Arc::make_mut(&mut self.entries).get_mut(name) {
             Some(entry) => {
@@ -151,7 +152,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets a tool; it is new again.
+    /// Removes a tool, so that it is new again; `false` if it is not known.
     pub fn forget(&mut self, name: &str) -> bool {
         Arc::make_mut(&mut self.entries).remove(name).is_some()
     }
@@ -190,24 +191,30 @@ mod tests {
 
     #[test]
     fn a_signed_ledger_is_read_back() {
-        assert_eq!(Ledger::read(&ledger().write(KEY), KEY), Ok(ledger()));
-        assert_eq!(Ledger::read(&Ledger::default().write(KEY), KEY), Ok(Ledger::default()));
+        assert_eq!(Ledger::parse_signed(&ledger().to_signed_text(KEY), KEY), Ok(ledger()));
+        assert_eq!(
+            Ledger::parse_signed(&Ledger::default().to_signed_text(KEY), KEY),
+            Ok(Ledger::default())
+        );
     }
 
     #[test]
     fn tampering_is_detected() {
-        let text = ledger().write(KEY);
+        let text = ledger().to_signed_text(KEY);
         let promoted = text.replace("verified", "trusted");
-        assert_eq!(Ledger::read(&promoted, KEY), Err(Tampered::Forged));
-        assert_eq!(Ledger::read(&text, b"another key"), Err(Tampered::Forged));
-        assert_eq!(Ledger::read("{", KEY), Err(Tampered::Unreadable));
-        assert_eq!(Ledger::read(r#"{"entries":{}}"#, KEY), Err(Tampered::Unsigned));
-        assert_eq!(Ledger::read(r#"{"entries":{},"signature":"zz"}"#, KEY), Err(Tampered::Forged));
-        let other = Ledger::default().write(KEY);
+        assert_eq!(Ledger::parse_signed(&promoted, KEY), Err(LedgerError::Forged));
+        assert_eq!(Ledger::parse_signed(&text, b"another key"), Err(LedgerError::Forged));
+        assert_eq!(Ledger::parse_signed("{", KEY), Err(LedgerError::Unreadable));
+        assert_eq!(Ledger::parse_signed(r#"{"entries":{}}"#, KEY), Err(LedgerError::Unsigned));
+        assert_eq!(
+            Ledger::parse_signed(r#"{"entries":{},"signature":"zz"}"#, KEY),
+            Err(LedgerError::Forged)
+        );
+        let other = Ledger::default().to_signed_text(KEY);
         let taken: Value = serde_json::from_str(&other).unwrap();
         let mut swapped: Value = serde_json::from_str(&text).unwrap();
         swapped["signature"] = taken["signature"].clone();
-        assert_eq!(Ledger::read(&swapped.to_string(), KEY), Err(Tampered::Forged));
+        assert_eq!(Ledger::parse_signed(&swapped.to_string(), KEY), Err(LedgerError::Forged));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What one caller sees of a catalog, by the rules in force.
+//! The visibility filter, and the view that one caller has through it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,30 +8,29 @@ use catalog::source::{Skill, Source};
 use catalog::{Catalog, GuessBy, Namespace, Slot};
 use tool::Identity;
 
-use crate::call::{Completed, What};
-use crate::refusal::{Refusal, Refused};
+use crate::call::{CompletionSubject, TargetKind};
+use crate::refusal::{Refusal, RefusalCode};
+use crate::uri::Readings;
 use crate::validate::ValidCall;
-use crate::visibility::rules::{Config, Thing};
+use crate::visibility::rules::{Config, Item};
 
 /// Rules that say who sees what.
 pub trait VisibilityRules: Any + Send + Sync {
-    /// Whether everybody sees everything, so that nobody need ask about every
-    /// single thing.
+    /// Whether everybody sees everything, so that single items need not be checked.
     fn is_open(&self) -> bool;
 
-    /// Whether something exists as far as a caller is concerned.
-    fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool;
+    /// Whether a caller sees an item.
+    fn shows(&self, caller: &Identity, item: &Item<'_>) -> bool;
 
-    /// Whether resources are hidden from a caller one by one, so that a URI
-    /// that nobody listed must not be asked for either.
+    /// Whether some rule for this caller is about single resources; then a URI that
+    /// is not listed must not be read either.
     fn hides_resources(&self, caller: &Identity) -> bool;
 
-    /// Whether skills are hidden from a caller one by one, so that their files must
-    /// not be read past the skills either.
+    /// Whether some rule hides single skills from this caller; then the files of
+    /// skills must not be readable as plain resources either.
     fn hides_skills(&self, caller: &Identity) -> bool;
 
-    /// What tells apart callers who see different things: two with the same
-    /// key see the same.
+    /// A key for what a caller sees: two callers with the same key see the same.
     fn view_key(&self, caller: &Identity) -> String;
 }
 
@@ -40,8 +39,8 @@ impl VisibilityRules for Config {
         Config::is_open(self)
     }
 
-    fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
-        Config::shows(self, caller, thing)
+    fn shows(&self, caller: &Identity, item: &Item<'_>) -> bool {
+        Config::shows(self, caller, item)
     }
 
     fn hides_resources(&self, caller: &Identity) -> bool {
@@ -57,11 +56,11 @@ impl VisibilityRules for Config {
     }
 }
 
-/// The rules in force. Ask through [`Visible`], which is for one caller.
+/// The visibility rules in force. Use it through a [`CallerView`].
 pub struct VisibilityFilter {
     rules: Arc<dyn VisibilityRules>,
     is_open: bool,
-    /// Tells these rules from those before and after them.
+    /// Grows with every change of the rules.
     edition: u64,
 }
 
@@ -84,25 +83,25 @@ impl VisibilityFilter {
         VisibilityFilter { rules, is_open, edition: 0 }
     }
 
-    /// Whether these are the rules in force.
-    pub(crate) fn follows(&self, rules: &Config) -> bool {
+    /// Whether this filter already has these rules.
+    pub(crate) fn has_rules(&self, rules: &Config) -> bool {
         (&*self.rules as &dyn Any).downcast_ref::<Config>() == Some(rules)
     }
 
-    /// A filter that follows these, told apart from all before it.
-    pub(crate) fn next(&self, rules: Config) -> VisibilityFilter {
+    /// The next edition of this filter, with other rules.
+    pub(crate) fn with_rules(&self, rules: Config) -> VisibilityFilter {
         VisibilityFilter { edition: self.edition + 1, ..rules.into() }
     }
 
-    fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
-        self.is_open || self.rules.shows(caller, thing)
+    fn shows(&self, caller: &Identity, item: &Item<'_>) -> bool {
+        self.is_open || self.rules.shows(caller, item)
     }
 
     fn shows_function(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
-        self.is_open || self.rules.shows(caller, &Thing::function(catalog, slot))
+        self.is_open || self.rules.shows(caller, &Item::function(catalog, slot))
     }
 
-    /// Whether the caller still sees what is called.
+    /// Refuses a call of something that the caller does not see (any more).
     pub(crate) fn admit(
         &self,
         catalog: &Catalog,
@@ -110,40 +109,41 @@ impl VisibilityFilter {
         caller: &Identity,
     ) -> Result<(), Refusal> {
         let upstream = call.callee.upstream.as_str();
-        let seen = match &call.what {
-            What::Tool(slot) | What::Task { slot, .. } | What::Help { slot, .. } => {
-                self.shows_function(caller, catalog, *slot)
+        let seen = match &call.kind {
+            TargetKind::Tool(slot)
+            | TargetKind::Task { slot, .. }
+            | TargetKind::Help { slot, .. } => self.shows_function(caller, catalog, *slot),
+            TargetKind::Skill { namespace, name, .. } => {
+                self.shows(caller, &Item::Skill { namespace, name })
             }
-            What::Skill { namespace, name, .. } => {
-                self.shows(caller, &Thing::Skill { namespace, name })
+            TargetKind::Resource { uri, .. }
+            | TargetKind::Subscription { uri, .. }
+            | TargetKind::Completion { subject: CompletionSubject::Resource(uri), .. } => {
+                self.shows(caller, &Item::Resource { upstream, uri })
             }
-            What::Resource { uri, .. }
-            | What::Subscription { uri, .. }
-            | What::Completion { of: Completed::Resource(uri), .. } => {
-                self.shows(caller, &Thing::Resource { upstream, uri })
-            }
-            What::Prompt { name, .. } | What::Completion { of: Completed::Prompt(name), .. } => {
-                self.shows(caller, &Thing::Prompt { upstream, name })
+            TargetKind::Prompt { name, .. }
+            | TargetKind::Completion { subject: CompletionSubject::Prompt(name), .. } => {
+                self.shows(caller, &Item::Prompt { upstream, name })
             }
         };
         if seen {
             return Ok(());
         }
         let message = "there is nothing of that name any more".to_owned();
-        Err(Refusal { code: Refused::UnknownFunction, message, retry_after: None })
+        Err(Refusal { code: RefusalCode::UnknownFunction, message, retry_after: None })
     }
 }
 
-/// What one caller sees.
+/// The part of the catalog that one caller sees.
 #[derive(Clone)]
-pub struct Visible<'a> {
+pub struct CallerView<'a> {
     filter: Arc<VisibilityFilter>,
     caller: &'a Identity,
 }
 
-impl<'a> Visible<'a> {
-    pub(crate) fn new(filter: Arc<VisibilityFilter>, caller: &'a Identity) -> Visible<'a> {
-        Visible { filter, caller }
+impl<'a> CallerView<'a> {
+    pub(crate) fn new(filter: Arc<VisibilityFilter>, caller: &'a Identity) -> CallerView<'a> {
+        CallerView { filter, caller }
     }
 
     /// Whether nothing at all is hidden from this caller.
@@ -151,39 +151,36 @@ impl<'a> Visible<'a> {
         self.filter.is_open
     }
 
-    /// Whether something exists as far as this caller is concerned.
-    pub fn shows(&self, thing: &Thing<'_>) -> bool {
-        self.filter.shows(self.caller, thing)
+    /// Whether this caller sees an item.
+    pub fn shows(&self, item: &Item<'_>) -> bool {
+        self.filter.shows(self.caller, item)
     }
 
-    /// Whether something exists for who asks for it directly. A file of a skill is read as
-    /// the skill's where some skills are hidden: its address as a resource knows nothing
-    /// of them.
-    pub fn shows_directly(&self, thing: &Thing<'_>) -> bool {
-        let is_skill_file = match thing {
-            Thing::Resource { uri, .. } => {
-                uri.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("skill"))
-            }
-            Thing::Namespace(_)
-            | Thing::Function { .. }
-            | Thing::Skill { .. }
-            | Thing::Prompt { .. } => false,
+    /// Whether this caller may ask for an item by its own URI or name. Where some
+    /// skills are hidden, a `skill:` URI may not be read as a plain resource, because
+    /// it does not tell which skill the file belongs to.
+    pub fn shows_directly(&self, item: &Item<'_>) -> bool {
+        let is_skill_file = || match item {
+            Item::Resource { uri, .. } => Readings::new(uri).may_have_scheme("skill"),
+            Item::Namespace(_)
+            | Item::Function { .. }
+            | Item::Skill { .. }
+            | Item::Prompt { .. } => false,
         };
-        self.shows(thing) && !(is_skill_file && self.filter.rules.hides_skills(self.caller))
+        self.shows(item) && !(self.filter.rules.hides_skills(self.caller) && is_skill_file())
     }
 
-    /// Whether a function does.
+    /// Whether this caller sees a function.
     pub fn shows_function(&self, catalog: &Catalog, slot: Slot) -> bool {
         self.filter.shows_function(self.caller, catalog, slot)
     }
 
-    /// Whether resources are hidden from this caller one by one.
+    /// Whether some rule for this caller is about single resources.
     pub fn hides_resources(&self) -> bool {
         self.filter.rules.hides_resources(self.caller)
     }
 
-    /// What tells apart callers who see different things: two with the same
-    /// key see the same.
+    /// A key for what this caller sees: two views with the same key show the same.
     pub fn key(&self) -> String {
         match self.filter.is_open {
             true => String::new(),
@@ -193,32 +190,33 @@ impl<'a> Visible<'a> {
         }
     }
 
-    /// How what this caller may have meant is guessed: without the index where
-    /// that knows of what they may not see.
+    /// How to guess which function this caller meant: without the search index where
+    /// something is hidden, because the index knows all functions.
     pub fn guesses_by(&self) -> GuessBy {
         if self.shows_all() { GuessBy::SpellingAndMeaning } else { GuessBy::Spelling }
     }
 
-    /// Whether an upstream is there: it may be named, or something of it is seen.
+    /// Whether this caller sees an upstream: the rules show its namespace, or at
+    /// least one of its functions.
     pub fn shows_upstream(&self, catalog: &Catalog, label: &str) -> bool {
         let named = |source: &Source| catalog::name::same(&source.label, label);
         let at = catalog.sources().iter().position(named);
         at.is_some_and(|at| self.shows_source(catalog, at))
     }
 
-    /// The same for an upstream at its position in the catalog.
+    /// [`CallerView::shows_upstream`] for an upstream by its position in the catalog.
     pub fn shows_source(&self, catalog: &Catalog, source: usize) -> bool {
         let mut own = catalog.slots().filter(|slot| catalog.function(*slot).source == source);
-        self.shows(&Thing::Namespace(&catalog.sources()[source].label))
+        self.shows(&Item::Namespace(&catalog.sources()[source].label))
             || own.any(|slot| self.shows_function(catalog, slot))
     }
 
-    /// Whether a namespace exists: something in it does, or nothing is known of
-    /// it yet.
+    /// Whether this caller sees a namespace: something in it, or the namespace itself
+    /// while it is still empty.
     pub fn shows_namespace(&self, catalog: &Catalog, namespace: &Namespace) -> bool {
         let empty = namespace.functions.is_empty()
             && namespace.children.is_empty()
-            && self.shows(&Thing::Namespace(&namespace.path));
+            && self.shows(&Item::Namespace(&namespace.path));
         let below = |at: &usize| self.shows_namespace(catalog, &catalog.namespaces()[*at]);
         namespace.path.is_empty()
             || empty
@@ -226,26 +224,26 @@ impl<'a> Visible<'a> {
             || namespace.children.iter().any(below)
     }
 
-    /// Whether what is at a place exists.
-    pub fn shows_item(&self, catalog: &Catalog, place: ItemRef) -> bool {
+    /// Whether this caller sees the item at a position of the catalog.
+    pub fn shows_item(&self, catalog: &Catalog, item: ItemRef) -> bool {
         let source = |source: usize| &catalog.sources()[source];
-        match place {
+        match item {
             ItemRef::Tool(slot) => self.shows_function(catalog, slot),
             ItemRef::Resource { source: own, at } => {
                 let (upstream, uri) = (&source(own).label, &source(own).listing.resources[at].uri);
-                self.shows_directly(&Thing::Resource { upstream, uri })
+                self.shows_directly(&Item::Resource { upstream, uri })
             }
             ItemRef::Template { source: own, at } => {
                 let uri = &source(own).listing.templates[at].uri_template;
-                self.shows_directly(&Thing::Resource { upstream: &source(own).label, uri })
+                self.shows_directly(&Item::Resource { upstream: &source(own).label, uri })
             }
             ItemRef::Prompt { source: own, at } => {
                 let (upstream, name) = (&source(own).label, &source(own).listing.prompts[at].name);
-                self.shows(&Thing::Prompt { upstream, name })
+                self.shows(&Item::Prompt { upstream, name })
             }
             ItemRef::Skill { source: own, at } => {
                 let Skill { namespace, name, .. } = &source(own).skills[at];
-                self.shows(&Thing::Skill { namespace, name })
+                self.shows(&Item::Skill { namespace, name })
             }
         }
     }

@@ -1,43 +1,45 @@
-//! The operator's rules: which callers see which namespaces, functions, skills,
-//! resources and prompts.
+//! The operator's visibility rules: which callers see which namespaces, functions,
+//! skills, resources and prompts.
 //!
-//! The first rule that speaks of both the caller and the thing decides; where
-//! none does, the default does.
+//! The first rule that matches both the caller and the item decides; where none
+//! does, the default does.
 
+use std::cell::OnceCell;
 use std::str::FromStr;
 
 use catalog::{Catalog, Slot};
 use tool::Identity;
 
-use crate::pattern::{Breadth, Named, Path, Pattern, Shown};
-use crate::uri;
+use crate::pattern::{Breadth, ExposedNameRef, Names, Path, Pattern};
+use crate::uri::Readings;
 
 /// The operator's rules. Everybody sees everything by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    pub default: Sight,
+    pub default: DefaultVisibility,
     pub rules: Vec<Rule>,
 }
 
+/// Whether an item that no rule mentions is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sight {
+pub enum DefaultVisibility {
     #[default]
     Shown,
     Hidden,
 }
 
-/// What some callers see, and what they do not. What is in both lists is seen.
+/// One rule: what some callers see and do not see. An item in both lists is seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// One of these must fit the caller; nobody in particular when empty.
-    pub callers: Vec<Who>,
-    pub show: Vec<What>,
-    pub hide: Vec<What>,
+    /// The rule applies to callers that match one of these; to all when empty.
+    pub callers: Vec<CallerPattern>,
+    pub show: Vec<ItemPattern>,
+    pub hide: Vec<ItemPattern>,
 }
 
-/// Some callers.
+/// A pattern that matches callers, such as `role:admin`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum CallerPattern {
     Everybody,
     Anonymous,
     Role(Pattern),
@@ -47,11 +49,11 @@ pub enum Who {
     Subject(Pattern),
 }
 
-/// Some things. `*` and `?` work in all of them; case, `_` and `-` do not
-/// matter in names.
+/// A pattern that matches items. `*` and `?` are wildcards in all of them; case,
+/// `_` and `-` do not matter in names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A namespace with all that belongs to it, or one function:
+pub enum ItemPattern {
+    /// A namespace with everything in it, or one function:
     /// `orders`, `orders.retail`, `orders.delete_*`.
     Namespace(Pattern),
     Function(Pattern),
@@ -61,24 +63,25 @@ pub enum What {
     Prompt(Pattern),
 }
 
-/// Something that is seen or not.
+/// Something in the catalog that a caller sees or does not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thing<'a> {
+pub enum Item<'a> {
     Namespace(&'a str),
     Function {
+        /// The dotted path of its namespace.
         path: &'a str,
-        /// As `help` shows it.
+        /// The name that `help` shows.
         name: &'a str,
-        /// As its upstream calls it.
-        own: &'a str,
-        /// Whether another function differs from it in nothing but spelling.
-        has_double: bool,
+        /// The upstream's own name.
+        upstream_name: &'a str,
+        /// Whether another function's path differs from this one only in spelling.
+        has_lookalike: bool,
     },
     Skill {
         namespace: &'a str,
         name: &'a str,
     },
-    /// A resource, or a template of them, and the upstream that has it.
+    /// A resource or a resource template.
     Resource {
         upstream: &'a str,
         uri: &'a str,
@@ -89,29 +92,30 @@ pub enum Thing<'a> {
     },
 }
 
-/// A text that stands for no caller or no thing.
+/// A text that is not a pattern of callers or of items.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum InvalidPattern {
     #[error(
         "`{0}` is no caller: use `role:…`, `scope:…`, `group:…`, `key:…`, `cert:…`, `subject:…`, \
          `anonymous` or `*`"
     )]
-    Who(String),
+    Caller(String),
     #[error(
         "`{0}` is nothing to see: use a namespace such as `orders` or `orders.delete_*`, or \
          `function:…`, `skill:…`, `resource:…`, `prompt:…`"
     )]
-    What(String),
+    Item(String),
 }
 
-impl FromStr for Who {
-    type Err = Invalid;
+impl FromStr for CallerPattern {
+    type Err = InvalidPattern;
 
-    fn from_str(text: &str) -> Result<Who, Invalid> {
-        let invalid = || Invalid::Who(text.to_owned());
-        if let Some(who) = [("*", Who::Everybody), ("anonymous", Who::Anonymous)]
-            .into_iter()
-            .find_map(|(word, who)| (word == text).then_some(who))
+    fn from_str(text: &str) -> Result<CallerPattern, InvalidPattern> {
+        let invalid = || InvalidPattern::Caller(text.to_owned());
+        if let Some(who) =
+            [("*", CallerPattern::Everybody), ("anonymous", CallerPattern::Anonymous)]
+                .into_iter()
+                .find_map(|(word, who)| (word == text).then_some(who))
         {
             return Ok(who);
         }
@@ -119,30 +123,28 @@ impl FromStr for Who {
         let pattern = Pattern::new(rest);
         match kind {
             _ if rest.is_empty() => Err(invalid()),
-            "role" => Ok(Who::Role(pattern)),
-            "scope" => Ok(Who::Scope(pattern)),
-            "group" => Ok(Who::Group(pattern)),
-            "subject" => Ok(Who::Subject(pattern)),
-            "key" | "cert" => Ok(Who::Subject(Pattern::new(text))),
+            "role" => Ok(CallerPattern::Role(pattern)),
+            "scope" => Ok(CallerPattern::Scope(pattern)),
+            "group" => Ok(CallerPattern::Group(pattern)),
+            "subject" => Ok(CallerPattern::Subject(pattern)),
+            "key" | "cert" => Ok(CallerPattern::Subject(Pattern::new(text))),
             _ => Err(invalid()),
         }
     }
 }
 
-impl FromStr for What {
-    type Err = Invalid;
+impl FromStr for ItemPattern {
+    type Err = InvalidPattern;
 
-    fn from_str(text: &str) -> Result<What, Invalid> {
+    fn from_str(text: &str) -> Result<ItemPattern, InvalidPattern> {
         let named = |text: &str| Pattern::new(text);
         match text.split_once(':') {
-            None if !text.is_empty() => Ok(What::Namespace(named(text))),
-            Some(("function", rest)) if !rest.is_empty() => Ok(What::Function(named(rest))),
-            Some(("skill", rest)) if !rest.is_empty() => Ok(What::Skill(named(rest))),
-            Some(("prompt", rest)) if !rest.is_empty() => Ok(What::Prompt(named(rest))),
-            Some(("resource", rest)) if !rest.is_empty() => {
-                Ok(What::Resource(Pattern::new(&uri::normalized(rest))))
-            }
-            None | Some(_) => Err(Invalid::What(text.to_owned())),
+            None if !text.is_empty() => Ok(ItemPattern::Namespace(named(text))),
+            Some(("function", rest)) if !rest.is_empty() => Ok(ItemPattern::Function(named(rest))),
+            Some(("skill", rest)) if !rest.is_empty() => Ok(ItemPattern::Skill(named(rest))),
+            Some(("prompt", rest)) if !rest.is_empty() => Ok(ItemPattern::Prompt(named(rest))),
+            Some(("resource", rest)) if !rest.is_empty() => Ok(ItemPattern::Resource(named(rest))),
+            None | Some(_) => Err(InvalidPattern::Item(text.to_owned())),
         }
     }
 }
@@ -150,58 +152,60 @@ impl FromStr for What {
 impl Config {
     /// Whether everybody sees everything.
     pub fn is_open(&self) -> bool {
-        self.default == Sight::Shown && self.rules.iter().all(|rule| rule.hide.is_empty())
+        self.default == DefaultVisibility::Shown
+            && self.rules.iter().all(|rule| rule.hide.is_empty())
     }
 
-    /// Whether something exists as far as a caller is concerned.
-    pub fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
-        let thing = Sighted::new(thing);
+    /// Whether a caller sees an item.
+    pub fn shows(&self, caller: &Identity, item: &Item<'_>) -> bool {
+        let item = ItemWithPath::new(item);
         let decides = |rule: &Rule| {
-            // Where a name or a URI can be read in several ways, whoever hides one of
-            // them means it, and whoever shows it means all of them.
-            let shows = rule.show.iter().any(|what| what.fits(&thing, Breadth::Exact));
-            let hides = rule.hide.iter().any(|what| what.fits(&thing, Breadth::Wide));
+            // A name or a URI may be read in several ways: one reading is enough to hide
+            // it, and all of them are needed to show it.
+            let shows = rule.show.iter().any(|what| what.fits(&item, Breadth::Exact));
+            let hides = rule.hide.iter().any(|what| what.fits(&item, Breadth::Wide));
             match (shows, hides) {
-                (true, _) => Some(Sight::Shown),
-                (false, true) => Some(Sight::Hidden),
+                (true, _) => Some(DefaultVisibility::Shown),
+                (false, true) => Some(DefaultVisibility::Hidden),
                 (false, false) => None,
             }
         };
         let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
-        rules.find_map(decides).unwrap_or(self.default) == Sight::Shown
+        rules.find_map(decides).unwrap_or(self.default) == DefaultVisibility::Shown
     }
 
-    /// Whether resources are hidden from a caller one by one, so that a URI
-    /// that nobody listed must not be asked for either.
+    /// Whether some rule for this caller is about single resources; then a URI that
+    /// is not listed must not be read either.
     pub fn hides_resources(&self, caller: &Identity) -> bool {
-        let picks = |what: &What| matches!(what, What::Resource(_));
+        let picks = |what: &ItemPattern| matches!(what, ItemPattern::Resource(_));
         let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
         rules.any(|rule| rule.hide.iter().chain(&rule.show).any(picks))
     }
 
-    /// Whether skills are hidden from a caller one by one, so that their files must
-    /// not be read past the skills either.
+    /// Whether some rule hides single skills from this caller; then the files of
+    /// skills must not be readable as plain resources either.
     pub fn hides_skills(&self, caller: &Identity) -> bool {
-        let picks = |what: &What| matches!(what, What::Skill(_));
+        let picks = |what: &ItemPattern| matches!(what, ItemPattern::Skill(_));
         let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
         rules.any(|rule| rule.hide.iter().any(picks))
     }
 
-    /// Which rules concern a caller: two with the same answer see the same.
+    /// The positions of the rules that apply to a caller: two callers with the same
+    /// key see the same.
     pub fn view_key(&self, caller: &Identity) -> String {
         let rules = self.rules.iter().enumerate().filter(|(_, rule)| rule.concerns(caller));
         rules.map(|(at, _)| format!("{at},")).collect()
     }
 }
 
-impl<'a> Thing<'a> {
+impl<'a> Item<'a> {
     /// A function of a catalog.
-    pub fn function(catalog: &'a Catalog, slot: Slot) -> Thing<'a> {
-        Thing::Function {
+    pub fn function(catalog: &'a Catalog, slot: Slot) -> Item<'a> {
+        Item::Function {
             path: catalog.path(slot),
             name: &catalog.function(slot).name,
-            own: &catalog.tool(slot).name,
-            has_double: catalog.has_double(slot),
+            upstream_name: &catalog.tool(slot).name,
+            has_lookalike: catalog.has_lookalike(slot),
         }
     }
 }
@@ -212,122 +216,141 @@ impl Rule {
     }
 }
 
-impl Who {
+impl CallerPattern {
     fn fits(&self, caller: &Identity) -> bool {
         match self {
-            Who::Everybody => true,
-            Who::Anonymous => caller.is_anonymous(),
-            Who::Role(pattern) => caller.roles.iter().any(|role| pattern.matches(role)),
-            Who::Scope(pattern) => caller.scopes.iter().any(|scope| pattern.matches(scope)),
-            Who::Group(pattern) => caller.groups.iter().any(|group| pattern.matches(group)),
-            Who::Subject(pattern) => !caller.is_anonymous() && pattern.matches(&caller.subject),
+            CallerPattern::Everybody => true,
+            CallerPattern::Anonymous => caller.is_anonymous(),
+            CallerPattern::Role(pattern) => caller.roles.iter().any(|role| pattern.matches(role)),
+            CallerPattern::Scope(pattern) => {
+                caller.scopes.iter().any(|scope| pattern.matches(scope))
+            }
+            CallerPattern::Group(pattern) => {
+                caller.groups.iter().any(|group| pattern.matches(group))
+            }
+            CallerPattern::Subject(pattern) => {
+                !caller.is_anonymous() && pattern.matches(&caller.subject)
+            }
         }
     }
 }
 
-impl What {
-    /// Whether it may be about this.
-    pub fn speaks_of(&self, thing: &Thing<'_>) -> bool {
-        self.fits(&Sighted::new(thing), Breadth::Wide)
+impl ItemPattern {
+    /// Whether the pattern matches an item in any reading of its name.
+    pub fn may_match(&self, item: &Item<'_>) -> bool {
+        self.fits(&ItemWithPath::new(item), Breadth::Wide)
     }
 
-    /// As it was written.
+    /// The pattern as it was written, without its prefix.
     pub fn text(&self) -> &str {
         match self {
-            What::Namespace(pattern)
-            | What::Function(pattern)
-            | What::Skill(pattern)
-            | What::Resource(pattern)
-            | What::Prompt(pattern) => pattern.as_str(),
+            ItemPattern::Namespace(pattern)
+            | ItemPattern::Function(pattern)
+            | ItemPattern::Skill(pattern)
+            | ItemPattern::Resource(pattern)
+            | ItemPattern::Prompt(pattern) => pattern.as_str(),
         }
     }
 
-    fn fits(&self, thing: &Sighted<'_>, breadth: Breadth) -> bool {
-        match (self, thing.thing) {
-            (What::Namespace(pattern), Thing::Function { path, name, own, has_double }) => {
-                // Of those that are spelled alike only the spelling tells which is shown.
-                let by_path = match breadth == Breadth::Exact && *has_double {
-                    true => pattern.leads_through(&Path::new(path), breadth),
-                    false => thing.leads(pattern, breadth),
+    fn fits(&self, item: &ItemWithPath<'_>, breadth: Breadth) -> bool {
+        match (self, item.item) {
+            (
+                ItemPattern::Namespace(pattern),
+                Item::Function { path, name, upstream_name, has_lookalike },
+            ) => {
+                // Lookalikes are told apart by nothing but their exact spelling.
+                let by_path = match breadth == Breadth::Exact && *has_lookalike {
+                    true => pattern.matches_path_or_above(&Path::new(path), breadth),
+                    false => item.is_below(pattern, breadth),
                 };
-                // The upstream's own name says more where another stands in for it.
-                let is_odd = own != name || *has_double;
-                let by_name = |named: Named<'_>| pattern.means_with_label(named, breadth);
-                by_path || (is_odd && thing.with_named(by_name))
+                // A pattern may also use the upstream's own name where `help` shows another.
+                let is_renamed = upstream_name != name || *has_lookalike;
+                let by_name = |names: Names<'_>| pattern.matches_with_label(names, breadth);
+                by_path || (is_renamed && item.with_names(by_name))
             }
             (
-                What::Namespace(pattern),
-                Thing::Namespace(_)
-                | Thing::Skill { .. }
-                | Thing::Prompt { .. }
-                | Thing::Resource { .. },
-            ) => thing.leads(pattern, breadth),
-            (What::Function(pattern), Thing::Function { .. })
-            | (What::Skill(pattern), Thing::Skill { .. })
-            | (What::Prompt(pattern), Thing::Prompt { .. }) => {
-                thing.with_named(|named| match breadth {
-                    Breadth::Wide => pattern.may_mean(named),
-                    Breadth::Exact => pattern.means(named),
+                ItemPattern::Namespace(pattern),
+                Item::Namespace(_)
+                | Item::Skill { .. }
+                | Item::Prompt { .. }
+                | Item::Resource { .. },
+            ) => item.is_below(pattern, breadth),
+            (ItemPattern::Function(pattern), Item::Function { .. })
+            | (ItemPattern::Skill(pattern), Item::Skill { .. })
+            | (ItemPattern::Prompt(pattern), Item::Prompt { .. }) => {
+                item.with_names(|names| match breadth {
+                    Breadth::Wide => pattern.may_match(names),
+                    Breadth::Exact => pattern.matches_exactly(names),
                 })
             }
-            (What::Resource(pattern), Thing::Resource { uri, .. }) => {
-                let mut readings = uri::readings(uri).into_iter();
+            (ItemPattern::Resource(pattern), Item::Resource { uri, .. }) => {
+                let readings = item.readings.get_or_init(|| Readings::new(uri));
                 match breadth {
-                    Breadth::Wide => readings.any(|reading| pattern.matches(&reading)),
-                    Breadth::Exact => readings.all(|reading| pattern.matches(&reading)),
+                    Breadth::Wide => pattern.as_uri().may_match(readings),
+                    Breadth::Exact => pattern.as_uri().matches_exactly(readings),
                 }
             }
-            (What::Function(_) | What::Skill(_) | What::Prompt(_) | What::Resource(_), _) => false,
+            (
+                ItemPattern::Function(_)
+                | ItemPattern::Skill(_)
+                | ItemPattern::Prompt(_)
+                | ItemPattern::Resource(_),
+                _,
+            ) => false,
         }
     }
 }
 
-/// A thing, and the path where it stands, ready to be compared.
-struct Sighted<'a> {
-    thing: &'a Thing<'a>,
-    /// None for what belongs to no namespace.
+/// An item with its parsed path, so that many patterns can be compared with it.
+struct ItemWithPath<'a> {
+    item: &'a Item<'a>,
+    /// `None` for an item outside of all namespaces.
     path: Option<Path>,
+    /// What servers may make of the URI of a resource, once some pattern asks for it.
+    readings: OnceCell<Readings>,
 }
 
-impl<'a> Sighted<'a> {
-    fn new(thing: &'a Thing<'a>) -> Sighted<'a> {
-        let path = match thing {
-            Thing::Function { path, name, .. } => Some(Path::new(&joined(path, name))),
-            Thing::Namespace(namespace)
-            | Thing::Skill { namespace, .. }
-            | Thing::Prompt { upstream: namespace, .. }
-            | Thing::Resource { upstream: namespace, .. } => {
+impl<'a> ItemWithPath<'a> {
+    fn new(item: &'a Item<'a>) -> ItemWithPath<'a> {
+        let path = match item {
+            Item::Function { path, name, .. } => Some(Path::new(&joined(path, name))),
+            Item::Namespace(namespace)
+            | Item::Skill { namespace, .. }
+            | Item::Prompt { upstream: namespace, .. }
+            | Item::Resource { upstream: namespace, .. } => {
                 (!namespace.is_empty()).then(|| Path::new(namespace))
             }
         };
-        Sighted { thing, path }
+        ItemWithPath { item, path, readings: OnceCell::new() }
     }
 
-    /// Whether a pattern leads to it, or to a level above it.
-    fn leads(&self, pattern: &Pattern, breadth: Breadth) -> bool {
+    /// Whether a pattern matches the item's path, or a namespace above it.
+    fn is_below(&self, pattern: &Pattern, breadth: Breadth) -> bool {
         match &self.path {
-            Some(path) => pattern.leads_through(path, breadth),
+            Some(path) => pattern.matches_path_or_above(path, breadth),
             None => pattern.as_str() == "*",
         }
     }
 
-    fn with_named(&self, compare: impl FnOnce(Named<'_>) -> bool) -> bool {
-        let shown = Shown::AsNamed;
-        match *self.thing {
-            Thing::Function { path, name, own, has_double } => {
+    /// Calls `compare` with the item's names; `false` for items that have only a path
+    /// or a URI.
+    fn with_names(&self, compare: impl FnOnce(Names<'_>) -> bool) -> bool {
+        let exposed = ExposedNameRef::UpstreamName;
+        match *self.item {
+            Item::Function { path, name, upstream_name, has_lookalike } => {
                 let upstream = path.split('.').next().unwrap_or_default();
-                let shown = Shown::Path { path: &joined(path, name), has_double };
-                compare(Named { id: "", upstream, name: own, shown })
+                let exposed = ExposedNameRef::Path { path: &joined(path, name), has_lookalike };
+                compare(Names { id: "", upstream, name: upstream_name, exposed })
             }
-            Thing::Skill { namespace: upstream, name } | Thing::Prompt { upstream, name } => {
-                compare(Named { id: "", upstream, name, shown })
+            Item::Skill { namespace: upstream, name } | Item::Prompt { upstream, name } => {
+                compare(Names { id: "", upstream, name, exposed })
             }
-            Thing::Namespace(_) | Thing::Resource { .. } => false,
+            Item::Namespace(_) | Item::Resource { .. } => false,
         }
     }
 }
 
-fn joined(above: &str, name: &str) -> String {
-    let dot = if above.is_empty() { "" } else { "." };
-    format!("{above}{dot}{name}")
+fn joined(namespace: &str, name: &str) -> String {
+    let dot = if namespace.is_empty() { "" } else { "." };
+    format!("{namespace}{dot}{name}")
 }

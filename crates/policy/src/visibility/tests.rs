@@ -13,14 +13,14 @@ fn caller(subject: &str, roles: &[&str]) -> Identity {
     Identity { subject: subject.to_owned(), roles, ..Identity::default() }
 }
 
-fn function<'a>(path: &'a str, name: &'a str) -> Thing<'a> {
-    Thing::Function { path, name, own: name, has_double: false }
+fn function<'a>(path: &'a str, name: &'a str) -> Item<'a> {
+    Item::Function { path, name, upstream_name: name, has_lookalike: false }
 }
 
 #[track_caller]
-fn check(hide: &str, thing: &Thing<'_>, shown: bool) {
+fn check(hide: &str, item: &Item<'_>, shown: bool) {
     let config = Config { rules: vec![rule(&[], &[], &[hide])], ..Config::default() };
-    assert_eq!(config.shows(&caller("ann", &[]), thing), shown, "{hide} {thing:?}");
+    assert_eq!(config.shows(&caller("ann", &[]), item), shown, "{hide} {item:?}");
 }
 
 #[test]
@@ -28,14 +28,14 @@ fn a_namespace_stands_for_all_that_belongs_to_it() {
     for hide in ["orders", "Or_ders", "order?", "*"] {
         check(hide, &function("orders", "list"), false);
         check(hide, &function("orders.retail", "create"), false);
-        check(hide, &Thing::Namespace("orders.retail"), false);
-        check(hide, &Thing::Skill { namespace: "orders", name: "refund" }, false);
-        check(hide, &Thing::Prompt { upstream: "orders", name: "greet" }, false);
-        check(hide, &Thing::Resource { upstream: "orders", uri: "a://b.c" }, false);
+        check(hide, &Item::Namespace("orders.retail"), false);
+        check(hide, &Item::Skill { namespace: "orders", name: "refund" }, false);
+        check(hide, &Item::Prompt { upstream: "orders", name: "greet" }, false);
+        check(hide, &Item::Resource { upstream: "orders", uri: "a://b.c" }, false);
     }
     for hide in ["order", "orders.retail", "orders2"] {
         check(hide, &function("orders", "list"), true);
-        check(hide, &Thing::Resource { upstream: "orders", uri: "a://b" }, true);
+        check(hide, &Item::Resource { upstream: "orders", uri: "a://b" }, true);
     }
     check("orders.retail", &function("orders.retail", "create"), false);
 }
@@ -46,23 +46,24 @@ fn single_things_are_named_by_their_kind() {
     check("orders.delete_*", &function("orders", "list"), true);
     check("function:delete*", &function("orders.retail", "delete_one"), false);
     check("function:orders.list", &function("orders", "list"), false);
-    check("function:list", &Thing::Skill { namespace: "", name: "list" }, true);
-    check("skill:refund", &Thing::Skill { namespace: "orders", name: "re_fund" }, false);
-    check("skill:orders.refund", &Thing::Skill { namespace: "orders", name: "refund" }, false);
-    check("prompt:orders.greet", &Thing::Prompt { upstream: "orders", name: "greet" }, false);
-    check(
-        "resource:file:///etc/*",
-        &Thing::Resource { upstream: "x", uri: "file:///etc/p" },
-        false,
-    );
-    check("resource:file:///etc/*", &Thing::Resource { upstream: "x", uri: "file:///home" }, true);
+    check("function:list", &Item::Skill { namespace: "", name: "list" }, true);
+    check("skill:refund", &Item::Skill { namespace: "orders", name: "re_fund" }, false);
+    check("skill:orders.refund", &Item::Skill { namespace: "orders", name: "refund" }, false);
+    check("prompt:orders.greet", &Item::Prompt { upstream: "orders", name: "greet" }, false);
+    check("resource:file:///etc/*", &Item::Resource { upstream: "x", uri: "file:///etc/p" }, false);
+    check("resource:file:///etc/*", &Item::Resource { upstream: "x", uri: "file:///home" }, true);
     // A dot in the name of a prompt or a function is no level.
-    check("orders.a", &Thing::Prompt { upstream: "orders", name: "a.b" }, true);
+    check("orders.a", &Item::Prompt { upstream: "orders", name: "a.b" }, true);
 }
 
 #[test]
 fn what_is_hidden_stays_hidden_under_the_name_that_its_upstream_gives_it() {
-    let odd = |path, name, own| Thing::Function { path, name, own, has_double: false };
+    let odd = |path, name, upstream_name| Item::Function {
+        path,
+        name,
+        upstream_name,
+        has_lookalike: false,
+    };
     for hide in ["up.a.b.c.d", "up.a.b.c_d", "up/a.b.c.d", "function:a.b.c.d"] {
         check(hide, &odd("up.a.b", "c_d", "a.b.c.d"), false);
     }
@@ -73,12 +74,12 @@ fn what_is_hidden_stays_hidden_under_the_name_that_its_upstream_gives_it() {
         check(hide, &odd("up", "a", ".a/"), false);
     }
     for hide in ["prompt:a.b", "prompt:up.a.b", "prompt:up/a.b"] {
-        check(hide, &Thing::Prompt { upstream: "up", name: "a.b" }, false);
+        check(hide, &Item::Prompt { upstream: "up", name: "a.b" }, false);
     }
-    check("prompt:up.a", &Thing::Prompt { upstream: "up", name: "a.b" }, true);
+    check("prompt:up.a", &Item::Prompt { upstream: "up", name: "a.b" }, true);
     check(
         "skill:up.retail.refund it",
-        &Thing::Skill { namespace: "up.retail", name: "refund it" },
+        &Item::Skill { namespace: "up.retail", name: "refund it" },
         false,
     );
     // A server decides what its tools are called, and hides nothing of others by that.
@@ -88,9 +89,14 @@ fn what_is_hidden_stays_hidden_under_the_name_that_its_upstream_gives_it() {
 #[test]
 fn of_two_that_are_spelled_alike_both_are_hidden_and_one_is_shown() {
     let both = [("get_sum", "get_sum"), ("get_sum_1a2b", "get-sum")];
-    let both = both.map(|(name, own)| Thing::Function { path: "up", name, own, has_double: true });
+    let both = both.map(|(name, upstream_name)| Item::Function {
+        path: "up",
+        name,
+        upstream_name,
+        has_lookalike: true,
+    });
     for hide in ["up.get-sum", "up.get_sum", "up.getSum", "function:get-sum", "up"] {
-        both.iter().for_each(|thing| check(hide, thing, false));
+        both.iter().for_each(|item| check(hide, item, false));
     }
     for (show, shown) in [
         ("up.get_sum", [true, false]),
@@ -101,8 +107,9 @@ fn of_two_that_are_spelled_alike_both_are_hidden_and_one_is_shown() {
         ("up", [true, true]),
         ("up.*", [true, true]),
     ] {
-        let config = Config { default: Sight::Hidden, rules: vec![rule(&[], &[show], &[])] };
-        let seen = both.map(|thing| config.shows(&caller("ann", &[]), &thing));
+        let config =
+            Config { default: DefaultVisibility::Hidden, rules: vec![rule(&[], &[show], &[])] };
+        let seen = both.map(|item| config.shows(&caller("ann", &[]), &item));
         assert_eq!(seen, shown, "{show}");
     }
 }
@@ -110,7 +117,8 @@ fn of_two_that_are_spelled_alike_both_are_hidden_and_one_is_shown() {
 #[test]
 fn what_shows_with_a_star_behind_a_letter_of_no_alphabet_here_does_not_show_all() {
     for show in ["é*", "up.é*", "function:é*", "é*.list", "_*.list", "?é.list"] {
-        let config = Config { default: Sight::Hidden, rules: vec![rule(&[], &[show], &[])] };
+        let config =
+            Config { default: DefaultVisibility::Hidden, rules: vec![rule(&[], &[show], &[])] };
         assert!(!config.shows(&caller("ann", &[]), &function("up", "list")), "{show}");
     }
 }
@@ -122,7 +130,7 @@ fn the_first_rule_that_speaks_of_caller_and_thing_decides() {
         rule(&["anonymous"], &[], &["*"]),
         rule(&[], &["billing.prices"], &["billing"]),
     ];
-    let config = Config { default: Sight::Shown, rules };
+    let config = Config { default: DefaultVisibility::Shown, rules };
     let sees = |who: &Identity, name| config.shows(who, &function("billing", name));
     let (ops, key, ann) = (caller("x", &["ops"]), caller("key:ci", &[]), caller("ann", &[]));
     let nobody = Identity::default();
@@ -138,7 +146,7 @@ fn the_first_rule_that_speaks_of_caller_and_thing_decides() {
 #[test]
 fn what_is_hidden_by_default_has_to_be_shown() {
     let rules = vec![rule(&["scope:mcp:*", "group:staff"], &["orders"], &[])];
-    let config = Config { default: Sight::Hidden, rules };
+    let config = Config { default: DefaultVisibility::Hidden, rules };
     let mut who = caller("ann", &[]);
     assert!(!config.shows(&who, &function("orders", "list")));
     who.scopes.insert("mcp:call".to_owned());
@@ -149,7 +157,10 @@ fn what_is_hidden_by_default_has_to_be_shown() {
 
 #[test]
 fn a_name_does_not_make_an_anonymous_caller_somebody() {
-    let config = Config { default: Sight::Hidden, rules: vec![rule(&["subject:*"], &["*"], &[])] };
+    let config = Config {
+        default: DefaultVisibility::Hidden,
+        rules: vec![rule(&["subject:*"], &["*"], &[])],
+    };
     assert!(config.shows(&caller("ann", &[]), &function("a", "b")));
     assert!(!config.shows(&Identity::default(), &function("a", "b")));
 }
@@ -157,9 +168,12 @@ fn a_name_does_not_make_an_anonymous_caller_somebody() {
 #[test]
 fn what_stands_for_nothing_is_refused_with_what_would() {
     for text in ["", "ops", "role:", "planet:mars"] {
-        assert!(text.parse::<Who>().unwrap_err().to_string().contains("role:…"), "{text}");
+        assert!(
+            text.parse::<CallerPattern>().unwrap_err().to_string().contains("role:…"),
+            "{text}"
+        );
     }
     for text in ["", "skill:", "planet:mars"] {
-        assert!(text.parse::<What>().unwrap_err().to_string().contains("skill:…"), "{text}");
+        assert!(text.parse::<ItemPattern>().unwrap_err().to_string().contains("skill:…"), "{text}");
     }
 }

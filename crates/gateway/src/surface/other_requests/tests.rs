@@ -159,7 +159,7 @@ async fn news_of_a_client_reach_what_is_up_and_start_nothing() {
     let asleep = Scripts::of(orders());
     let resting = Upstream {
         start: Start::OnDemand,
-        known: Some(awake.listing()),
+        fixed_listing: Some(awake.listing()),
         ..Upstream::new("asleep", Arc::clone(&asleep) as _)
     };
     let awake_one = Upstream::new("awake", Scripts::of(Arc::clone(&awake)));
@@ -202,11 +202,11 @@ async fn news_of_a_resource_end_with_the_right_to_it() {
                 let checks = vec![Arc::new(Rules::new(config.clone())) as _];
                 opened.gateway.control(Controls {
                     stages: Stages { checks, ..Stages::default() },
-                    shapes: crate::dispatch::Shapes::default(),
+                    default_picks: crate::dispatch::DefaultPicks::default(),
                     gate: artifacts::gate::Config::default(),
                     meta: crate::surface::meta::Config::default(),
                     listed: crate::surface::listed::Config::default(),
-                    inspection: roster::inspect::Config::default(),
+                    inspection: roster::listing_check::Config::default(),
                 });
             }
             _ => opened.gateway.set_visibility(hide.clone()),
@@ -236,7 +236,9 @@ async fn a_template_is_completed_only_towards_what_may_be_read() {
     let template = json!({"uriTemplate": "file:///{+path}", "name": "any"});
     let listed =
         Listing { templates: vec![Template::parse(template.into()).unwrap()], ..listing(vec![]) };
-    let provider = Scripted::new(listed, |_| Ok(Reply::Result(json!({"completion": {}}).into())));
+    let found = ["srv/secret", "pub/x", "srv", "pub/../srv/key", "den/x#", "sub"];
+    let completion = json!({"completion": {"values": found, "total": 6, "hasMore": true}, "x": 1});
+    let provider = Scripted::new(listed, move |_| Ok(Reply::Result(completion.clone().into())));
     let upstreams = vec![Upstream::new("files", Scripts::of(Arc::clone(&provider)))];
     let deny = Rule { tool: Some(Pattern::new("file:///den/*")), ..Rule::any(Action::Deny) };
     let config = rules::Config { default: Action::Allow, rules: vec![deny] };
@@ -259,6 +261,8 @@ async fn a_template_is_completed_only_towards_what_may_be_read() {
         ("pub/../srv/", false),
         ("%73rv/", false),
         ("s\trv/", false),
+        ("srv/secret#", false),
+        ("srv?", false),
         ("den/", false),
         ("den/x", false),
         ("pub/..//den/x", false),
@@ -268,5 +272,9 @@ async fn a_template_is_completed_only_towards_what_may_be_read() {
                             "argument": {"name": "path", "value": value}});
         let reply = ask(&opened, "completion/complete", params, &Context::anonymous()).await;
         assert_eq!(before < provider.asked().len(), goes_on, "{value:?}: {}", told(&reply));
+        if let Reply::Result(result) = &reply {
+            let known = json!({"x": 1, "completion": {"values": ["pub/x", "sub"]}});
+            assert_eq!(result.to_value().unwrap(), known, "{value:?}");
+        }
     }
 }

@@ -23,17 +23,17 @@ fn new(binding: &str, caller: &str) -> NewRequest {
 fn what_is_allowed_is_used_once_by_the_same_call_before_it_expires() {
     let mut queue = Queue::default();
     let number = queue.add(new("a", "ann"), 10, LIFE).unwrap();
-    assert!(!queue.take("a", 11), "nobody decided");
+    assert!(!queue.use_approval("a", 11), "nobody decided");
     assert_eq!(queue.add(new("a", "ann"), 12, LIFE), Ok(number), "it waits already");
     queue.decide(number, Verdict::Allow, "op", 20, LIFE).unwrap();
-    assert!(!queue.take("b", 21), "another call");
-    assert!(queue.take("a", 21));
-    assert!(!queue.take("a", 21), "a second time");
+    assert!(!queue.use_approval("b", 21), "another call");
+    assert!(queue.use_approval("a", 21));
+    assert!(!queue.use_approval("a", 21), "a second time");
     assert_eq!(queue.decide(number, Verdict::Deny, "op", 22, LIFE), Err(DecideError::Used(number)));
     let next = queue.add(new("a", "ann"), 30, LIFE).unwrap();
     assert_ne!(next, number, "a number is never given twice");
     queue.decide(next, Verdict::Allow, "op", 40, LIFE).unwrap();
-    assert!(!queue.take("a", 40 + LIFE), "too late");
+    assert!(!queue.use_approval("a", 40 + LIFE), "too late");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn what_expired_can_be_neither_decided_nor_used() {
     let number = queue.add(new("a", "ann"), 0, LIFE).unwrap();
     let late = queue.decide(number, Verdict::Allow, "op", LIFE, LIFE);
     assert_eq!(late, Err(DecideError::Unknown(number)));
-    assert_eq!(queue.standing("a", LIFE), Standing::Unasked);
+    assert_eq!(queue.status("a", LIFE), CallStatus::Unasked);
     assert_eq!(queue.decide(7, Verdict::Allow, "op", 0, LIFE), Err(DecideError::Unknown(7)));
 }
 
@@ -52,8 +52,8 @@ fn what_was_made_by_a_clock_that_was_set_back_counts_no_more() {
     let day = 24 * 60 * 60 * 1000;
     let number = queue.add(new("a", "ann"), day, LIFE).unwrap();
     queue.decide(number, Verdict::Allow, "op", day, LIFE).unwrap();
-    assert!(!queue.take("a", 5));
-    assert!(queue.take("a", day - 30_000), "machines differ by seconds");
+    assert!(!queue.use_approval("a", 5));
+    assert!(queue.use_approval("a", day - 30_000), "machines differ by seconds");
 }
 
 #[test]
@@ -62,25 +62,25 @@ fn a_decision_may_be_changed_until_it_is_used() {
     let number = queue.add(new("a", "ann"), 0, LIFE).unwrap();
     queue.decide(number, Verdict::Allow, "op", 1, LIFE).unwrap();
     queue.decide(number, Verdict::Deny, "op", 2, LIFE).unwrap();
-    assert!(!queue.take("a", 3));
-    let denied = Standing::Denied { number, by: "op".to_owned() };
-    assert_eq!(queue.standing("a", 3), denied);
+    assert!(!queue.use_approval("a", 3));
+    let denied = CallStatus::Denied { number, by: "op".to_owned() };
+    assert_eq!(queue.status("a", 3), denied);
 }
 
 #[test]
 fn one_caller_cannot_fill_the_queue_for_others() {
     let mut queue = Queue::default();
-    for n in 0..MOST_OF_CALLER {
+    for n in 0..MAX_WAITING_PER_CALLER {
         queue.add(new(&n.to_string(), "eve"), 0, LIFE).unwrap();
     }
-    assert_eq!(queue.add(new("more", "eve"), 0, LIFE), Err(Full::Caller));
+    assert_eq!(queue.add(new("more", "eve"), 0, LIFE), Err(QueueFull::Caller));
     assert!(queue.add(new("mine", "ann"), 0, LIFE).is_ok());
-    let mut n_waiting = MOST_OF_CALLER + 1;
-    while n_waiting < MOST {
+    let mut n_waiting = MAX_WAITING_PER_CALLER + 1;
+    while n_waiting < MAX_WAITING {
         queue.add(new(&n_waiting.to_string(), &n_waiting.to_string()), 0, LIFE).unwrap();
         n_waiting += 1;
     }
-    assert_eq!(queue.add(new("last", "zoe"), 0, LIFE), Err(Full::Everybody));
+    assert_eq!(queue.add(new("last", "zoe"), 0, LIFE), Err(QueueFull::Everybody));
     // What expired makes room.
     assert!(queue.add(new("last", "zoe"), LIFE, LIFE).is_ok());
 }
@@ -133,7 +133,7 @@ proptest! {
                 }
                 Step::Take(call) => {
                     let may = agreed.remove(&call).is_some_and(|(_, until)| now < until);
-                    prop_assert_eq!(queue.take(&call.to_string(), now), may);
+                    prop_assert_eq!(queue.use_approval(&call.to_string(), now), may);
                 }
                 Step::Wait(millis) => now += millis,
                 Step::Restart => {

@@ -7,7 +7,7 @@ use tool::clock::Fake;
 use tool::{Client, ClientHandle, Failure, Identity, Json, Notification, Object, Reply, Tool};
 
 use super::*;
-use crate::approval::desk::{InMemoryQueue, LIFE, QueueStore};
+use crate::approval::approvals::{InMemoryQueue, LIFE, QueueStore};
 use crate::call::{Callee, Request, Target};
 use crate::confirm;
 use crate::validate::{self, ValidCall};
@@ -27,7 +27,7 @@ fn gate(config: Config) -> Gate {
 fn over(queue: Arc<InMemoryQueue>, clock: Arc<Fake>, config: Config) -> Gate {
     let store = Arc::clone(&queue) as Arc<dyn QueueStore>;
     let approvals = Arc::new(Approvals::new(store, Arc::clone(&clock) as _, LIFE));
-    let page: Page =
+    let page: PageUrl =
         Arc::new(|number| Some(format!("http://127.0.0.1:1/console/approvals/{number}")));
     Gate { stage: QueuedApproval::new(approvals, config).with_page(page), clock, queue }
 }
@@ -63,7 +63,7 @@ fn call(arguments: &str, meta: Option<&str>) -> Result<ValidCall, Vec<catalog::P
     let tool = Tool::parse(raw.into()).unwrap();
     let catalog = Catalog::build(vec![Source::new("disk", Arc::new(listing(vec![tool])))]).0;
     let callee = Callee::new("disk:erase#12345678", "disk", "erase");
-    let target = Target::of(Slot(0), Arc::new(callee));
+    let target = Target::function(Slot(0), Arc::new(callee));
     let mut request = Request::new(target, Json::parse(arguments.to_owned()).unwrap());
     if let Some(meta) = meta {
         let mut members = Object::new();
@@ -92,7 +92,7 @@ async fn an_agreement_is_for_one_call_of_one_caller_and_survives_a_restart() {
     let gate = gate(impatient());
     let ann = caller("ann", "s1", "claude");
     let refused = gate.agree(&erase("/a"), &ann).await.unwrap_err();
-    assert_eq!(refused.code, Refused::ApprovalRequired);
+    assert_eq!(refused.code, RefusalCode::ApprovalRequired);
     assert!(refused.message.contains("approval request 1"), "{}", refused.message);
     gate.allow(1).await;
     let gate = gate.restarted();
@@ -133,7 +133,7 @@ async fn a_call_waits_no_longer_than_it_may() {
     assert_eq!(waited(&gate, &erase("/a"), &ann).await, 30);
     let hurried = Context { timeout: Some(Duration::from_secs(12)), ..ann.clone() };
     assert_eq!(waited(&gate, &erase("/a"), &hurried).await, 10);
-    let later = call(r#"{"path":"/a"}"#, Some(confirm::LATER)).unwrap();
+    let later = call(r#"{"path":"/a"}"#, Some(confirm::DO_NOT_WAIT)).unwrap();
     assert_eq!(waited(&gate, &later, &ann).await, 0);
 }
 
@@ -149,7 +149,7 @@ async fn what_is_remembered_asks_nobody() {
             &Context::anonymous(),
         )
     };
-    let remembered = vec![Remembered::from_subject(&agreed).unwrap()];
+    let remembered = vec![RememberedApproval::from_subject(&agreed).unwrap()];
     let gate = gate(Config { remembered, ..impatient() });
     let ann = caller("ann", "s1", "claude");
     assert!(gate.agree(&erase("/tmp/a/y"), &ann).await.is_ok());
@@ -166,7 +166,7 @@ async fn long_arguments_show_every_name_and_cannot_be_remembered() {
     let subject = &waiting.subject;
     assert!(subject.arguments.contains("- path: \"/\"") && subject.arguments.len() < 1000);
     assert_eq!(subject.arguments_cut_from, Some(long.len()));
-    assert!(Remembered::from_subject(subject).is_err());
+    assert!(RememberedApproval::from_subject(subject).is_err());
 }
 
 /// A client whose user is sent to a page.
@@ -221,10 +221,10 @@ async fn opening_the_page_is_no_agreement_and_declining_it_is_a_no() {
     let gate = gate(Config { wait: Duration::from_secs(5), ..Config::default() });
     let (opens, _) = with_browser(r#"{"action":"accept","content":{"confirm":true}}"#);
     let refused = gate.agree(&erase("/a"), &opens).await.unwrap_err();
-    assert_eq!(refused.code, Refused::ApprovalRequired);
+    assert_eq!(refused.code, RefusalCode::ApprovalRequired);
     let (declines, _) = with_browser(r#"{"action":"decline"}"#);
     let refused = gate.agree(&erase("/b"), &declines).await.unwrap_err();
-    assert_eq!(refused.code, Refused::Declined);
+    assert_eq!(refused.code, RefusalCode::Declined);
 }
 
 /// Ways to write arguments that mean something else, or the same.

@@ -9,7 +9,7 @@ use crate::approval::{Approval, TokenApproval};
 use crate::call::{Callee, Request, Target};
 use crate::confirm;
 use crate::trust::decide::Danger;
-use crate::trust::ledger::{Memory, Tampered};
+use crate::trust::ledger::{InMemoryLedger, LedgerError};
 use crate::validate;
 use tool::clock::Fake;
 
@@ -46,7 +46,7 @@ async fn admit(
     context: &Context,
 ) -> Result<(), Refusal> {
     let callee = Callee::new("disk:erase#12345678", "disk", "erase");
-    let target = Target::of(Slot(0), Arc::new(callee));
+    let target = Target::function(Slot(0), Arc::new(callee));
     let mut request = Request::new(target, json!({"path": path}).into());
     if let Some(token) = token {
         let mut meta = Object::new();
@@ -90,10 +90,10 @@ fn asking(answer: &'static str) -> Context {
 
 #[tokio::test]
 async fn a_fresh_destructive_tool_asks_and_the_token_works_once_for_the_same_arguments() {
-    let keeper = keeper(Policy::Warn, Arc::new(Memory::default()));
+    let keeper = keeper(Policy::Warn, Arc::new(InMemoryLedger::default()));
     let (catalog, context) = (destructive(), Context::anonymous());
     let refused = admit(&keeper, &catalog, "/a", None, &context).await.unwrap_err();
-    assert_eq!(refused.code, Refused::ApprovalRequired);
+    assert_eq!(refused.code, RefusalCode::ApprovalRequired);
     let token = token_in(&refused);
     let swapped = admit(&keeper, &catalog, "/b", Some(&token), &context).await;
     assert!(swapped.is_err(), "other arguments");
@@ -105,7 +105,7 @@ async fn a_fresh_destructive_tool_asks_and_the_token_works_once_for_the_same_arg
 
 #[tokio::test]
 async fn a_client_that_can_ask_its_user_is_asked() {
-    let keeper = keeper(Policy::Warn, Arc::new(Memory::default()));
+    let keeper = keeper(Policy::Warn, Arc::new(InMemoryLedger::default()));
     let catalog = destructive();
     let yes = asking(r#"{"action":"accept","content":{"confirm":true}}"#);
     assert!(admit(&keeper, &catalog, "/a", None, &yes).await.is_ok());
@@ -118,14 +118,14 @@ async fn a_client_that_can_ask_its_user_is_asked() {
         r#"{"action":"cancel"}"#,
     ] {
         let refused = admit(&keeper, &catalog, "/a", None, &asking(answer)).await.unwrap_err();
-        assert_eq!(refused.code, Refused::Declined);
+        assert_eq!(refused.code, RefusalCode::Declined);
         assert!(refused.message.ends_with("the user did not agree"));
     }
 }
 
 #[tokio::test]
 async fn a_tool_that_changed_does_not_pass_until_it_is_accepted() {
-    let store: Arc<dyn LedgerStore> = Arc::new(Memory::default());
+    let store: Arc<dyn LedgerStore> = Arc::new(InMemoryLedger::default());
     let keeper = keeper(Policy::Enforce, Arc::clone(&store));
     let safe = json!({"readOnlyHint": true});
     let context = Context::anonymous();
@@ -145,14 +145,14 @@ async fn a_tool_that_changed_does_not_pass_until_it_is_accepted() {
 
 #[tokio::test]
 async fn a_tool_does_not_get_around_a_question_or_a_refusal_by_calling_itself_harmless() {
-    let store: Arc<dyn LedgerStore> = Arc::new(Memory::default());
+    let store: Arc<dyn LedgerStore> = Arc::new(InMemoryLedger::default());
     let keeper = keeper(Policy::Warn, Arc::clone(&store));
     let context = Context::anonymous();
     let asked = admit(&keeper, &destructive(), "/a", None, &context).await.unwrap_err();
-    assert_eq!(asked.code, Refused::ApprovalRequired);
+    assert_eq!(asked.code, RefusalCode::ApprovalRequired);
     let harmless = catalog("Erases.", &json!({"readOnlyHint": true}));
     let asked = admit(&keeper, &harmless, "/a", None, &context).await.unwrap_err();
-    assert_eq!(asked.code, Refused::ApprovalRequired, "{}", asked.message);
+    assert_eq!(asked.code, RefusalCode::ApprovalRequired, "{}", asked.message);
     store.change(&mut |ledger| assert!(ledger.revoke("disk/erase", 2))).unwrap();
     let refused = admit(&keeper, &harmless, "/a", None, &context).await.unwrap_err();
     assert!(refused.message.contains("is not trusted"), "{}", refused.message);
@@ -160,7 +160,7 @@ async fn a_tool_does_not_get_around_a_question_or_a_refusal_by_calling_itself_ha
 
 #[tokio::test]
 async fn trust_is_enough_and_revoking_ends_it() {
-    let store: Arc<dyn LedgerStore> = Arc::new(Memory::default());
+    let store: Arc<dyn LedgerStore> = Arc::new(InMemoryLedger::default());
     let keeper = keeper(Policy::Enforce, Arc::clone(&store));
     let (catalog, context) = (destructive(), Context::anonymous());
     let tool = catalog.tool(Slot(0));
@@ -174,12 +174,12 @@ async fn trust_is_enough_and_revoking_ends_it() {
 struct Forged;
 
 impl LedgerStore for Forged {
-    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
-        Err(Tampered::Forged)
+    fn read(&self) -> Result<Arc<Ledger>, LedgerError> {
+        Err(LedgerError::Forged)
     }
 
-    fn change(&self, _: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
-        Err(Tampered::Forged)
+    fn change(&self, _: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, LedgerError> {
+        Err(LedgerError::Forged)
     }
 }
 
@@ -199,12 +199,12 @@ async fn with_a_forged_ledger_nothing_passes_unless_the_gate_is_off() {
 struct Full;
 
 impl LedgerStore for Full {
-    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
+    fn read(&self) -> Result<Arc<Ledger>, LedgerError> {
         Ok(Arc::default())
     }
 
-    fn change(&self, _: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
-        Err(Tampered::Homeless("no space left on device".to_owned()))
+    fn change(&self, _: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, LedgerError> {
+        Err(LedgerError::NoStorage("no space left on device".to_owned()))
     }
 }
 
@@ -223,14 +223,14 @@ async fn what_cannot_be_noted_is_not_let_through_where_changes_are_refused() {
 async fn the_operators_rule_beats_the_hint() {
     let mut config = Config { policy: Policy::Enforce, ..Config::default() };
     config.rules = vec![(crate::pattern::Pattern::new("erase"), Danger::Safe)];
-    let keeper = gate(config, Arc::new(Memory::default()));
+    let keeper = gate(config, Arc::new(InMemoryLedger::default()));
     assert!(admit(&keeper, &destructive(), "/a", None, &Context::anonymous()).await.is_ok());
 }
 
 #[test]
 fn a_change_shows_when_it_is_listed_where_the_first_listing_counts() {
     for (policy, told) in [(Policy::Enforce, true), (Policy::Warn, false), (Policy::Off, false)] {
-        let keeper = keeper(policy, Arc::new(Memory::default())).0;
+        let keeper = keeper(policy, Arc::new(InMemoryLedger::default())).0;
         let first = testkit::tool("t", "d", &json!({}));
         assert_eq!(keeper.inspect("up", &listing(vec![first])), []);
         let second = testkit::tool("t", "other", &json!({}));
@@ -242,7 +242,7 @@ fn a_change_shows_when_it_is_listed_where_the_first_listing_counts() {
 
 #[tokio::test]
 async fn under_warn_a_tool_that_was_called_before_shows_its_change_when_listed() {
-    let keeper = keeper(Policy::Warn, Arc::new(Memory::default()));
+    let keeper = keeper(Policy::Warn, Arc::new(InMemoryLedger::default()));
     let before = catalog("Reads.", &json!({"readOnlyHint": true}));
     admit(&keeper, &before, "/a", None, &Context::anonymous()).await.unwrap();
     let after = catalog("Reads more.", &json!({"readOnlyHint": true}));
@@ -276,7 +276,7 @@ async fn whatever_a_changed_tool_says_of_itself_only_what_always_only_read_passe
             .into_iter()
             .flat_map(|policy| levels.map(|level| (policy, level)))
         {
-            let store: Arc<dyn LedgerStore> = Arc::new(Memory::default());
+            let store: Arc<dyn LedgerStore> = Arc::new(InMemoryLedger::default());
             let (accepted, changed) = (catalog("One.", &before), catalog("Two.", &after));
             let mut noted =
                 |ledger: &mut Ledger| ledger.set("disk/erase", accepted.tool(Slot(0)), level, 1);
@@ -287,10 +287,10 @@ async fn whatever_a_changed_tool_says_of_itself_only_what_always_only_read_passe
             let expected = match (policy, level) {
                 (Policy::Off, _) => Ok(()),
                 (Policy::Enforce, _) | (Policy::Warn, TrustLevel::Untrusted) => {
-                    Err(Refused::Untrusted)
+                    Err(RefusalCode::Untrusted)
                 }
                 (Policy::Warn, _) if only_reads(&before) && only_reads(&after) => Ok(()),
-                (Policy::Warn, _) => Err(Refused::ApprovalRequired),
+                (Policy::Warn, _) => Err(RefusalCode::ApprovalRequired),
             };
             assert_eq!(outcome, expected, "{policy:?} {level:?} {before} -> {after}");
         }

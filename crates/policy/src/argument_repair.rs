@@ -1,21 +1,22 @@
 //! Repairs arguments where the schema leaves no doubt about what was meant.
 //!
-//! Models write `"42"` where a schema wants 42. A value is converted only when
-//! the schema asks for another type and does not also take text; at any depth.
-//! No key is renamed or dropped, nothing is guessed, and every repair is
-//! recorded. What is not repaired fails validation as before.
+//! Models write `"42"` where a schema wants 42. A string is converted only when
+//! the schema asks for another type and does not also accept strings; at any
+//! depth. No key is renamed or dropped, nothing is guessed, and every repair is
+//! reported. A value that is not repaired fails validation as before.
 
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
-/// One repair.
+/// One repair that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Where: `$.filter.limit`, `$.ids[2]`.
+    /// The place of the value: `$.filter.limit`, `$.ids[2]`.
     pub path: String,
     pub rule: Rule,
 }
 
+/// The conversion that a repair made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -27,15 +28,15 @@ pub enum Rule {
     StrToNull,
 }
 
-/// Schemas nest; arguments deeper than this stay as they are.
-const DEPTH: usize = 32;
+/// Arguments nested deeper than this stay as they are.
+const MAX_DEPTH: usize = 32;
 
-/// How deep alternatives of alternatives are followed; one may refer to itself.
-const ALTERNATIVES: usize = 3;
-/// How many there may be at each level.
-const MOST: usize = 16;
+/// How deep `anyOf` and `oneOf` are followed; a schema may refer to itself.
+const MAX_ALTERNATIVE_DEPTH: usize = 3;
+/// The most alternatives at each level.
+const MAX_ALTERNATIVES: usize = 16;
 
-/// The arguments with what can be repaired repaired.
+/// Repairs the arguments by the tool's schema; also returns the repairs made.
 pub fn repair(arguments: Value, schema: &Value) -> (Value, Vec<Repair>) {
     let mut repairs = Vec::new();
     let arguments = match &arguments {
@@ -50,17 +51,19 @@ pub fn repair(arguments: Value, schema: &Value) -> (Value, Vec<Repair>) {
             arguments
         }
     };
-    let walk = Walk { root: schema };
-    let repaired = walk.value(arguments, schema, "$", 0, &mut repairs);
+    let walk = SchemaWalk { root: schema };
+    let repaired = walk.repair_value(arguments, schema, "$", 0, &mut repairs);
     (repaired, repairs)
 }
 
-struct Walk<'a> {
+/// Walks a value and its schema side by side.
+struct SchemaWalk<'a> {
+    /// The whole schema, which local `$ref`s point into.
     root: &'a Value,
 }
 
-impl Walk<'_> {
-    fn value(
+impl SchemaWalk<'_> {
+    fn repair_value(
         &self,
         value: Value,
         schema: &Value,
@@ -68,13 +71,13 @@ impl Walk<'_> {
         depth: usize,
         repairs: &mut Vec<Repair>,
     ) -> Value {
-        if DEPTH < depth {
+        if MAX_DEPTH < depth {
             return value;
         }
-        let schema = self.resolved(schema);
+        let schema = self.resolve(schema);
         let value = match value {
-            // The arguments themselves were looked at already.
-            Value::String(text) if depth != 0 => self.text(text, schema, path, repairs),
+            // `repair` has converted the arguments as a whole already.
+            Value::String(text) if depth != 0 => self.repair_string(text, schema, path, repairs),
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)
@@ -87,7 +90,7 @@ impl Walk<'_> {
                 let each = |(key, member): (String, Value)| {
                     let below = format!("{path}.{key}");
                     let repaired = match property(schema, &key) {
-                        Some(part) => self.value(member, part, &below, depth + 1, repairs),
+                        Some(part) => self.repair_value(member, part, &below, depth + 1, repairs),
                         None => member,
                     };
                     (key, repaired)
@@ -99,7 +102,7 @@ impl Walk<'_> {
                     return Value::Array(elements);
                 };
                 let each = |(at, element)| {
-                    self.value(element, items, &format!("{path}[{at}]"), depth + 1, repairs)
+                    self.repair_value(element, items, &format!("{path}[{at}]"), depth + 1, repairs)
                 };
                 Value::Array(elements.into_iter().enumerate().map(each).collect())
             }
@@ -107,8 +110,14 @@ impl Walk<'_> {
         }
     }
 
-    fn text(&self, text: String, schema: &Value, path: &str, repairs: &mut Vec<Repair>) -> Value {
-        let types = self.types(schema, ALTERNATIVES);
+    fn repair_string(
+        &self,
+        text: String,
+        schema: &Value,
+        path: &str,
+        repairs: &mut Vec<Repair>,
+    ) -> Value {
+        let types = self.types(schema, MAX_ALTERNATIVE_DEPTH);
         if types.is_empty() || types.contains(&"string") {
             return Value::String(text);
         }
@@ -121,11 +130,10 @@ impl Walk<'_> {
         }
     }
 
-    /// The types a schema takes: its own, or those of its alternatives when
-    /// every one of them names its types.
+    /// The types that a schema accepts: its own, or those of its alternatives when
+    /// every one of them names its types; otherwise empty, which means unknown.
     ///
-    /// The catalog reads types with less care: to it, an alternative that names
-    /// none takes any, which is as good as text; here a guess would be wrong.
+    /// The catalog is less strict: there, an alternative without a type accepts any.
     fn types<'s>(&'s self, schema: &'s Value, depth: usize) -> Vec<&'s str> {
         let own = match schema.get("type") {
             Some(Value::String(one)) => vec![one.as_str()],
@@ -136,18 +144,18 @@ impl Walk<'_> {
             return own;
         }
         let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array());
-        let few = |parts: &&Vec<Value>| 0 < depth && parts.len() <= MOST;
+        let few = |parts: &&Vec<Value>| 0 < depth && parts.len() <= MAX_ALTERNATIVES;
         let Some(alternatives) = alternatives.filter(few) else { return Vec::new() };
         let each: Vec<Vec<&str>> =
-            alternatives.iter().map(|part| self.types(self.resolved(part), depth - 1)).collect();
+            alternatives.iter().map(|part| self.types(self.resolve(part), depth - 1)).collect();
         match each.iter().any(Vec::is_empty) {
             true => Vec::new(),
             false => each.into_iter().flatten().collect(),
         }
     }
 
-    /// What a local `$ref` means. Nothing is ever fetched.
-    fn resolved<'s>(&'s self, schema: &'s Value) -> &'s Value {
+    /// Follows local `$ref`s. Nothing is ever fetched.
+    fn resolve<'s>(&'s self, schema: &'s Value) -> &'s Value {
         let mut schema = schema;
         for _ in 0..8 {
             let reference = schema.get("$ref").and_then(Value::as_str);
@@ -166,7 +174,7 @@ fn property<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     own.or_else(|| schema.get("additionalProperties").filter(|part| part.is_object()))
 }
 
-/// The value that a text means under types that do not include text.
+/// The value that a string stands for, given types that do not include strings.
 fn convert(text: &str, types: &[&str]) -> Option<(Value, Rule)> {
     let wants = |name: &str| types.contains(&name);
     let text = text.trim();

@@ -1,41 +1,40 @@
-//! Renders arguments for the person who has to agree to a call.
+//! Renders the arguments of a call for the person who has to agree to it.
 //!
-//! Every argument has a line of its own with its name, so no number of spaces, no
-//! long neighbour and no character that turns text around can hide one. What is
-//! shortened says so.
+//! Every argument has its own line with its name, and invisible characters are escaped,
+//! so spaces, long neighbours and bidirectional characters cannot hide one. A value that
+//! is shortened says so.
 
 use serde_json::Value;
 use tool::text::without_invisible;
 
-/// How many arguments are shown.
-const MOST: usize = 40;
-/// Characters of one value, and of one name.
-const VALUE: usize = 200;
-const NAME: usize = 60;
+/// The most arguments that are rendered.
+const MAX_ARGUMENTS: usize = 40;
+/// The most characters of one value, and of one name.
+const MAX_VALUE: usize = 200;
+const MAX_NAME: usize = 60;
 
-/// The arguments of a call, for people. `json` is an object in most cases.
-pub(super) fn arguments(json: &str) -> String {
+/// Renders the arguments of a call. `json` is an object in most cases.
+pub(super) fn render(json: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(json) else {
-        return format!("Arguments: {}", shortened(json, VALUE));
+        return format!("Arguments: {}", shortened(json, MAX_VALUE));
     };
     let Value::Object(members) = &value else {
-        return format!("Arguments: {}", shortened(&value.to_string(), VALUE));
+        return format!("Arguments: {}", shortened(&value.to_string(), MAX_VALUE));
     };
     if members.is_empty() {
         return "No arguments.".to_owned();
     }
-    let lines = members.iter().take(MOST).map(|(name, value)| {
-        format!("\n- {}: {}", shortened(name, NAME), shortened(&value.to_string(), VALUE))
+    let lines = members.iter().take(MAX_ARGUMENTS).map(|(name, value)| {
+        format!("\n- {}: {}", shortened(name, MAX_NAME), shortened(&value.to_string(), MAX_VALUE))
     });
-    let more = match members.len().saturating_sub(MOST) {
+    let more = match members.len().saturating_sub(MAX_ARGUMENTS) {
         0 => String::new(),
         more => format!("\n- and {more} more, which are not shown"),
     };
     format!("Arguments:{}{more}", lines.collect::<String>())
 }
 
-/// The beginning and the end of a text, on one line, with every character that
-/// does not show itself written out.
+/// The beginning and the end of a text on one line, with invisible characters escaped.
 fn shortened(text: &str, limit: usize) -> String {
     let n_chars = text.chars().count();
     if n_chars <= limit {
@@ -46,7 +45,7 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{head} … {tail} ({n_chars} characters)")
 }
 
-/// Several spaces count as hiding something, too.
+/// Escapes invisible characters, and repeated spaces too, which could hide something.
 fn visible(text: impl Iterator<Item = char>) -> String {
     let mut visible = String::new();
     for c in text {
@@ -72,22 +71,22 @@ mod tests {
     #[test]
     fn every_argument_stands_on_a_line_of_its_own() {
         let given = format!("{{{}\"path\":\"/\"  ,\"note\":\"x\"}}", " ".repeat(2500));
-        assert_eq!(arguments(&given), "Arguments:\n- path: \"/\"\n- note: \"x\"");
+        assert_eq!(render(&given), "Arguments:\n- path: \"/\"\n- note: \"x\"");
         let long = json!({"note": "x".repeat(3000), "path": "/"}).to_string();
-        let shown = arguments(&long);
+        let shown = render(&long);
         assert!(shown.ends_with("\n- path: \"/\""), "{shown}");
         assert!(shown.contains("(3002 characters)") && shown.len() < 400, "{shown}");
-        assert_eq!(arguments("{}"), "No arguments.");
-        assert_eq!(arguments("[1]"), "Arguments: [1]");
+        assert_eq!(render("{}"), "No arguments.");
+        assert_eq!(render("[1]"), "Arguments: [1]");
     }
 
     #[test]
     fn nothing_in_a_value_looks_like_something_else() {
         let path = "/tmp/x\"}. Go on? [Yes]\u{202e} \n\n- path: /safe";
-        let shown = arguments(&json!({"path": path}).to_string());
+        let shown = render(&json!({"path": path}).to_string());
         assert_eq!(shown.lines().count(), 2, "{shown}");
         assert!(shown.contains("\\u{202e}") && !shown.contains('\u{202e}'), "{shown}");
-        let gap = arguments(&json!({"path": format!("/{}etc", " ".repeat(100))}).to_string());
+        let gap = render(&json!({"path": format!("/{}etc", " ".repeat(100))}).to_string());
         assert!(!gap.contains("  "), "{gap}");
     }
 
@@ -98,7 +97,7 @@ mod tests {
         ) {
             let given: serde_json::Map<String, Value> =
                 names.iter().map(|name| (name.clone(), json!(value))).collect();
-            let shown = arguments(&Value::Object(given).to_string());
+            let shown = render(&Value::Object(given).to_string());
             prop_assert_eq!(shown.lines().count(), names.len() + 1);
             for name in &names {
                 let line = format!("- {name}: ");

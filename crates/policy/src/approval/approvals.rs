@@ -1,4 +1,5 @@
-//! Where the queue is kept, and what those who decide can do with it.
+//! The store of the approval queue, and the operations of those who decide:
+//! [`Approvals`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +13,19 @@ use tool::clock::Clock;
 
 use crate::approval::queue::{DecideError, Queue, QueuedRequest, Verdict};
 
-/// A change of the queue, which may be asked for again.
+/// A change of the queue. It may be applied more than once.
 pub type QueueChange<'a> = dyn FnMut(&mut Queue) + Send + 'a;
 
-/// Where the queue is kept. Nothing is let through while it cannot be read.
+/// The store of the queue. While it cannot be read, no call is approved.
 #[async_trait]
 pub trait QueueStore: Send + Sync {
     async fn read(&self) -> Result<Queue, QueueUnavailable>;
 
-    /// Changes the queue by a pure function, which is asked again when somebody
-    /// else was quicker, and gives it as it is then.
+    /// Changes the queue by a pure function, which is applied again when another process
+    /// was quicker. Returns the changed queue.
     async fn change(&self, change: &mut QueueChange<'_>) -> Result<Queue, QueueUnavailable>;
 
-    /// Says when the queue may have changed, at least once after each change.
+    /// A stream with at least one item after each change of the queue.
     fn watch(&self) -> BoxStream<'static, ()>;
 }
 
@@ -33,25 +34,26 @@ pub trait QueueStore: Send + Sync {
 #[error("the requests for approval cannot be kept: {0}")]
 pub struct QueueUnavailable(pub String);
 
-/// Hears of requests that begin to wait.
+/// Receives an announcement of every new request.
 pub trait Announce: Send + Sync {
-    /// Never blocks.
+    /// Announces a request. Must not block.
     fn requested(&self, request: &QueuedRequest);
 }
 
-/// The queue with a clock: what a shell, a console and the stage itself use.
+/// The approval queue with its store and clock, for commands, the console and the
+/// approval stage.
 pub struct Approvals {
     store: Arc<dyn QueueStore>,
     clock: Arc<dyn Clock>,
-    /// How long a request waits, and then how long an agreement is good.
+    /// How long a request waits, and how long a decision is good after that.
     life: Duration,
     announce: Vec<Arc<dyn Announce>>,
 }
 
-/// How long a request waits for somebody where nothing else is configured.
+/// How long a request waits by default.
 pub const LIFE: Duration = Duration::from_secs(30 * 60);
 
-/// Why nothing was decided.
+/// Why a request was not decided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotDecided {
     #[error(transparent)]
@@ -65,7 +67,7 @@ impl Approvals {
         Approvals { store, clock, life, announce: Vec::new() }
     }
 
-    /// Tells somebody else, too, of requests that begin to wait.
+    /// Adds a receiver for announcements of new requests.
     #[must_use]
     pub fn announced_to(mut self, announce: Arc<dyn Announce>) -> Approvals {
         self.announce.push(announce);
@@ -75,7 +77,7 @@ impl Approvals {
     /// Every request that has not expired, oldest first.
     pub async fn list(&self) -> Result<Vec<QueuedRequest>, QueueUnavailable> {
         let now = self.now();
-        Ok(self.store.read().await?.alive(now).cloned().collect())
+        Ok(self.store.read().await?.unexpired(now).cloned().collect())
     }
 
     /// Allows or denies a request; `by` says who decides.
@@ -104,7 +106,7 @@ impl Approvals {
         Ok(decided)
     }
 
-    /// Says when something may have changed.
+    /// A stream with at least one item after each change of the queue.
     pub fn watch(&self) -> BoxStream<'static, ()> {
         self.store.watch()
     }
@@ -133,7 +135,7 @@ impl Approvals {
     }
 }
 
-/// A queue that lasts as long as the process.
+/// A queue in memory, which is lost when the process ends.
 #[derive(Debug)]
 pub struct InMemoryQueue {
     queue: Mutex<Queue>,
