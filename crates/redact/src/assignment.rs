@@ -5,14 +5,13 @@ use std::ops::Range;
 
 use regex::Regex;
 
-/// `api_key = value`, `"password": "value"` and their like, as far as a quick
-/// look at a whole text goes.
+/// Prefilter for `api_key = value`, `"password": "value"` and similar assignments.
 pub(super) const PATTERN: &str = r#"(?i)[A-Za-z0-9_.-]*(?:api[_-]?key|secret|token|password|passwd|pwd|access[_-]?key)[A-Za-z0-9_.-]*(?:\\*["'])?\s*[=:]\s*\S{6,}"#;
 
-/// The same up to where the value begins.
+/// An assignment up to the start of its value.
 pub(super) const HEAD: &str = r#"(?i)(?<key>[A-Za-z0-9_.-]*(?:api[_-]?key|secret|token|password|passwd|pwd|access[_-]?key)[A-Za-z0-9_.-]*)(?<quote>\\*["'])?\s*[=:](?<blank>\s*)"#;
 
-/// Words after which a key holds no secret: counts, cursors, descriptions.
+/// Words in a key that show that its value is not a secret: counts, cursors, descriptions.
 const HARMLESS_KEYS: &[&str] = &[
     "tokens",
     "next",
@@ -52,7 +51,7 @@ const HARMLESS_KEYS: &[&str] = &[
     "ref",
 ];
 
-/// Values that describe a secret or stand for one.
+/// Values that describe a secret or are placeholders for one.
 const HARMLESS_VALUES: &[&str] = &[
     "string",
     "strings",
@@ -120,13 +119,12 @@ const HARMLESS_VALUES: &[&str] = &[
     "argument",
 ];
 
-/// Returns where the secrets of a text are: values only, so that what is around
-/// them stays what it was.
+/// The ranges of the secrets in a text: values only, without the text around them.
 ///
-/// Every character is looked at a bounded number of times: a value that is no
-/// secret is stepped over, or is quoted and searched once more inside; and where
-/// a quote of one kind closes is looked for once.
-pub(super) fn secrets(head: &Regex, text: &str) -> Vec<Range<usize>> {
+/// Every character is read a bounded number of times: a value that is not a secret is
+/// skipped, or, if it is quoted, searched once more inside; and the closing quote of each
+/// kind is searched once.
+pub(super) fn find_secrets(head: &Regex, text: &str) -> Vec<Range<usize>> {
     search(head, text, &mut Quotes::default())
 }
 
@@ -136,18 +134,19 @@ fn search(head: &Regex, text: &str, quotes: &mut Quotes) -> Vec<Range<usize>> {
         let (Some(all), Some(key)) = (captures.get(0), captures.name("key")) else { break };
         from = all.end();
         let rest = &text[from..];
-        // What holds more members is no value.
+        // An array or object is not a secret itself.
         if rest.starts_with(['[', '{']) || !names_a_secret(key.as_str()) {
             continue;
         }
-        let value = Value::at(text, from, quotes);
-        let named = captures.name("quote").is_some();
-        let secret = could_be_one(key.as_str(), &rest[value.inside.clone()])
-            && !(named && is_number(&rest[value.inside.clone()]));
+        let value = ValueRange::at(text, from, quotes);
+        let has_quoted_key = captures.name("quote").is_some();
+        let secret = could_be_secret(key.as_str(), &rest[value.inside.clone()])
+            && !(has_quoted_key && is_number(&rest[value.inside.clone()]));
         if secret {
-            // `password = "x"` is masked with its quotes, as the vectors have
-            // it. Elsewhere they stay, or JSON and attributes would break.
-            let bare = !named && captures.name("blank").is_some_and(|blank| !blank.is_empty());
+            // `password = "x"` is masked with its quotes, as the test vectors demand.
+            // Elsewhere quotes stay, or JSON and attributes would break.
+            let bare =
+                !has_quoted_key && captures.name("blank").is_some_and(|blank| !blank.is_empty());
             let masked = if bare { value.whole } else { value.inside };
             found.push(from + masked.start..from + masked.end);
             from = found.last().map_or(from, |masked| masked.end);
@@ -158,62 +157,61 @@ fn search(head: &Regex, text: &str, quotes: &mut Quotes) -> Vec<Range<usize>> {
     found
 }
 
-/// A number of a JSON text. Those are never masked: a mask is none.
+/// Whether a value is a JSON number. It is never masked, because the mask is not a number.
 fn is_number(value: &str) -> bool {
     value.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E'))
 }
 
-/// A value, as far as it goes.
-struct Value {
+/// The range of a value in the text from its start on.
+struct ValueRange {
     /// With its quotes.
     whole: Range<usize>,
-    /// Without.
+    /// Without its quotes.
     inside: Range<usize>,
 }
 
-impl Value {
-    /// The value that a text has from there on; its places count from there.
-    fn at(all: &str, from: usize, quotes: &mut Quotes) -> Value {
+impl ValueRange {
+    /// The value that starts at `from`; its ranges are relative to `from`.
+    fn at(all: &str, from: usize, quotes: &mut Quotes) -> ValueRange {
         let text = &all[from..];
         let slashes = text.bytes().take(Quotes::DEEPEST + 1).take_while(|b| *b == b'\\').count();
         let quote = text[slashes..].chars().next().filter(|c| matches!(c, '"' | '\''));
         let Some(quote) = quote.filter(|_| slashes <= Quotes::DEEPEST) else {
             let inside = 0..unquoted(text);
-            return Value { whole: inside.clone(), inside };
+            return ValueRange { whole: inside.clone(), inside };
         };
         let start = slashes + 1;
         match quotes.closing(all, from + start, quote, slashes) {
             Some(end) => {
                 let end = end - from;
-                Value { whole: 0..end + slashes + 1, inside: start..end }
+                ValueRange { whole: 0..end + slashes + 1, inside: start..end }
             }
-            // A text that was cut has no end of its last value.
+            // The last value of a truncated text has no closing quote.
             None => {
                 let end = start + unquoted(&text[start..]);
-                Value { whole: 0..end, inside: start..end }
+                ValueRange { whole: 0..end, inside: start..end }
             }
         }
     }
 }
 
-/// Where quotes close, as far as anybody asked.
+/// Caches where quotes close.
 #[derive(Debug, Default)]
 struct Quotes {
-    /// For each kind of quote where it was looked for last: from where to where,
-    /// and whether it closes there.
+    /// For each kind of quote (character and backslashes): the range of the last search, and
+    /// whether a closing quote is at its end.
     last: HashMap<(char, usize), (Range<usize>, bool)>,
-    /// How many bytes were looked at in all.
+    /// How many bytes were searched in all.
     #[cfg(test)]
     looked_at: usize,
 }
 
 impl Quotes {
-    /// JSON in JSON in JSON in JSON has so many backslashes before its quotes.
-    /// Behind more of them no value is looked for: there would be as many kinds
-    /// of quotes as somebody likes.
+    /// The most backslashes before a quote: JSON in JSON in JSON in JSON has this many. The
+    /// bound keeps the number of kinds of quotes small.
     const DEEPEST: usize = 15;
 
-    /// Returns where the value that begins at `from` closes.
+    /// The position of the closing quote of the value that begins at `from`.
     fn closing(&mut self, text: &str, from: usize, quote: char, slashes: usize) -> Option<usize> {
         let kind = (quote, slashes);
         if let Some((seen, closes)) = self.last.get(&kind)
@@ -234,12 +232,12 @@ impl Quotes {
     }
 }
 
-/// Returns how far a quoted value goes whose opening quote has so many backslashes;
-/// or how far was looked when it does not end.
+/// The length of a quoted value whose opening quote has `slashes` backslashes before it. The
+/// error is the length that was searched when it does not end.
 ///
-/// JSON inside a JSON string has one before each quote, three inside that, and
-/// so on; a quote that is part of the value has more. A closing quote of what
-/// is around it ends it, too.
+/// JSON inside a JSON string has one backslash before each quote, three inside that, and so
+/// on; a quote that is part of the value has more. A closing quote of the text around it
+/// ends the value, too.
 fn closing(text: &str, quote: char, slashes: usize) -> Result<usize, usize> {
     let mut run = 0;
     for (at, c) in text.char_indices() {
@@ -258,11 +256,11 @@ fn closing(text: &str, quote: char, slashes: usize) -> Result<usize, usize> {
     Err(text.len())
 }
 
-/// Returns where a value without quotes ends.
+/// The length of a value without quotes.
 fn unquoted(text: &str) -> usize {
     let ends = |(at, c): (usize, char)| match c {
         '&' | ',' | '}' | ']' | ';' | '"' | '\'' | '`' | '<' | '>' => true,
-        // As it stands in the text of a JSON string.
+        // An escape in the text of a JSON string.
         '\\' => text[at + 1..].starts_with(['n', 'r', 't', '"', '\'', '\\']),
         c => c.is_whitespace(),
     };
@@ -270,11 +268,12 @@ fn unquoted(text: &str) -> usize {
     text[..end].trim_end_matches(['.', ')', '\\']).len()
 }
 
-/// Returns whether `value` under the name `key` is a secret.
-pub(super) fn judge(key: &str, value: &str) -> bool {
-    names_a_secret(key) && could_be_one(key, value)
+/// Whether `value` under the name `key` is a secret.
+pub(super) fn is_secret(key: &str, value: &str) -> bool {
+    names_a_secret(key) && could_be_secret(key, value)
 }
 
+/// Whether a key says that its value is a secret.
 pub(super) fn names_a_secret(key: &str) -> bool {
     let folded = key.to_ascii_lowercase().replace('-', "_");
     let tells = [
@@ -292,8 +291,9 @@ pub(super) fn names_a_secret(key: &str) -> bool {
         && !words(key).iter().any(|word| HARMLESS_KEYS.contains(&word.as_str()))
 }
 
-fn could_be_one(key: &str, value: &str) -> bool {
-    // What closes the value is no part of it.
+/// Whether a value may be a secret, not a placeholder or a description.
+fn could_be_secret(key: &str, value: &str) -> bool {
+    // Closing punctuation is not part of the value.
     let value = value.trim_matches(|c: char| {
         matches!(c, '"' | '\'' | '`' | '\\' | ',' | ';' | '.' | ')' | '}' | ']')
     });
@@ -323,7 +323,7 @@ fn could_be_one(key: &str, value: &str) -> bool {
         || monotone(value))
 }
 
-/// `123456`, `aaaaaa`: digits in a row or one character repeated.
+/// Whether a value counts up or repeats one character: `123456`, `aaaaaa`.
 fn monotone(value: &str) -> bool {
     let bytes = value.as_bytes();
     let same = bytes.windows(2).all(|pair| pair[0] == pair[1]);

@@ -7,11 +7,13 @@
 //! not masked. [`one_line_excerpt`] shortens upstream error text for display.
 
 mod assignment;
-mod known;
+mod configured;
 mod private_key;
-mod unread;
+mod skeleton;
+mod unparsed_json;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +22,7 @@ use regex::{Captures, Regex, RegexSet, bytes};
 use tool::text::{cut, without_invisible};
 use tool::{Failure, Json, Object, Reply, RpcError};
 
-use known::{KnownSecrets, MIN_BYTES};
+use configured::{ConfiguredSecrets, MIN_BYTES};
 
 /// The text that replaces a secret.
 pub const MASK: &str = "[REDACTED-SECRET]";
@@ -31,7 +33,7 @@ const MAX_EXCERPT_CHARS: usize = 256;
 /// Patterns of credentials, in addition to [private keys](private_key). No
 /// pattern scans past its own match, so one pass over the text finds all of
 /// them. The group named `secret` is masked, or the whole match if there is none.
-const FORMS: &[&str] = &[
+const CREDENTIALS: &[&str] = &[
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[0-9A-Z]{16}\b",
     r"\bAIza[0-9A-Za-z_-]{35}",
     r"\bgh[pousr]_[0-9A-Za-z]{36,}",
@@ -52,20 +54,20 @@ const FORMS: &[&str] = &[
 /// `\u0041KIA`: such text has to be parsed before the patterns can match.
 const ESCAPED: &str = r"\\(?:/|u00[2-7])";
 
-/// Finds and masks secrets. Build it once and share it.
+/// Scrubs text: finds secrets and masks them. Build it once and share it.
 #[derive(Debug)]
 pub struct Scrubber {
     /// Prefilter: the start of a private key, then each credential pattern, then
     /// assignments, in this order.
-    any: RegexSet,
+    prefilter: RegexSet,
     /// The same prefilter for JSON text that has not been parsed.
-    in_bytes: bytes::RegexSet,
+    json_prefilter: bytes::RegexSet,
     private_keys: private_key::Finder,
-    forms: Vec<Regex>,
+    credentials: Vec<Regex>,
     /// Matches an assignment up to the start of its value.
     assignment: Regex,
     /// Values that the operator configured as secrets.
-    known: ArcSwap<Option<KnownSecrets>>,
+    configured: ArcSwap<Option<ConfiguredSecrets>>,
     enabled: AtomicBool,
 }
 
@@ -93,18 +95,18 @@ pub fn looks_like_secret(name: &str, value: &str) -> bool {
 impl Scrubber {
     pub fn new(config: Config) -> Scrubber {
         // Without `\b`: in JSON text the escape `\n` may directly precede a credential.
-        let all = FORMS.iter().map(|form| form.replace(r"\b", ""));
+        let all = CREDENTIALS.iter().map(|pattern| pattern.replace(r"\b", ""));
         let all = [private_key::BEGIN.to_owned()].into_iter().chain(all);
         let all: Vec<String> = all.chain([assignment::PATTERN.to_owned()]).collect();
         let in_json = all.iter().map(String::as_str).chain([ESCAPED]);
-        let compile = |form: &str| Regex::new(form).expect("our own patterns compile");
+        let compile = |pattern: &str| Regex::new(pattern).expect("our own patterns compile");
         Scrubber {
-            any: RegexSet::new(&all).expect("our own patterns compile"),
-            in_bytes: bytes::RegexSet::new(in_json).expect("our own patterns compile"),
+            prefilter: RegexSet::new(&all).expect("our own patterns compile"),
+            json_prefilter: bytes::RegexSet::new(in_json).expect("our own patterns compile"),
             private_keys: private_key::Finder::new(),
-            forms: FORMS.iter().map(|form| compile(form)).collect(),
+            credentials: CREDENTIALS.iter().map(|pattern| compile(pattern)).collect(),
             assignment: compile(assignment::HEAD),
-            known: ArcSwap::from_pointee(KnownSecrets::new(config.known_secrets)),
+            configured: ArcSwap::from_pointee(ConfiguredSecrets::new(config.known_secrets)),
             enabled: AtomicBool::new(config.enabled),
         }
     }
@@ -112,7 +114,7 @@ impl Scrubber {
     /// Replaces the settings of this scrubber with those of `other`.
     pub fn copy_settings_from(&self, other: &Scrubber) {
         self.enabled.store(other.is_enabled(), Ordering::Relaxed);
-        self.known.store(other.known.load_full());
+        self.configured.store(other.configured.load_full());
     }
 
     pub fn is_enabled(&self) -> bool {
@@ -125,20 +127,20 @@ impl Scrubber {
         if !self.is_enabled() {
             return text;
         }
-        if let Some(known) = &**self.known.load()
-            && let Some(cleaned) = known.masked(&text, MASK)
+        if let Some(configured) = &**self.configured.load()
+            && let Some(masked) = configured.mask_in(&text, MASK)
         {
-            text = Cow::Owned(cleaned);
+            text = Cow::Owned(masked);
         }
         // One pass over the text selects the patterns that have to run.
-        for at in self.any.matches(&text) {
-            let found = match at.checked_sub(1).map(|at| self.forms.get(at)) {
+        for at in self.prefilter.matches(&text) {
+            let found = match at.checked_sub(1).map(|at| self.credentials.get(at)) {
                 None => self.private_keys.find(&text),
-                Some(Some(form)) => credentials(form, &text),
-                Some(None) => assignment::secrets(&self.assignment, &text),
+                Some(Some(pattern)) => find_credentials(pattern, &text),
+                Some(None) => assignment::find_secrets(&self.assignment, &text),
             };
-            if let Some(cleaned) = masked(&text, found) {
-                text = Cow::Owned(cleaned);
+            if let Some(masked) = mask_ranges(&text, found) {
+                text = Cow::Owned(masked);
             }
         }
         text
@@ -148,27 +150,27 @@ impl Scrubber {
     ///
     /// A value without secrets is returned unchanged, byte for byte.
     pub fn scrub_json(&self, json: &Json) -> Json {
-        self.cleaned(json).unwrap_or_else(|| json.clone())
+        self.scrubbed_json(json).unwrap_or_else(|| json.clone())
     }
 
-    /// The masked value, or `None` if there is nothing to mask.
-    fn cleaned(&self, json: &Json) -> Option<Json> {
+    /// The value with its secrets masked, or `None` if there are none.
+    fn scrubbed_json(&self, json: &Json) -> Option<Json> {
         let suspicious = self.is_enabled()
-            && (self.in_bytes.is_match(json.as_bytes())
-                || (**self.known.load())
+            && (self.json_prefilter.is_match(json.as_bytes())
+                || (**self.configured.load())
                     .as_ref()
-                    .is_some_and(|known| known.are_in(json.as_bytes())));
+                    .is_some_and(|secrets| secrets.are_in(json.as_str())));
         if !suspicious {
             return None;
         }
-        let Ok(mut value) = json.to_value() else { return self.cleaned_unread(json) };
+        let Ok(mut value) = json.to_value() else { return self.scrubbed_unparsed(json) };
         self.scrub_value(&mut value).then(|| value.into())
     }
 
-    /// Does the same for JSON text that cannot be parsed into a tree.
-    fn cleaned_unread(&self, json: &Json) -> Option<Json> {
+    /// Like `scrubbed_json`, for JSON text that cannot be parsed into a tree.
+    fn scrubbed_unparsed(&self, json: &Json) -> Option<Json> {
         let mask = |key: Option<&str>, text: &str| {
-            if key.is_some_and(|key| assignment::judge(key, text)) {
+            if key.is_some_and(|key| assignment::is_secret(key, text)) {
                 return Some(MASK.to_owned());
             }
             match self.scrub(text) {
@@ -176,7 +178,7 @@ impl Scrubber {
                 Cow::Borrowed(_) => None,
             }
         };
-        let masked = unread::masked(json.as_str(), &mask)?;
+        let masked = unparsed_json::mask_strings(json.as_str(), &mask)?;
         // Only the contents of strings changed, so the text is still JSON.
         Some(Json::parse(masked).unwrap_or_else(|_| Json::null()))
     }
@@ -185,10 +187,10 @@ impl Scrubber {
     /// unchanged.
     pub fn scrub_reply(&self, reply: Reply) -> Reply {
         match reply {
-            Reply::Result(json) => Reply::Result(self.cleaned(&json).unwrap_or(json)),
+            Reply::Result(json) => Reply::Result(self.scrubbed_json(&json).unwrap_or(json)),
             Reply::Error(error) => {
-                let cleaned = self.cleaned(&error.raw).map(RpcError::parse);
-                Reply::Error(readable(cleaned.unwrap_or(error)))
+                let scrubbed = self.scrubbed_json(&error.raw).map(RpcError::parse);
+                Reply::Error(without_invisible_message(scrubbed.unwrap_or(error)))
             }
         }
     }
@@ -196,18 +198,18 @@ impl Scrubber {
     /// Masks and shortens the reason of a failure, so that it can be shown, logged
     /// and recorded.
     pub fn scrub_failure(&self, failure: Failure) -> Failure {
-        let shown = |reason: String| self.scrub_to_line(&reason);
+        let scrubbed = |reason: String| self.scrub_to_line(&reason);
         match failure {
-            Failure::Unavailable { reason } => Failure::Unavailable { reason: shown(reason) },
-            Failure::Lost { reason, sent } => Failure::Lost { reason: shown(reason), sent },
+            Failure::Unavailable { reason } => Failure::Unavailable { reason: scrubbed(reason) },
+            Failure::Lost { reason, sent } => Failure::Lost { reason: scrubbed(reason), sent },
             Failure::Unauthorized { reason, sent } => {
-                Failure::Unauthorized { reason: shown(reason), sent }
+                Failure::Unauthorized { reason: scrubbed(reason), sent }
             }
             Failure::Forbidden { reason, sent } => {
-                Failure::Forbidden { reason: shown(reason), sent }
+                Failure::Forbidden { reason: scrubbed(reason), sent }
             }
-            Failure::Unusable { reason } => Failure::Unusable { reason: shown(reason) },
-            Failure::Unsupported { feature: what } => Failure::Unsupported { feature: shown(what) },
+            Failure::Unusable { reason } => Failure::Unusable { reason: scrubbed(reason) },
+            Failure::Unsupported { feature } => Failure::Unsupported { feature: scrubbed(feature) },
             Failure::Timeout { .. } | Failure::RateLimited { .. } | Failure::Cancelled => failure,
         }
     }
@@ -225,13 +227,53 @@ impl Scrubber {
             },
             // `any` would stop at the first secret; every element has to be scrubbed.
             Value::Array(array) => {
-                array.iter_mut().fold(false, |found, part| self.scrub_value(part) | found)
+                let found =
+                    array.iter_mut().fold(false, |found, part| self.scrub_value(part) | found);
+                self.scrub_list(array) | found
             }
-            Value::Object(object) => object
-                .iter_mut()
-                .fold(false, |found, (key, part)| self.scrub_member(key, part) | found),
+            Value::Object(object) => {
+                let found = object
+                    .iter_mut()
+                    .fold(false, |found, (key, part)| self.scrub_member(key, part) | found);
+                self.scrub_keys(object) | found
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
+    }
+
+    /// Masks a configured secret that is spread over the strings of a list. Returns
+    /// whether there was one.
+    fn scrub_list(&self, list: &mut [serde_json::Value]) -> bool {
+        let configured = self.configured.load();
+        let Some(configured) = configured.as_ref().as_ref().filter(|_| self.is_enabled()) else {
+            return false;
+        };
+        let texts: Option<Vec<&str>> = list.iter().map(serde_json::Value::as_str).collect();
+        let found = configured.find_across(&texts.unwrap_or_default());
+        for place in found.iter().cloned().flatten() {
+            list[place] = MASK.into();
+        }
+        !found.is_empty()
+    }
+
+    /// Masks secrets in the keys of an object. Returns whether there was one.
+    fn scrub_keys(&self, object: &mut serde_json::Map<String, serde_json::Value>) -> bool {
+        if !object.keys().any(|key| matches!(self.scrub(key), Cow::Owned(_))) {
+            return false;
+        }
+        // The last number that was tried for each key: there may be many of one.
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        for (key, part) in std::mem::take(object) {
+            let masked = self.scrub(&key).into_owned();
+            let number = numbers.entry(masked.clone()).or_insert(1);
+            let mut free = masked.clone();
+            while object.contains_key(&free) {
+                *number += 1;
+                free = format!("{masked} {number}");
+            }
+            object.insert(free, part);
+        }
+        true
     }
 
     /// Masks a member whose key says that its value is a secret, and scrubs any
@@ -239,7 +281,7 @@ impl Scrubber {
     fn scrub_member(&self, key: &str, part: &mut serde_json::Value) -> bool {
         if let serde_json::Value::String(text) = part
             && self.is_enabled()
-            && assignment::judge(key, text)
+            && assignment::is_secret(key, text)
         {
             MASK.clone_into(text);
             return true;
@@ -279,7 +321,7 @@ pub fn one_line_excerpt(text: &str) -> String {
 
 /// Removes control and formatting characters from the message of an error,
 /// because models, people and terminals read it.
-fn readable(error: RpcError) -> RpcError {
+fn without_invisible_message(error: RpcError) -> RpcError {
     let Cow::Owned(message) = without_invisible(&error.message) else { return error };
     let Ok(mut raw) = Object::parse(&error.raw) else { return error };
     raw.set("message", Json::encode(&message));
@@ -287,13 +329,13 @@ fn readable(error: RpcError) -> RpcError {
 }
 
 /// Finds the ranges that a credential pattern matches.
-fn credentials(form: &Regex, text: &str) -> Vec<Range<usize>> {
+fn find_credentials(pattern: &Regex, text: &str) -> Vec<Range<usize>> {
     let secret = |found: Captures<'_>| Some(found.name("secret").or(found.get(0))?.range());
-    form.captures_iter(text).filter_map(secret).collect()
+    pattern.captures_iter(text).filter_map(secret).collect()
 }
 
 /// Masks the given ranges. Returns `None` if none is left to mask.
-fn masked(text: &str, parts: Vec<Range<usize>>) -> Option<String> {
+fn mask_ranges(text: &str, parts: Vec<Range<usize>>) -> Option<String> {
     let (mut out, mut last) = (String::new(), 0);
     for part in parts.into_iter().filter(|part| &text[part.clone()] != MASK) {
         out.push_str(&text[last..part.start]);

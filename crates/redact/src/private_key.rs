@@ -1,11 +1,10 @@
-//! Private keys in the form of RFC 7468: between a line that begins and a line
-//! that ends them.
+//! Finds private keys in PEM format (RFC 7468), between their begin and end lines.
 
 use std::ops::Range;
 
 use regex::Regex;
 
-/// How a private key begins.
+/// The begin line of a private key.
 pub(super) const BEGIN: &str = "-----BEGIN [A-Z ]*PRIVATE KEY-----";
 const END: &str = "-----END [A-Z ]*PRIVATE KEY-----";
 
@@ -22,12 +21,11 @@ impl Finder {
         Finder { begin: compile(BEGIN), end: compile(END) }
     }
 
-    /// Returns where the private keys of a text are. One that does not end goes to
-    /// the next double quote, which may be that of the JSON around it.
+    /// The ranges of the private keys in a text. A key without an end line goes to the next
+    /// double quote, which may be that of the JSON around it.
     ///
-    /// Beginnings and ends are each looked for once, from the front to the
-    /// back. A search for the end of every beginning would read the rest of the
-    /// text as often as there are beginnings.
+    /// Begin and end lines are each searched once, from front to back: searching the end of
+    /// every begin line separately would take quadratic time.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut ends = self.end.find_iter(text).peekable();
         let (mut found, mut from) = (Vec::new(), 0);

@@ -132,7 +132,101 @@ fn a_known_secret_is_found_in_every_form_that_programs_write() {
     }
 }
 
+#[test]
+fn a_known_secret_is_found_whatever_stands_between_its_characters() {
+    let secret = "s3cr3tTOKENvalue42zz";
+    let scrubber = Scrubber::new(Config { enabled: true, known_secrets: vec![secret.into()] });
+    let characters: Vec<String> = secret.chars().map(String::from).collect();
+    let bytes = |form: &dyn Fn(u8) -> String| secret.bytes().map(form).collect::<Vec<_>>();
+    let mut forms: Vec<String> = [
+        "\u{200b}", "\r\n", "--", " ... ", "\u{b7}", "\u{301}", ", ", "\", \"", "\u{3164}", "\\n",
+        "\\u200b",
+    ]
+    .iter()
+    .map(|between| characters.join(between))
+    .collect();
+    let base64 = "czNjcjN0VE9LRU52YWx1ZTQyeno=";
+    forms.extend([
+        bytes(&|byte| format!("%{byte:02x}")).concat(),
+        format!("https://x.example/?t={}", bytes(&|byte| format!("%{byte:02X}")).concat()),
+        format!("%73{}", &secret[1..]),
+        format!("%5Cu0073{}", &secret[1..]).replace("%5C", "\\"),
+        bytes(&|byte| format!("{byte:02x}")).join(" "),
+        bytes(&|byte| format!("{byte:02X}")).join(":"),
+        bytes(&|byte| format!("0x{byte:02x}")).join(", "),
+        bytes(&|byte| format!("\\x{byte:02x}")).concat(),
+        format!("{}\n{}", &base64[..14], &base64[14..]),
+        secret.chars().rev().map(String::from).collect::<Vec<_>>().join(" "),
+        format!("{} {}", &secret[..10], &secret[10..]),
+    ]);
+    for written in forms {
+        let shown = scrubber.scrub(&format!("it is {written} here")).into_owned();
+        assert!(shown.contains(MASK), "{written}: {shown}");
+        assert!(shown.len() < 60, "{written}: {shown}");
+        for json in [
+            json!({"text": format!("it is {written} here")}),
+            json!([{"text": json!({"inner": written}).to_string()}]),
+            json!({written.clone(): 1}),
+        ] {
+            let scrubbed = scrubber.scrub_json(&Json::encode(&json));
+            assert!(scrubbed.as_str().contains(MASK), "{written} in {json}: {scrubbed:?}");
+            assert!(serde_json::from_str::<serde_json::Value>(scrubbed.as_str()).is_ok());
+        }
+    }
+    let list = json!({"before": ["x", "y"], "characters": characters, "pairs": ["a", &secret[..2], &secret[2..], "b"]});
+    let scrubbed = scrubber.scrub_json(&Json::encode(&list)).to_value().unwrap();
+    assert_eq!(scrubbed["before"], json!(["x", "y"]));
+    assert!(scrubbed["characters"].as_array().unwrap().iter().all(|one| one == MASK), "{scrubbed}");
+    assert_eq!(scrubbed["pairs"], json!(["a", MASK, MASK, "b"]));
+    let twice = json!({secret: 1, format!("{secret} "): 2, format!(" {secret} "): 3});
+    let scrubbed = scrubber.scrub_json(&Json::encode(&twice));
+    assert!(!scrubbed.as_str().contains(secret));
+    assert_eq!(scrubbed.to_value().unwrap().as_object().unwrap().len(), 3);
+}
+
+#[test]
+fn what_is_like_a_known_secret_in_few_characters_only_stays() {
+    let known = ["a!!!!!!b", "12345678", "correct-horse-9"].map(str::to_owned).to_vec();
+    let scrubber = Scrubber::new(Config { enabled: true, known_secrets: known });
+    for text in ["a b", "[12, 34, 56, 78]", "1234.5678", "correct the horse 9"] {
+        assert_eq!(scrubber.scrub(text), text);
+    }
+    for text in ["a!!!!!!b", "1 2 3 4 5 6 7 8", "Correct: correct horse (9)"] {
+        assert!(scrubber.scrub(text).contains(MASK), "{text}");
+    }
+}
+
+#[test]
+fn a_long_text_is_searched_for_what_is_spelt_out_from_chunk_to_chunk() {
+    let secret = "s3cr3tTOKENvalue42zz";
+    let scrubber = Scrubber::new(Config { enabled: true, known_secrets: vec![secret.into()] });
+    let spelt = secret.chars().map(String::from).collect::<Vec<_>>().join("~");
+    for n_before in (65_400..65_700).step_by(7) {
+        let text = format!("{}~{spelt}~{}", "x".repeat(n_before), "y".repeat(70_000));
+        let json = Json::encode(&json!({"text": text}));
+        assert!(scrubber.scrub_json(&json).as_str().contains(MASK), "{n_before}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn nothing_between_the_characters_hides_a_known_secret(
+        secret in "[a-zA-Z]{4,8}[0-9]{4,8}[a-zA-Z]{4,8}",
+        between in prop::collection::vec("[^a-zA-Z0-9%\\\\]{0,3}", 24),
+        before in "[^a-zA-Z0-9%\\\\]{0,5}", backwards: bool,
+    ) {
+        let scrubber =
+            Scrubber::new(Config { enabled: true, known_secrets: vec![secret.clone()] });
+        let written: String = match backwards {
+            true => secret.chars().rev().zip(&between).map(|(c, gap)| format!("{c}{gap}")).collect(),
+            false => secret.chars().zip(&between).map(|(c, gap)| format!("{c}{gap}")).collect(),
+        };
+        let text = format!("{before}{written}");
+        prop_assert!(scrubber.scrub(&text).contains(MASK), "{}", text);
+        let json = Json::encode(&json!([text]));
+        prop_assert!(scrubber.scrub_json(&json).as_str().contains(MASK), "{}", text);
+    }
+
     #[test]
     fn base64_hides_no_known_secret(
         before in prop::collection::vec(any::<u8>(), 0..7),

@@ -1,45 +1,40 @@
-//! Masks secrets in JSON that cannot be parsed into a tree: it has half a character
-//! in a string, or too many levels.
+//! Masks secrets in JSON that cannot be parsed into a tree, because a string has half a
+//! surrogate pair or there are too many levels.
 //!
-//! Its strings are found by their quotes and looked at one by one, so that
-//! neither is a place for a secret to hide in, and no mask reaches from one
-//! string into another.
+//! Its strings are found by their quotes and checked one by one, so that secrets cannot
+//! hide in such JSON, and no mask reaches from one string into another.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text with its strings masked, or `None` when none was. `mask` is given
-/// the key of a member's value, and says what to put in its place.
-pub(super) fn masked(
+/// Replaces strings of the JSON text; `None` if there was nothing to replace. `mask` gets
+/// the key of a member (if any) and its string, and returns the replacement.
+pub(super) fn mask_strings(
     json: &str,
     mask: &dyn Fn(Option<&str>, &str) -> Option<String>,
 ) -> Option<String> {
     let (mut out, mut copied) = (String::new(), 0);
     let (mut at, mut key) = (0, None);
     while let Some(inside) = next_string(json, at) {
-        // Anything but a blank between a key and a string means that the
-        // string is no value of that key.
+        // The string is the key's value only if nothing but `:` is between them.
         let between = json[at..inside.start - 1].trim();
         if between != ":" {
             key = None;
         }
         at = inside.end + 1;
         let text = decoded(&json[inside.clone()]);
-        if json[at..].trim_start().starts_with(':') {
-            key = Some(text.into_owned());
-            continue;
-        }
-        if let Some(masked) = mask(key.as_deref(), &text) {
+        let is_key = json[at..].trim_start().starts_with(':');
+        if let Some(masked) = mask(key.as_deref().filter(|_| !is_key), &text) {
             out.push_str(&json[copied..inside.start]);
             out.push_str(&escaped(&masked));
             copied = inside.end;
         }
-        key = None;
+        key = is_key.then(|| text.into_owned());
     }
     (copied != 0).then(|| out + &json[copied..])
 }
 
-/// Returns what is between the quotes of the first string after `from`.
+/// The range between the quotes of the first string after `from`.
 fn next_string(json: &str, from: usize) -> Option<Range<usize>> {
     let start = from + json[from..].find('"')? + 1;
     let mut end = start;
@@ -47,13 +42,13 @@ fn next_string(json: &str, from: usize) -> Option<Range<usize>> {
         end += json[end..].find(['"', '\\'])?;
         match json.as_bytes()[end] {
             b'"' => return Some(start..end),
-            // A backslash and what it escapes, which may be longer than a byte.
+            // A backslash and the character that it escapes, which may be several bytes.
             _ => end += 1 + json[end + 1..].chars().next()?.len_utf8(),
         }
     }
 }
 
-/// A string without its escapes; what is no character becomes the sign for it.
+/// Decodes the escapes of a string; invalid ones become the replacement character.
 fn decoded(inside: &str) -> Cow<'_, str> {
     if !inside.contains('\\') {
         return Cow::Borrowed(inside);
@@ -65,7 +60,7 @@ fn decoded(inside: &str) -> Cow<'_, str> {
     let mut chars = inside.chars();
     let mut pair = [0; 2];
     while let Some(c) = chars.next() {
-        let meant = match c {
+        let decoded = match c {
             '\\' => match chars.next() {
                 Some('u') => {
                     let digits: String = chars.by_ref().take(4).collect();
@@ -82,7 +77,7 @@ fn decoded(inside: &str) -> Cow<'_, str> {
             },
             other => other,
         };
-        units.extend_from_slice(meant.encode_utf16(&mut pair));
+        units.extend_from_slice(decoded.encode_utf16(&mut pair));
     }
     Cow::Owned(String::from_utf16_lossy(&units))
 }
