@@ -1,17 +1,21 @@
-//! Long computations, off the threads that serve everybody.
+//! Runs long computations off the threads of the async runtime.
 //!
-//! A runtime thread that filters, matches or compiles for seconds answers
-//! nobody meanwhile. [`run`] moves such work to a thread for blocking work. Only
-//! a few run at once, because they compete for the same processors; each has a
-//! deadline; and each is told to [`Stop`] when its deadline passes or nobody
-//! waits for its answer any more.
+//! A runtime thread that computes for seconds serves nobody meanwhile. [`run`] moves such
+//! work to a thread for blocking work. Only a few computations run at once, because they
+//! compete for the same processors. Each has a deadline, and its [`StopFlag`] is set when
+//! the deadline passes or nobody waits for its result any more.
 //!
-//! Programs and patterns that a caller wrote have turns of their own, by
-//! [`evaluate`], shared fairly between callers: whoever sends a hundred that take
-//! long makes nobody wait for the rest of what the gate does.
+//! Programs and patterns that a caller wrote run by [`evaluate`], which is limited
+//! separately and shared fairly between callers, so that a caller with many slow ones does
+//! not delay other work.
 //!
-//! Work that takes less than a few milliseconds stays where it is: [`is_long`]
-//! says by its size which is which.
+//! A request whose data is long at every step of its way is polled elsewhere as a whole, by
+//! [`aside`].
+//!
+//! Work of a few milliseconds need not be moved: [`is_long`] decides by its size. This
+//! crate does not know what is computed.
+
+mod aside;
 
 use std::hash::Hash;
 use std::num::NonZero;
@@ -19,47 +23,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use fair::{Limits, Urgency};
+use fair::{Limits, Priority};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
-/// Text of more bytes than this takes more than a few milliseconds to look
-/// through for secrets, to measure or to summarise.
+pub use aside::{Aside, aside};
+
+/// Text of more bytes than this takes more than a few milliseconds to search for secrets,
+/// to measure or to summarize.
 const LONG: usize = 128 << 10;
 
 /// How long a computation may take, without the time it waits for its turn.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How long a program or pattern of a caller may run, without the time it waits for
-/// its turn: who wrote it may have gone away and said nothing.
+/// How long a program or pattern of a caller may run, without the time it waits for its
+/// turn: the caller may be gone without notice.
 pub const EVALUATION: Duration = Duration::from_secs(10);
 
-/// How many evaluations of one caller may wait for their turn.
-const WAITING: usize = 64;
+/// The most evaluations of one caller that may wait for their turn.
+const MAX_WAITING: usize = 64;
 
-/// The turns of evaluations. One caller never has all of them.
+/// Limits concurrent evaluations. One caller never has all permits.
 static EVALUATIONS: LazyLock<fair::Semaphore> = LazyLock::new(|| {
     let permits = processors().max(2);
-    fair::Semaphore::new(Limits { permits, reserve: permits / 2, waiting: WAITING })
+    fair::Semaphore::new(Limits { permits, reserved: permits / 2, waiting: MAX_WAITING })
 });
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// How many computations run at once. The processors are those of the machine,
-/// so this is one for the process.
-static TURNS: LazyLock<Arc<Semaphore>> =
+/// Limits concurrent computations. It is global because the processors are.
+static COMPUTATIONS: LazyLock<Arc<Semaphore>> =
     LazyLock::new(|| Arc::new(Semaphore::new(processors().max(2))));
 
-/// Tells a computation that nobody wants its outcome any more.
+/// A flag that tells a computation to stop, because nobody wants its result any more.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
-    /// One that is never set, for work that is bounded otherwise.
-    pub fn never() -> Stop {
-        Stop::default()
+impl StopFlag {
+    /// A flag that is never set, for work that is bounded otherwise.
+    pub fn never() -> StopFlag {
+        StopFlag::default()
     }
 
     pub fn is_set(&self) -> bool {
@@ -71,57 +76,57 @@ impl Stop {
     }
 }
 
-/// A computation took longer than it may, or too many of its caller wait.
+/// A computation took too long, or too many evaluations of its caller wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it takes longer than {} seconds", DEADLINE.as_secs())]
 pub struct TooSlow;
 
-/// Returns whether work on so many bytes is worth a thread of its own.
+/// Whether work on this many bytes should be moved to another thread.
 pub fn is_long(bytes: usize) -> bool {
     LONG < bytes
 }
 
 /// Runs `work` on another thread when its turn comes.
 ///
-/// Dropping the future stops the work: at once while it waits for its turn, and
-/// else when it next looks at its [`Stop`].
+/// Dropping the future stops the work: at once while it waits for its turn, otherwise when
+/// it next checks its [`StopFlag`].
 pub async fn run<T: Send + 'static>(
-    work: impl FnOnce(&Stop) -> T + Send + 'static,
+    work: impl FnOnce(&StopFlag) -> T + Send + 'static,
 ) -> Result<T, TooSlow> {
     run_within(DEADLINE, work).await
 }
 
-/// The same with another deadline.
+/// Like [`run`], with another deadline.
 pub async fn run_within<T: Send + 'static>(
     deadline: Duration,
-    work: impl FnOnce(&Stop) -> T + Send + 'static,
+    work: impl FnOnce(&StopFlag) -> T + Send + 'static,
 ) -> Result<T, TooSlow> {
-    let Ok(turn) = Arc::clone(&*TURNS).acquire_owned().await else {
+    let Ok(turn) = Arc::clone(&*COMPUTATIONS).acquire_owned().await else {
         unreachable!("nobody closes the semaphore");
     };
-    hold(turn, deadline, work).await
+    run_holding(turn, deadline, work).await
 }
 
 /// Runs a program or pattern that a caller wrote on another thread, when it is that
-/// caller's turn. Who has too many waiting is told that it takes too long.
+/// caller's turn. A caller with too many waiting gets [`TooSlow`].
 pub async fn evaluate<T: Send + 'static>(
     caller: impl Hash,
-    work: impl FnOnce(&Stop) -> T + Send + 'static,
+    work: impl FnOnce(&StopFlag) -> T + Send + 'static,
 ) -> Result<T, TooSlow> {
     let key = EVALUATIONS.key(caller, ());
-    let turn = EVALUATIONS.acquire(key, Urgency::Ordinary).await.map_err(|_| TooSlow)?;
-    hold(turn, EVALUATION, work).await
+    let turn = EVALUATIONS.acquire(key, Priority::Normal).await.map_err(|_| TooSlow)?;
+    run_holding(turn, EVALUATION, work).await
 }
 
-/// Runs `work` on another thread, holding a turn until it ends.
-async fn hold<T: Send + 'static>(
+/// Runs `work` on another thread, holding a permit (`turn`) until it ends.
+async fn run_holding<T: Send + 'static>(
     turn: impl Send + 'static,
     deadline: Duration,
-    work: impl FnOnce(&Stop) -> T + Send + 'static,
+    work: impl FnOnce(&StopFlag) -> T + Send + 'static,
 ) -> Result<T, TooSlow> {
-    let waiting = Waiting(Stop::default());
+    let waiting = StopOnDrop(StopFlag::default());
     let stop = waiting.0.clone();
-    // The turn ends with the work, however long ago its caller went away.
+    // The permit is held until the work ends, even if nobody waits for it any more.
     let working = tokio::task::spawn_blocking(move || {
         let done = work(&stop);
         drop(turn);
@@ -132,16 +137,16 @@ async fn hold<T: Send + 'static>(
         Ok(joined) => match joined.map_err(JoinError::try_into_panic) {
             Ok(done) => Ok(done),
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The runtime is going down, and takes whoever asked with it.
+            // The runtime is shutting down, and so is the caller.
             Err(Err(_)) => std::future::pending().await,
         },
     }
 }
 
-/// Somebody waits for the outcome while this lives.
-struct Waiting(Stop);
+/// Sets the flag when nobody waits for the result any more.
+struct StopOnDrop(StopFlag);
 
-impl Drop for Waiting {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.set();
     }

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use super::*;
 
 /// Works until it is told to stop.
-fn until_stopped(stop: &Stop) {
+fn until_stopped(stop: &StopFlag) {
     while !stop.is_set() {
         std::thread::yield_now();
     }
@@ -36,7 +36,7 @@ async fn work_that_nobody_waits_for_is_told_to_stop() {
 
 #[tokio::test]
 async fn work_past_its_deadline_is_told_to_stop_and_its_turn_comes_back() {
-    for _ in 0..2 * TURNS.available_permits() {
+    for _ in 0..2 * COMPUTATIONS.available_permits() {
         let late = run_within(Duration::from_millis(1), until_stopped).await;
         assert_eq!(late, Err(TooSlow));
     }
@@ -56,9 +56,9 @@ async fn programs_of_one_caller_leave_turns_to_others_and_to_everything_else() {
 #[tokio::test]
 async fn more_programs_of_a_caller_than_may_wait_are_refused() {
     let greedy: Vec<_> =
-        (0..2 * WAITING).map(|_| tokio::spawn(evaluate("hoarder", until_stopped))).collect();
+        (0..2 * MAX_WAITING).map(|_| tokio::spawn(evaluate("hoarder", until_stopped))).collect();
     // Not all of them have their turn at once.
-    for _ in 0..2 * WAITING {
+    for _ in 0..2 * MAX_WAITING {
         tokio::task::yield_now().await;
     }
     assert_eq!(evaluate("hoarder", |_| 1).await, Err(TooSlow));

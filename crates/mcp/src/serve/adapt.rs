@@ -1,9 +1,8 @@
 //! Adapts replies to the revision that the client speaks.
 //!
-//! The modern revision wants every result to say what kind it is, who made it
-//! and, for lists and reads, how long it may be kept; the older ones know none
-//! of that. What is there already is left alone, and a result that needs no
-//! look inside is not parsed.
+//! In the modern revision every result names its type, the server and, for lists and
+//! reads, how long it may be cached; legacy revisions have none of that. Existing members
+//! are kept, and results are parsed only if needed.
 
 use std::sync::Arc;
 
@@ -13,29 +12,29 @@ use super::discovery;
 use crate::message;
 use crate::revision::{code, meta, method};
 
-/// Makes a reply fit for a client of an older revision.
-pub(crate) fn legacy(method: &str, reply: Reply) -> Reply {
+/// Converts a reply for a client of a legacy revision.
+pub(crate) fn to_legacy(method: &str, reply: Reply) -> Reply {
     match reply {
         Reply::Result(result) => Reply::Result(without_modern_members(result)),
         Reply::Error(error) => Reply::Error(legacy_error(method, error)),
     }
 }
 
-/// Makes a reply fit for a client of the modern revision.
-pub(crate) fn modern(method: &str, reply: Reply, listing: &Listing) -> Reply {
+/// Converts a reply for a client of the modern revision.
+pub(crate) fn to_modern(method: &str, reply: Reply, listing: &Listing) -> Reply {
     match reply {
         Reply::Result(result) => {
-            // Nobody said: for this caller, and no longer than until it is read.
+            // Without a lifetime from the provider: private and not cacheable.
             let unsaid = Lifetime { milliseconds: 0, is_public: false };
             let lifetime = discovery::lifetime(listing, method).unwrap_or(unsaid);
-            let lifetime = Some(lifetime).filter(|_| is_kept(method));
+            let lifetime = Some(lifetime).filter(|_| is_cacheable(method));
             Reply::Result(with_modern_members(result, &listing.server.raw, lifetime))
         }
         Reply::Error(error) => Reply::Error(modern_error(method, error)),
     }
 }
 
-/// Asks a provider what has no question of its own.
+/// Sends a provider a request for which `Ask` has no variant.
 pub(crate) async fn ask_other(
     provider: &Arc<dyn Provider>,
     method: &str,
@@ -46,25 +45,25 @@ pub(crate) async fn ask_other(
     reply_or_error(provider.ask(ask, context).await)
 }
 
-/// The reply, or what to say when there is none.
+/// Returns the reply, or the error for a failure.
 pub(crate) fn reply_or_error(reply: Result<Reply, Failure>) -> Reply {
-    reply.unwrap_or_else(|no_answer| Reply::Error(failure(&no_answer)))
+    reply.unwrap_or_else(|no_answer| Reply::Error(failure_error(&no_answer)))
 }
 
-/// Returns what to tell a client when no answer came.
-pub(crate) fn failure(failure: &Failure) -> RpcError {
+/// Returns the error for a client whose request failed.
+pub(crate) fn failure_error(failure: &Failure) -> RpcError {
     let code = message::failure_code(failure, code::INTERNAL);
     RpcError::unanswered(code, failure.to_string(), failure.sent())
 }
 
-/// Returns whether the result asks the client for more before there is an answer.
+/// Returns whether the result is `input_required`: the client has to supply input first.
 pub(crate) fn wants_input(result: &Json) -> bool {
     result.mentions("\"input_required\"")
         && result.member_as::<String>("resultType").as_deref() == Some("input_required")
 }
 
-/// Returns whether results of this method say how long they may be kept.
-fn is_kept(method: &str) -> bool {
+/// Returns whether results of this method carry a cache lifetime.
+fn is_cacheable(method: &str) -> bool {
     matches!(
         method,
         method::DISCOVER
@@ -95,7 +94,7 @@ fn with_modern_members(result: Json, server: &Json, lifetime: Option<Lifetime>) 
     let text = result.as_str();
     let plain =
         lifetime.is_none() && !text.contains("\"resultType\"") && !text.contains("\"_meta\"");
-    if plain && let Some(whole) = appended(text, server) {
+    if plain && let Some(whole) = append_modern_members(text, server) {
         return whole;
     }
     let Ok(mut members) = Object::parse(&result) else { return result };
@@ -124,8 +123,8 @@ fn with_modern_members(result: Json, server: &Json, lifetime: Option<Lifetime>) 
     members.to_json()
 }
 
-/// The object with the modern members at its end, without reading it.
-fn appended(text: &str, server: &Json) -> Option<Json> {
+/// Appends the modern members to an object without parsing it.
+fn append_modern_members(text: &str, server: &Json) -> Option<Json> {
     let inside = text.strip_prefix('{')?.strip_suffix('}')?;
     let comma = if inside.trim_ascii().is_empty() { "" } else { "," };
     let mut members = Object::new();
@@ -144,22 +143,22 @@ fn appended(text: &str, server: &Json) -> Option<Json> {
 
 fn modern_error(method: &str, error: RpcError) -> RpcError {
     if method == method::RESOURCES_READ && error.code == code::RESOURCE_NOT_FOUND {
-        return recoded(&error, code::INVALID_PARAMS);
+        return with_code(&error, code::INVALID_PARAMS);
     }
     error
 }
 
-/// A missing resource is an invalid param in the modern revision, and so is
-/// much else; only an error that names the resource is turned back.
+/// Converts the code for a missing resource. The modern revision uses "invalid params" for
+/// it and for much else, so only an error that names a URI is converted.
 fn legacy_error(method: &str, error: RpcError) -> RpcError {
     let names_it = || error.data().is_some_and(|data| data.member("uri").is_some());
     if method == method::RESOURCES_READ && error.code == code::INVALID_PARAMS && names_it() {
-        return recoded(&error, code::RESOURCE_NOT_FOUND);
+        return with_code(&error, code::RESOURCE_NOT_FOUND);
     }
     error
 }
 
-fn recoded(error: &RpcError, code: i64) -> RpcError {
+fn with_code(error: &RpcError, code: i64) -> RpcError {
     let mut raw = Object::parse(&error.raw).unwrap_or_default();
     raw.set("code", Json::encode(&code));
     RpcError::parse(raw.to_json())

@@ -1,4 +1,4 @@
-//! The caller of a request, and limits on what one caller may have at once.
+//! The caller of a request, and limits per caller.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,18 +10,17 @@ use tool::{Identity, RpcError};
 
 use crate::revision::code;
 
-/// Who sends a request, as far as the transport knows.
+/// The sender of a request, as far as the transport knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) identity: Arc<Identity>,
-    /// Where the other end of the connection is, where there is an address.
+    /// The IP address of the client, if the transport has one.
     pub(crate) address: Option<IpAddr>,
-    /// Tells this connection from every other.
+    /// A unique id of the connection.
     pub(crate) connection: Arc<str>,
 }
 
-/// What callers are told apart by where something is counted: a name where
-/// there is one, the address otherwise.
+/// The key by which callers are counted: the subject if known, the network otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
     Subject(Arc<str>),
@@ -30,7 +29,7 @@ pub(crate) enum CallerKey {
 }
 
 impl Caller {
-    /// The client at the other end of a pipe.
+    /// Makes the caller for the client on a pipe.
     pub(crate) fn on_pipe(identity: Arc<Identity>) -> Caller {
         Caller { identity, address: None, connection: "pipe".into() }
     }
@@ -43,8 +42,8 @@ impl Caller {
         }
     }
 
-    /// The address, or the network that one customer of a provider has: whoever
-    /// has one address of IPv6 has 2^64 of them.
+    /// Returns the IPv4 address, or the /64 network of an IPv6 address: one customer usually
+    /// has 2^64 of them.
     pub(crate) fn network(&self) -> Option<IpAddr> {
         Some(match self.address?.to_canonical() {
             IpAddr::V4(address) => IpAddr::V4(address),
@@ -56,47 +55,50 @@ impl Caller {
     }
 }
 
-/// Counts things of one kind by caller, and refuses what is too much.
+/// A limit on the number of things of one kind, per caller.
 #[derive(Debug)]
-pub(crate) struct PerCaller {
-    /// What is counted, in the plural.
-    what: &'static str,
+pub(crate) struct PerCallerLimit {
+    /// What is counted, such as "event streams", for the error message.
+    plural_name: &'static str,
     limit: usize,
-    held: Mutex<HashMap<CallerKey, usize>>,
+    n_by_caller: Mutex<HashMap<CallerKey, usize>>,
 }
 
-/// One thing that is counted, until it is dropped.
+/// One counted thing of a caller; gives its place back when dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
-    counts: Arc<PerCaller>,
+pub(crate) struct CountedSlot {
+    limit: Arc<PerCallerLimit>,
     key: CallerKey,
 }
 
-impl PerCaller {
-    pub(crate) fn new(what: &'static str, limit: usize) -> Arc<PerCaller> {
-        Arc::new(PerCaller { what, limit, held: Mutex::default() })
+impl PerCallerLimit {
+    pub(crate) fn new(plural_name: &'static str, limit: usize) -> Arc<PerCallerLimit> {
+        Arc::new(PerCallerLimit { plural_name, limit, n_by_caller: Mutex::default() })
     }
 
-    /// Counts one more, unless the caller has as many as it may.
-    pub(crate) fn count(self: &Arc<Self>, key: &CallerKey) -> Result<Counted, RpcError> {
-        let mut held = self.held.lock();
-        let n_held = held.entry(key.clone()).or_default();
+    /// Counts one more thing of a caller, or fails if the limit is reached.
+    pub(crate) fn acquire(self: &Arc<Self>, key: &CallerKey) -> Result<CountedSlot, RpcError> {
+        let mut n_by_caller = self.n_by_caller.lock();
+        let n_held = n_by_caller.entry(key.clone()).or_default();
         if self.limit <= *n_held {
-            let (limit, what) = (self.limit, self.what);
-            let message = format!("this caller has {limit} {what}, and may not have more at once");
+            let (limit, plural_name) = (self.limit, self.plural_name);
+            let message =
+                format!("this caller has {limit} {plural_name}, and may not have more at once");
             return Err(RpcError::new(code::SERVER, message));
         }
         *n_held += 1;
-        Ok(Counted { counts: Arc::clone(self), key: key.clone() })
+        Ok(CountedSlot { limit: Arc::clone(self), key: key.clone() })
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedSlot {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut held) = self.counts.held.lock().entry(self.key.clone()) {
-            *held.get_mut() -= 1;
-            if *held.get() == 0 {
-                held.remove();
+        if let Entry::Occupied(mut n_by_caller) =
+            self.limit.n_by_caller.lock().entry(self.key.clone())
+        {
+            *n_by_caller.get_mut() -= 1;
+            if *n_by_caller.get() == 0 {
+                n_by_caller.remove();
             }
         }
     }
@@ -129,13 +131,13 @@ mod tests {
         fn nobody_has_more_than_the_limit_and_nothing_is_left_behind(
             steps in prop::collection::vec((0..4_u8, any::<bool>()), 0..200),
         ) {
-            let counts = PerCaller::new("things", 5);
-            let mut held: HashMap<u8, Vec<Counted>> = HashMap::new();
+            let limit = PerCallerLimit::new("things", 5);
+            let mut held: HashMap<u8, Vec<CountedSlot>> = HashMap::new();
             for (who, takes) in steps {
                 let key = CallerKey::Subject(who.to_string().into());
                 let mine = held.entry(who).or_default();
                 match takes {
-                    true => match counts.count(&key) {
+                    true => match limit.acquire(&key) {
                         Ok(counted) => mine.push(counted),
                         Err(_) => prop_assert_eq!(mine.len(), 5),
                     },
@@ -144,7 +146,7 @@ mod tests {
                 prop_assert!(mine.len() <= 5);
             }
             drop(held);
-            prop_assert!(counts.held.lock().is_empty());
+            prop_assert!(limit.n_by_caller.lock().is_empty());
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Answers the requests by which a client learns about the server and its lists.
 //!
-//! All of it comes from the provider's listing: this module puts it into the
-//! form that the revision wants.
+//! All data comes from the provider's listing; this module converts it to the form of the
+//! client's revision.
 
 use tool::{Json, Lifetime, Listing, Object, Resource, RpcError};
 
 use crate::revision::{Revision, code, method};
 
-/// The result of `initialize`.
+/// Returns the result of `initialize`.
 pub(crate) fn initialize(listing: &Listing, revision: Revision) -> Json {
     let mut result = Object::new();
     result.push("protocolVersion", Json::encode(revision.as_str()));
@@ -19,7 +19,7 @@ pub(crate) fn initialize(listing: &Listing, revision: Revision) -> Json {
     result.to_json()
 }
 
-/// The result of `server/discover`, without what every modern result has.
+/// Returns the result of `server/discover`, without the members of every modern result.
 pub(crate) fn discover(listing: &Listing) -> Json {
     let mut result = Object::new();
     result.push("supportedVersions", Json::encode(&modern_revisions()));
@@ -30,20 +30,20 @@ pub(crate) fn discover(listing: &Listing) -> Json {
     result.to_json()
 }
 
-/// The revision that a session is held in: the one asked for where it is known
-/// and has sessions, the newest that has otherwise.
-pub(crate) fn negotiate(asked: &str) -> Revision {
-    let known = asked.parse::<Revision>().ok().filter(|revision| !revision.is_modern());
+/// Returns the revision for a session: the requested one if it is known and has sessions,
+/// otherwise the newest that has.
+pub(crate) fn negotiate(requested: &str) -> Revision {
+    let known = requested.parse::<Revision>().ok().filter(|revision| !revision.is_modern());
     known.unwrap_or(Revision::LATEST_LEGACY)
 }
 
-/// The revisions in which a request stands alone.
+/// Returns the names of the modern (stateless) revisions.
 pub(crate) fn modern_revisions() -> Vec<&'static str> {
     let modern = Revision::ALL.into_iter().filter(|revision| revision.is_modern());
     modern.map(Revision::as_str).collect()
 }
 
-/// Returns what the provider says it can do, and what its listing shows it can.
+/// Returns the capabilities that the provider announces, and those that its listing shows.
 pub(crate) fn capabilities(listing: &Listing) -> Json {
     let Ok(mut announced) = Object::parse(&listing.server.capabilities) else {
         return Json::empty_object();
@@ -62,12 +62,12 @@ pub(crate) fn capabilities(listing: &Listing) -> Json {
 }
 
 /// Returns whether the provider announces a capability, or shows that it has it.
-pub(crate) fn has(listing: &Listing, capability: &str) -> bool {
+pub(crate) fn has_capability(listing: &Listing, capability: &str) -> bool {
     capabilities(listing).member(capability).is_some_and(|value| !value.is_null())
 }
 
-/// Returns whether the answer to a method depends on who asks beyond the listing.
-pub(crate) fn is_personal(method: &str) -> bool {
+/// Returns whether the result of a list method contains items of the caller alone.
+pub(crate) fn depends_on_caller(method: &str) -> bool {
     method == method::RESOURCES_LIST
 }
 
@@ -79,10 +79,11 @@ pub(crate) fn is_list(method: &str) -> bool {
     )
 }
 
-/// The result of a list method. What is there for the caller alone comes first.
-pub(crate) fn list(
+/// Returns the result of a list method. `caller_resources`, which only this caller has,
+/// come first.
+pub(crate) fn list_result(
     listing: &Listing,
-    own: &[Resource],
+    caller_resources: &[Resource],
     method: &str,
     params: Option<&Json>,
 ) -> Result<Json, RpcError> {
@@ -91,10 +92,10 @@ pub(crate) fn list(
         method::RESOURCES_LIST => ("resources", "resources"),
         method::TEMPLATES_LIST => ("resources", "resourceTemplates"),
         method::PROMPTS_LIST => ("prompts", "prompts"),
-        _ => return Err(no_method(method)),
+        _ => return Err(method_not_found(method)),
     };
-    if !has(listing, capability) {
-        return Err(no_method(method));
+    if !has_capability(listing, capability) {
+        return Err(method_not_found(method));
     }
     if params.and_then(|params| params.member("cursor")).is_some_and(|cursor| !cursor.is_null()) {
         let message = "unknown `cursor`: every list here is one page; ask without a cursor";
@@ -103,7 +104,7 @@ pub(crate) fn list(
     let items = match method {
         method::TOOLS_LIST => Json::array(listing.tools.iter().map(|item| &item.raw)),
         method::RESOURCES_LIST => {
-            Json::array(own.iter().chain(&listing.resources).map(|item| &item.raw))
+            Json::array(caller_resources.iter().chain(&listing.resources).map(|item| &item.raw))
         }
         method::TEMPLATES_LIST => Json::array(listing.templates.iter().map(|item| &item.raw)),
         _ => Json::array(listing.prompts.iter().map(|item| &item.raw)),
@@ -113,8 +114,7 @@ pub(crate) fn list(
     Ok(result.to_json())
 }
 
-/// Returns how long the answer to a list method may be kept, where the provider
-/// says.
+/// Returns how long the result of a list method may be cached, if the provider says.
 pub(crate) fn lifetime(listing: &Listing, method: &str) -> Option<Lifetime> {
     match method {
         method::TOOLS_LIST => listing.lifetimes.tools,
@@ -125,13 +125,13 @@ pub(crate) fn lifetime(listing: &Listing, method: &str) -> Option<Lifetime> {
     }
 }
 
-/// The error for a request that is named like a notification.
+/// Returns the error for a request with the method of a notification.
 pub(crate) fn notification_only(method: &str) -> RpcError {
     let message = format!("`{method}` is a notification: send it without an `id`");
     RpcError::new(code::METHOD_NOT_FOUND, message)
 }
 
-pub(crate) fn no_method(method: &str) -> RpcError {
+pub(crate) fn method_not_found(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, format!("no method `{method}` here"))
 }
 
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn lists_hold_the_definitions_as_they_came() {
         let listing = listing("{}");
-        let tools = list(&listing, &[], "tools/list", None).unwrap();
+        let tools = list_result(&listing, &[], "tools/list", None).unwrap();
         assert_eq!(tools.as_str(), r#"{"tools":[{"name":"t", "x":1e400}]}"#);
-        let prompts = list(&listing, &[], "prompts/list", None).unwrap_err();
+        let prompts = list_result(&listing, &[], "prompts/list", None).unwrap_err();
         assert_eq!(prompts.code, code::METHOD_NOT_FOUND);
         assert!(!is_list("tools/call"));
     }
@@ -171,14 +171,14 @@ mod tests {
     #[test]
     fn a_cursor_that_was_never_given_out_is_refused() {
         let params = Json::parse(r#"{"cursor":"x"}"#).unwrap();
-        let error = list(&listing("{}"), &[], "tools/list", Some(&params)).unwrap_err();
+        let error = list_result(&listing("{}"), &[], "tools/list", Some(&params)).unwrap_err();
         assert_eq!(error.code, code::INVALID_PARAMS);
     }
 
     #[test]
     fn a_session_is_held_in_the_revision_asked_for_if_it_has_sessions() {
-        for asked in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-            assert_eq!(negotiate(asked).as_str(), asked);
+        for requested in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            assert_eq!(negotiate(requested).as_str(), requested);
         }
         assert_eq!(negotiate("2026-07-28"), Revision::LATEST_LEGACY);
         assert_eq!(negotiate("1999-01-01"), Revision::LATEST_LEGACY);

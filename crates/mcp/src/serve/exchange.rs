@@ -1,9 +1,8 @@
-//! Carries one request to its answer.
+//! One request of a client, from start to reply.
 //!
-//! An exchange yields the messages that flow before the answer, then the
-//! answer. It is driven by whoever writes to the client, so nothing is spawned
-//! for it, and dropping it cancels the call. When the provider asks something of
-//! a client that cannot be asked now, the exchange parks its call and answers
+//! An exchange yields the messages that precede the reply, then the reply. The code that
+//! writes to the client polls it, so no task is spawned, and dropping it cancels the call.
+//! If the provider asks a modern client something, the exchange parks its call and replies
 //! with the questions.
 
 use std::future::poll_fn;
@@ -17,32 +16,31 @@ use tool::{Json, Listing, Object, Reply};
 
 use super::adapt;
 use super::channel::{ChannelEvent, ClientChannel, Outgoing};
-use super::parked::{Call, CallKey, ParkedCall, ParkedCalls};
+use super::parked::{CallKey, ParkedCall, ParkedCalls, ReplyFuture};
 
-/// How long to wait for more questions after the first. Whoever answers them
-/// is a human or a model, to whom this is nothing.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long to wait for more questions after the first. Users and models, who answer
+/// them, do not notice.
+const GATHER_TIME: Duration = Duration::from_millis(20);
 
-/// One request on its way.
+/// A request in progress.
 pub(crate) struct Exchange {
-    call: Option<Call>,
+    call: Option<ReplyFuture>,
     channel: Arc<ClientChannel>,
     answer: Option<Reply>,
     parking: Option<Parking>,
-    /// Runs from the first question on, so that those asked together are
-    /// passed on together.
-    gathering: Option<Pin<Box<Sleep>>>,
+    /// Runs from the first question on, so that questions asked together are sent together.
+    gather_timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// Where a call goes when its client has to be asked.
+/// Where and under which key a call is parked when its client has to be asked.
 #[derive(Clone)]
 pub(crate) struct Parking {
-    pub(crate) park: Arc<ParkedCalls>,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
     pub(crate) key: CallKey,
     pub(crate) listing: Arc<Listing>,
 }
 
-/// What happens next.
+/// What an exchange yields.
 pub(crate) enum Step {
     Message(Outgoing),
     Answer(Reply),
@@ -50,18 +48,18 @@ pub(crate) enum Step {
 
 impl Exchange {
     pub(crate) fn new(
-        call: Call,
+        call: ReplyFuture,
         channel: Arc<ClientChannel>,
         parking: Option<Parking>,
     ) -> Exchange {
-        Exchange { call: Some(call), channel, answer: None, parking, gathering: None }
+        Exchange { call: Some(call), channel, answer: None, parking, gather_timer: None }
     }
 
     pub(crate) fn channel(&self) -> &Arc<ClientChannel> {
         &self.channel
     }
 
-    /// The next step. There is none after the answer.
+    /// Polls for the next step. Must not be called after the answer.
     pub(crate) fn poll_step(&mut self, task: &mut Task<'_>) -> Poll<Step> {
         if let Some(call) = &mut self.call
             && let Poll::Ready(answer) = call.as_mut().poll(task)
@@ -69,9 +67,9 @@ impl Exchange {
             self.call = None;
             self.answer = Some(answer);
         }
-        // What was said before the answer comes before it.
+        // Messages that were sent before the reply precede it.
         if let Some(answer) = self.answer.take() {
-            return Poll::Ready(match self.channel.next() {
+            return Poll::Ready(match self.channel.next_message() {
                 Some(message) => {
                     self.answer = Some(answer);
                     Step::Message(message)
@@ -81,14 +79,14 @@ impl Exchange {
         }
         match ready!(self.channel.poll_event(task)) {
             ChannelEvent::Message(message) => return Poll::Ready(Step::Message(message)),
-            ChannelEvent::Question => {}
+            ChannelEvent::QuestionWaiting => {}
         }
-        let gathering = self.gathering.get_or_insert_with(|| Box::pin(sleep(GATHER)));
-        ready!(gathering.as_mut().poll(task));
-        self.gathering = None;
-        match self.put_aside() {
+        let gather_timer = self.gather_timer.get_or_insert_with(|| Box::pin(sleep(GATHER_TIME)));
+        ready!(gather_timer.as_mut().poll(task));
+        self.gather_timer = None;
+        match self.park_call() {
             Some(asked) => Poll::Ready(Step::Answer(asked)),
-            // The questions were withdrawn; look again.
+            // The questions were withdrawn; poll again.
             None => {
                 task.waker().wake_by_ref();
                 Poll::Pending
@@ -100,17 +98,17 @@ impl Exchange {
         poll_fn(|task| self.poll_step(task)).await
     }
 
-    /// Parks the call when there are open questions, and asks them.
-    fn put_aside(&mut self) -> Option<Reply> {
+    /// Parks the call if there are open questions, and returns the reply that asks them.
+    fn park_call(&mut self) -> Option<Reply> {
         let parking = self.parking.as_ref()?;
         let requests = self.channel.input_requests()?;
         let entry = ParkedCall { call: self.call.take()?, channel: Arc::clone(&self.channel) };
-        let state = parking.park.put(&parking.key, entry);
+        let state = parking.parked_calls.park(&parking.key, entry);
         let mut result = Object::new();
         result.push("resultType", Json::encode("input_required"));
         result.push("inputRequests", requests);
         result.push("requestState", Json::encode(&state));
         let reply = Reply::Result(result.to_json());
-        Some(adapt::modern(&parking.key.method, reply, &parking.listing))
+        Some(adapt::to_modern(&parking.key.method, reply, &parking.listing))
     }
 }

@@ -1,25 +1,24 @@
 //! Serves MCP over HTTP: one endpoint for every revision.
 //!
-//! Each request is told by itself: one that carries the modern envelope stands
-//! alone, every other belongs to a session. An answer goes out in one piece
-//! when nothing flows before it, as a stream of events when something does.
+//! A request with the `_meta` of a modern revision is stateless, every other belongs to a
+//! session. A reply is sent as JSON, or as an event stream if other messages precede it.
 //!
-//! [`Endpoint::respond`] is a plain function from request to response, to be
-//! mounted where you like; [`listen`] is a small server for it. Who the caller is
-//! comes from the request's extensions (`Arc<tool::Identity>`), nobody in
-//! particular when there is none; a session belongs to the caller who opened it,
-//! for as long as that caller may do the same.
+//! [`Endpoint::respond`] is a plain function from request to response, for any HTTP server.
+//! The caller comes from the request's extensions (`Arc<tool::Identity>`), anonymous if
+//! there is none. A session belongs to the caller who opened it, as long as the caller's
+//! rights stay the same.
 
-mod carrying;
 mod legacy_sse;
 mod options;
 mod post;
+mod replica_routing;
 mod replicas;
 mod request;
+mod request_memory;
 mod sse_clients;
 mod stateless;
 
-mod answers;
+mod answer_memory;
 mod batch;
 mod resumable;
 mod sessions;
@@ -40,29 +39,30 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header as names};
 use tokio_util::sync::CancellationToken;
 use tool::{Identity, ProviderSource};
 
-use super::caller::{Caller, PerCaller};
+use super::caller::{Caller, PerCallerLimit};
 use super::server::McpServer;
 use crate::revision::{Revision, code, header};
-use body::{Answered, Refusal, refuse};
+use body::{BoxedRefusal, HttpResult, boxed_refusal};
 use sessions::{HttpSession, HttpSessions};
 use sse_clients::SseClients;
 use timers::TimerPool;
 
-pub use answers::AnswerMemory;
+pub use answer_memory::AnswerMemory;
 pub use body::{AnswerTo, Body};
 pub use hosts::Hosts;
 pub use options::Options;
 pub use path::at;
-pub use replicas::{NotCarried, Replicas};
+pub use replicas::{ReplicaError, Replicas};
+pub use request_memory::RequestMemory;
 pub use sessions::Limits as SessionLimits;
 
-/// The connection that a request came on, in the request's extensions: all that
-/// tells one anonymous caller without a session from another.
+/// The id of the connection that a request came on, in the request's extensions. It
+/// distinguishes anonymous callers without a session.
 #[derive(Clone, Debug)]
 pub struct ConnectionId(Arc<str>);
 
 impl ConnectionId {
-    /// A connection like no other.
+    /// Makes a unique id.
     pub fn new() -> ConnectionId {
         ConnectionId(ConnectionId::unique())
     }
@@ -86,9 +86,9 @@ struct Shared {
     server: Arc<McpServer>,
     sessions: Arc<HttpSessions>,
     sse_clients: SseClients,
-    sse_streams: Arc<PerCaller>,
+    sse_streams: Arc<PerCallerLimit>,
     timers: TimerPool,
-    /// Cancelled when the server is told to stop.
+    /// Cancelled when the server stops.
     stopping: CancellationToken,
     options: Options,
 }
@@ -102,7 +102,7 @@ impl Endpoint {
             server,
             sessions,
             sse_clients: SseClients::default(),
-            sse_streams: PerCaller::new("event streams", options.sessions.per_caller),
+            sse_streams: PerCallerLimit::new("event streams", options.sessions.per_caller),
             timers: TimerPool::default(),
             stopping: CancellationToken::new(),
             options,
@@ -117,7 +117,7 @@ impl Endpoint {
         B::Error: Display,
     {
         if 1 < request.headers().get_all(names::HOST).iter().count() {
-            return *refuse(StatusCode::BAD_REQUEST, "a request names one `Host`");
+            return *boxed_refusal(StatusCode::BAD_REQUEST, "a request names one `Host`");
         }
         if let Err(foreign) = self.0.options.hosts.check(request.headers(), request.uri()) {
             return body::refusal(StatusCode::FORBIDDEN, code::SERVER, foreign.to_string());
@@ -126,96 +126,101 @@ impl Endpoint {
             Method::POST => self.post(request).await,
             Method::GET => self.get(&request.map(drop)).await,
             Method::DELETE => self.delete(&request.map(drop)).await,
-            _ => Err(Box::new(not_allowed())),
+            _ => Err(Box::new(method_not_allowed())),
         };
         answered.unwrap_or_else(|refusal| *refusal)
     }
 
-    /// Ends the streams on which clients only listen. Answers under way are not
-    /// touched; to be called when the server is told to stop.
+    /// Ends the streams on which clients only listen, but no request in progress. To be
+    /// called when the server stops.
     pub fn stop_listening(&self) {
         self.0.stopping.cancel();
         self.0.sessions.stop_listening();
         self.0.sse_clients.stop_listening();
     }
 
-    /// Returns how many sessions there are.
+    /// Returns the number of sessions.
     pub fn n_sessions(&self) -> usize {
         self.0.sessions.len()
     }
 
-    /// Opens the stream of a session that belongs to no request, or takes up
-    /// one that broke.
-    async fn get(&self, request: &Request<()>) -> Answered {
+    /// Answers a GET: opens the standalone stream of a session, or resumes a broken stream.
+    async fn get(&self, request: &Request<()>) -> HttpResult {
         let session = self.session(request).await?;
         if !request::accepts(request, "text/event-stream") {
-            return Err(refuse(
+            return Err(boxed_refusal(
                 StatusCode::NOT_ACCEPTABLE,
                 "a GET here answers with events: accept `text/event-stream`",
             ));
         }
-        let alive = self.0.options.alive;
-        let Some(last) = request::text(request, header::LAST_EVENT_ID) else {
-            let replay = session.standalone();
-            if resumes(&session) && replay.is_new() {
-                replay.prime(self.0.options.retry);
+        let keep_alive = self.0.options.keep_alive;
+        let Some(last) = request::header_text(request, header::LAST_EVENT_ID) else {
+            let stream = session.standalone();
+            if supports_resumption(&session) && stream.is_new() {
+                stream.push_priming_event(self.0.options.retry);
             }
-            return Ok(body::events(None, Box::pin(session.read(&replay, replay.last(), alive))));
+            return Ok(body::event_stream(
+                None,
+                Box::pin(session.open_reader(&stream, stream.last_read(), keep_alive)),
+            ));
         };
-        let found = resumable::read_id(last)
+        let found = resumable::parse_event_id(last)
             .and_then(|(stream, event)| Some((session.resume(stream)?, event)))
-            .filter(|(stream, event)| stream.has_said(*event));
-        let Some((replay, event)) = found else {
+            .filter(|(stream, event)| stream.has_event(*event));
+        let Some((stream, event)) = found else {
             let message = "that stream is not kept any more; ask again what you asked";
-            return Err(refuse(StatusCode::BAD_REQUEST, message));
+            return Err(boxed_refusal(StatusCode::BAD_REQUEST, message));
         };
-        Ok(body::events(None, Box::pin(session.read(&replay, Some(event), alive))))
+        Ok(body::event_stream(
+            None,
+            Box::pin(session.open_reader(&stream, Some(event), keep_alive)),
+        ))
     }
 
-    /// Ends a session.
-    async fn delete(&self, request: &Request<()>) -> Answered {
+    /// Answers a DELETE: ends a session.
+    async fn delete(&self, request: &Request<()>) -> HttpResult {
         let session = self.session(request).await?;
         self.forget_session(&session.inner.id).await;
         self.0.sessions.end(&session.inner.id);
-        Ok(body::bare(StatusCode::NO_CONTENT))
+        Ok(body::empty(StatusCode::NO_CONTENT))
     }
 
-    /// The session that a request belongs to.
-    async fn session(&self, request: &Request<()>) -> Result<Arc<HttpSession>, Refusal> {
-        let version = request::text(request, header::PROTOCOL_VERSION);
+    /// Returns the session of a request.
+    async fn session(&self, request: &Request<()>) -> Result<Arc<HttpSession>, BoxedRefusal> {
+        let version = request::header_text(request, header::PROTOCOL_VERSION);
         let modern = version.and_then(|version| version.parse::<Revision>().ok());
         let modern = modern.is_some_and(Revision::is_modern);
-        let Some(id) = request::text(request, header::SESSION_ID).filter(|_| !modern) else {
+        let Some(id) = request::header_text(request, header::SESSION_ID).filter(|_| !modern) else {
             if *request.method() != Method::POST {
-                return Err(Box::new(not_allowed()));
+                return Err(Box::new(method_not_allowed()));
             }
             let message = "no `Mcp-Session-Id` header: send `initialize` first, or say in `_meta` \
                            which modern revision the request is of";
-            return Err(refuse(StatusCode::BAD_REQUEST, message));
+            return Err(boxed_refusal(StatusCode::BAD_REQUEST, message));
         };
         let caller = caller(request);
         let session = self.find_session(id, &caller).await;
-        // A session is seen with the rights that it was opened with.
+        // A session is only valid with the rights that it was opened with.
         let session = session.filter(|session| session.inner.caller == caller.identity);
         let session = session.ok_or_else(|| {
             let message = "no such session: it ended, was idle for too long, or what you may do \
                            has changed; send `initialize` again";
-            refuse(StatusCode::NOT_FOUND, message)
+            boxed_refusal(StatusCode::NOT_FOUND, message)
         })?;
         match version.map(str::parse::<Revision>) {
-            Some(Err(unknown)) => Err(refuse(StatusCode::BAD_REQUEST, unknown.to_string())),
+            Some(Err(unknown)) => Err(boxed_refusal(StatusCode::BAD_REQUEST, unknown.to_string())),
             Some(Ok(_)) | None => Ok(session),
         }
     }
 }
 
-/// Returns whether clients of this session can come back to a stream.
-fn resumes(session: &HttpSession) -> bool {
+/// Returns whether the revision of the session has resumable streams.
+fn supports_resumption(session: &HttpSession) -> bool {
     Revision::V2025_11_25 <= session.inner.revision
 }
 
-/// Where a request comes from, in the request's extensions: all that tells one
-/// anonymous caller from another where something is counted.
+/// The client's IP address, in the request's extensions. Limits count anonymous callers
+/// by it.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub IpAddr);
 
@@ -228,14 +233,14 @@ fn caller<B>(request: &Request<B>) -> Caller {
     Caller { identity: identity(request), address, connection: connection(request) }
 }
 
-/// Returns what tells this connection from others. Where nobody says, every request
-/// is on one of its own, so that strangers never have anything in common.
+/// Returns the id of the connection. Without a [`ConnectionId`] every request gets its own,
+/// so that unrelated callers share nothing.
 fn connection<B>(request: &Request<B>) -> Arc<str> {
     let said = request.extensions().get::<ConnectionId>().map(|visit| Arc::clone(&visit.0));
     said.unwrap_or_else(ConnectionId::unique)
 }
 
-fn not_allowed() -> Response<Body> {
+fn method_not_allowed() -> Response<Body> {
     let message = "POST messages here; GET and DELETE need the `Mcp-Session-Id` of a session";
     let mut response = body::refusal(StatusCode::METHOD_NOT_ALLOWED, code::SERVER, message);
     response.headers_mut().insert(names::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));

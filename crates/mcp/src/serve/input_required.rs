@@ -1,8 +1,7 @@
-//! Asks the client for the input that a provider requires.
+//! Bridges `input_required` results of modern providers to legacy clients.
 //!
-//! Providers of the modern revision answer `input_required` and expect the same
-//! question again with the input. A client of an older revision is asked each
-//! thing in turn, on the stream of its request, and never notices.
+//! A modern provider that needs input replies `input_required` and expects the same request
+//! again with the input. A legacy client is asked during its request instead.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,27 +15,28 @@ use super::channel::missing_capability;
 use super::parked::ParkedCalls;
 use crate::revision::code;
 
-/// How often a provider may want more before it is told to stop.
+/// The maximum number of `input_required` replies to one request.
 const ROUNDS: usize = 16;
 
-/// The pause before a provider that wants nothing but another try gets it.
+/// The pause before the next try if the provider asks for no input.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Asks the provider, and the client for what the provider wants to know.
+/// Sends a request to the provider, and asks the client for the input that it requires.
+/// `rebuild_ask` makes the request again.
 pub(crate) async fn ask(
     provider: &Arc<dyn Provider>,
     ask: Ask,
-    read_again: impl Fn() -> Option<Ask>,
+    rebuild_ask: impl Fn() -> Option<Ask>,
     context: &Context,
 ) -> Result<Reply, Failure> {
     let mut reply = provider.ask(ask, context).await?;
     for _ in 0..ROUNDS {
         let wanted = match &reply {
-            Reply::Result(result) if adapt::wants_input(result) => InputRequests::read(result),
+            Reply::Result(result) if adapt::wants_input(result) => InputRequests::parse(result),
             Reply::Result(_) | Reply::Error(_) => return Ok(reply),
         };
-        let Some(mut again) = read_again() else { return Ok(reply) };
-        match wanted.answers(context).await? {
+        let Some(mut again) = rebuild_ask() else { return Ok(reply) };
+        match wanted.ask_client(context).await? {
             Ok(responses) => again.other_params_mut().set("inputResponses", responses.to_json()),
             Err(error) => return Ok(Reply::Error(error)),
         }
@@ -54,21 +54,21 @@ pub(crate) async fn ask(
     Err(Failure::Unusable { reason })
 }
 
-/// The reply, unless it asks a client for what the client cannot give. Such a
-/// client is never asked. The provider's state is marked as the provider's.
-pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
+/// Returns the reply to a modern client, or an error if it requires input that the client
+/// has no capability for. Marks the `requestState` as the provider's.
+pub(crate) fn check_answerable(reply: Reply, client: &Client) -> Reply {
     let (result, wanted) = match &reply {
         Reply::Result(result) if adapt::wants_input(result) => {
-            (result, InputRequests::read(result))
+            (result, InputRequests::parse(result))
         }
         Reply::Result(_) | Reply::Error(_) => return reply,
     };
     let missing = wanted.requests.iter().find_map(|(_, request)| {
-        let (method, params) = question(request);
+        let (method, params) = method_and_params(request);
         missing_capability(client, &method, &params)
     });
     if let Some(missing) = missing {
-        return Reply::Error(incapable(missing));
+        return Reply::Error(missing_capability_error(missing));
     }
     let state = wanted.state.as_ref().and_then(Json::string_value);
     match (state.as_deref().map(ParkedCalls::mark_foreign), Object::parse(result)) {
@@ -80,14 +80,14 @@ pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
     }
 }
 
-/// What a provider wants before it answers.
+/// The content of an `input_required` result.
 struct InputRequests {
     requests: Object,
     state: Option<Json>,
 }
 
 impl InputRequests {
-    fn read(result: &Json) -> InputRequests {
+    fn parse(result: &Json) -> InputRequests {
         let requests = result.member("inputRequests");
         let requests = requests.and_then(|requests| Object::parse(&requests).ok());
         InputRequests {
@@ -96,12 +96,13 @@ impl InputRequests {
         }
     }
 
-    /// The client's answers, all asked for at once; or why one is missing.
-    async fn answers(&self, context: &Context) -> Result<Result<Object, RpcError>, Failure> {
+    /// Asks the client all requests concurrently, and returns its answers by key, or the
+    /// first error.
+    async fn ask_client(&self, context: &Context) -> Result<Result<Object, RpcError>, Failure> {
         let asked = self.requests.iter().map(|(key, request)| async move {
-            let (method, params) = question(request);
+            let (method, params) = method_and_params(request);
             if let Some(missing) = missing_capability(&context.client, &method, &params) {
-                return Ok(Err(incapable(missing)));
+                return Ok(Err(missing_capability_error(missing)));
             }
             Ok(match context.client_handle.request(&method, params).await? {
                 Reply::Result(result) => Ok((key.to_owned(), result)),
@@ -113,13 +114,13 @@ impl InputRequests {
     }
 }
 
-fn question(request: &Json) -> (String, Json) {
+fn method_and_params(request: &Json) -> (String, Json) {
     let method = request.member_as::<String>("method").unwrap_or_default();
     (method, request.member("params").unwrap_or_else(Json::empty_object))
 }
 
-/// The error that a modern server gives for what the client cannot do.
-pub(crate) fn incapable(capability: &str) -> RpcError {
+/// Returns the error for a client that lacks a capability.
+pub(crate) fn missing_capability_error(capability: &str) -> RpcError {
     let (outer, inner) = capability.split_once('.').unwrap_or((capability, ""));
     let inner = match inner {
         "" => serde_json::json!({}),

@@ -1,8 +1,8 @@
-//! `subscriptions/listen`: notifies a client of changes.
+//! Serves `subscriptions/listen`: notifies a modern client of changes.
 //!
-//! The first message acknowledges what will be told; every message carries the
-//! id of the request, because on a pipe many listeners share one stream. The
-//! listening ends when the client stops it, by dropping this, or when the
+//! The first message acknowledges which notifications will be sent. Every message carries
+//! the id of the request, because on a pipe many subscriptions share one stream. The
+//! subscription ends when the client cancels it, which drops the stream, or when the
 //! provider is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,13 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, Stream};
 use tool::{Context, Event, Json, Kind, Listing, Notification, Object, Provider, Reply, RpcError};
 
-use super::caller::{CallerKey, Counted, PerCaller};
-use super::session::{changed, is_below};
+use super::caller::{CallerKey, CountedSlot, PerCallerLimit};
+use super::session::{is_below, list_changed_method};
 use super::{adapt, discovery, subscriptions};
 use crate::message;
 use crate::revision::{meta, method};
 
-/// A client that listens. A stream of notifications, as written on the wire.
+/// An open subscription: a stream of serialized notifications.
 pub(crate) struct SubscriptionStream {
     id: Json,
     filter: Filter,
@@ -30,7 +30,7 @@ pub(crate) struct SubscriptionStream {
     _subscriptions: Subscriptions,
 }
 
-/// What a listener wants to hear.
+/// The notifications that a subscription includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Filter {
     tools: bool,
@@ -39,39 +39,41 @@ struct Filter {
     uris: BTreeSet<String>,
 }
 
-/// The resources that a listener subscribed to, given up when it goes.
+/// The resources that were subscribed to at the provider; unsubscribes when dropped.
 struct Subscriptions {
-    watcher: Watcher,
-    uris: BTreeMap<String, Counted>,
+    subscriber: Subscriber,
+    uris: BTreeMap<String, CountedSlot>,
 }
 
-/// In whose name a listener subscribes, and what counts its subscriptions.
-pub(crate) struct Watcher {
+/// The subscribing client, and the limit on its subscriptions.
+pub(crate) struct Subscriber {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) context: Context,
     pub(crate) key: CallerKey,
-    pub(crate) watched: Arc<PerCaller>,
+    pub(crate) subscription_limit: Arc<PerCallerLimit>,
 }
 
 impl SubscriptionStream {
-    /// Opens the stream, with all of `wanted` that the provider can tell.
+    /// Opens a subscription for those of the `requested` notifications that the provider
+    /// sends.
     pub(crate) async fn open(
-        watcher: Watcher,
-        wanted: Option<&Json>,
+        subscriber: Subscriber,
+        requested: Option<&Json>,
         id: &Json,
     ) -> Result<SubscriptionStream, RpcError> {
-        let provider = Arc::clone(&watcher.provider);
-        // Before anything is promised, so that nothing is missed.
+        let provider = Arc::clone(&subscriber.provider);
+        // Before the acknowledgement, so that no event is missed.
         let events = provider.events();
-        let wanted = wanted.and_then(|wanted| Object::parse(wanted).ok()).unwrap_or_default();
-        let mut filter = Filter::read(&wanted, &provider.listing());
+        let requested =
+            requested.and_then(|requested| Object::parse(requested).ok()).unwrap_or_default();
+        let mut filter = Filter::parse(&requested, &provider.listing());
         let uris = std::mem::take(&mut filter.uris);
         if subscriptions::PER_SESSION < uris.len() {
             return Err(subscriptions::too_many());
         }
-        let mut watched = Subscriptions { watcher, uris: BTreeMap::new() };
+        let mut subscriptions = Subscriptions { subscriber, uris: BTreeMap::new() };
         for uri in uris {
-            if watched.add(&uri).await? {
+            if subscriptions.add(&uri).await? {
                 filter.uris.insert(uri);
             }
         }
@@ -83,18 +85,18 @@ impl SubscriptionStream {
             acknowledged,
             events,
             provider,
-            _subscriptions: watched,
+            _subscriptions: subscriptions,
         })
     }
 
-    /// The answer to the request, when there is nothing more to hear.
+    /// Returns the reply to the request, when the subscription ends.
     pub(crate) fn final_reply(&self) -> Reply {
         let mut about = Object::new();
         about.push(meta::SUBSCRIPTION_ID, self.id.clone());
         let mut result = Object::new();
         result.push("resultType", Json::encode("complete"));
         result.push("_meta", about.to_json());
-        adapt::modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
+        adapt::to_modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
     }
 
     fn write(&self, note: Notification) -> Bytes {
@@ -123,7 +125,7 @@ impl Stream for SubscriptionStream {
             let Some(event) = ready!(self.events.as_mut().poll_next(task)) else {
                 return Poll::Ready(None);
             };
-            if let Some(note) = self.filter.news(event) {
+            if let Some(note) = self.filter.notification_for(event) {
                 return Poll::Ready(Some(self.write(note)));
             }
         }
@@ -131,15 +133,15 @@ impl Stream for SubscriptionStream {
 }
 
 impl Filter {
-    /// Returns what was asked for, as far as the provider can tell.
-    fn read(wanted: &Object, listing: &Listing) -> Filter {
+    /// Parses the requested notifications, without those that the provider does not send.
+    fn parse(requested: &Object, listing: &Listing) -> Filter {
         let announced = discovery::capabilities(listing);
         let tells = |capability: &str, key: &str| {
             let capability = announced.member(capability);
             capability.and_then(|capability| capability.member_as::<bool>(key)).unwrap_or(false)
         };
-        let wants = |key: &str| wanted.get(key).is_some_and(|value| value.as_str() == "true");
-        let uris = wanted.get("resourceSubscriptions").and_then(|uris| uris.parse_as().ok());
+        let wants = |key: &str| requested.get(key).is_some_and(|value| value.as_str() == "true");
+        let uris = requested.get("resourceSubscriptions").and_then(|uris| uris.parse_as().ok());
         Filter {
             tools: wants("toolsListChanged") && tells("tools", "listChanged"),
             prompts: wants("promptsListChanged") && tells("prompts", "listChanged"),
@@ -150,12 +152,12 @@ impl Filter {
 
     fn to_json(&self) -> Json {
         let mut filter = Object::new();
-        for (key, wanted) in [
+        for (key, requested) in [
             ("toolsListChanged", self.tools),
             ("promptsListChanged", self.prompts),
             ("resourcesListChanged", self.resources),
         ] {
-            if wanted {
+            if requested {
                 filter.push(key, Json::encode(&true));
             }
         }
@@ -165,8 +167,8 @@ impl Filter {
         filter.to_json()
     }
 
-    /// Returns what the listener is told of something that happened, if anything.
-    fn news(&self, event: Event) -> Option<Notification> {
+    /// Returns the notification for an event, if the filter includes it.
+    fn notification_for(&self, event: Event) -> Option<Notification> {
         match event {
             Event::Changed(kind) => {
                 let wants = match kind {
@@ -175,26 +177,26 @@ impl Filter {
                     Kind::Resources | Kind::Templates => self.resources,
                 };
                 wants.then(|| Notification {
-                    method: changed(kind).to_owned(),
+                    method: list_changed_method(kind).to_owned(),
                     params: Object::new(),
                 })
             }
             Event::Updated { uri, notification: note } => {
-                let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
+                let wants = |requested: &String| uri == *requested || is_below(&uri, requested);
                 self.uris.iter().any(wants).then_some(note)
             }
-            // Log lines belong to requests, and what belongs to none of the
-            // kinds above was not asked for.
+            // Log lines belong to requests; other notifications cannot be subscribed to.
             Event::Notification(_) | Event::Gone { .. } => None,
         }
     }
 }
 
 impl Subscriptions {
+    /// Subscribes to a resource; returns `false` if the provider refuses.
     async fn add(&mut self, uri: &str) -> Result<bool, RpcError> {
-        let Watcher { provider, context, key, watched } = &self.watcher;
+        let Subscriber { provider, context, key, subscription_limit } = &self.subscriber;
         subscriptions::check(uri)?;
-        let counted = watched.count(key)?;
+        let counted = subscription_limit.acquire(key)?;
         let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
         let reply = subscriptions::subscribe(provider, params, context).await;
         let subscribed = matches!(reply, Reply::Result(_));
@@ -212,8 +214,8 @@ impl Drop for Subscriptions {
         if uris.is_empty() {
             return;
         }
-        let provider = Arc::clone(&self.watcher.provider);
-        let context = self.watcher.context.clone();
+        let provider = Arc::clone(&self.subscriber.provider);
+        let context = self.subscriber.context.clone();
         runtime.spawn(async move {
             for uri in uris.into_keys() {
                 drop(subscriptions::unsubscribe(&provider, &uri, &context).await);

@@ -1,8 +1,8 @@
-//! The log level that all clients together want of a provider.
+//! Combines the log levels that the sessions of one provider want.
 //!
-//! Many clients may see the same provider. It logs as much as the most curious
-//! of them wants, and each gets what it asked for. Subscriptions need no such
-//! care: a provider is told which session wants what.
+//! Many clients may share a provider. It is set to the most detailed level that any of them
+//! wants, and the lines are filtered for each client. Subscriptions need no such
+//! combination: a provider knows them per session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::adapt;
 use crate::level::Level;
 use crate::revision::method;
 
-/// The wishes, by provider.
+/// The wanted levels, by provider.
 #[derive(Default)]
-pub(crate) struct LogLevels(Mutex<HashMap<Key, WantedLevels>>);
+pub(crate) struct LogLevels(Mutex<HashMap<ProviderKey, WantedLevels>>);
 
-/// A provider is known by where it lives; [`WantedLevels`] keeps it there.
-type Key = usize;
+/// The memory address of a provider, which [`WantedLevels`] keeps alive.
+type ProviderKey = usize;
 
 struct WantedLevels {
     _provider: Arc<dyn Provider>,
@@ -27,32 +27,32 @@ struct WantedLevels {
 }
 
 impl LogLevels {
-    /// Notes how much a session wants to hear, nothing any more when `None`,
-    /// and tells the provider when that changes what all of them want.
-    pub(crate) async fn listen_at(
+    /// Sets the level that a session wants, `None` for none, and sets the provider's level if
+    /// the combined level changes.
+    pub(crate) async fn set_level(
         &self,
         provider: &Arc<dyn Provider>,
         level: Option<Level>,
         context: &Context,
     ) {
-        if let Some(level) = self.note(provider, level, &context.session) {
+        if let Some(level) = self.update(provider, level, &context.session) {
             let params = Object::from_iter([("level".to_owned(), level.to_json())]);
-            // The lines are filtered on the way to the client in any case.
+            // An error does not matter: lines are filtered for each client anyway.
             drop(adapt::ask_other(provider, method::SET_LEVEL, params, context).await);
         }
     }
 
-    /// The level that all together want, when it is another one now.
-    fn note(
+    /// Updates the level of a session, and returns the combined level if it changed.
+    fn update(
         &self,
         provider: &Arc<dyn Provider>,
         level: Option<Level>,
         session: &Arc<str>,
     ) -> Option<Level> {
-        let mut wishes = self.0.lock();
+        let mut levels_by_provider = self.0.lock();
         let key = Arc::as_ptr(provider).cast::<()>().addr();
         let fresh = || WantedLevels { _provider: Arc::clone(provider), levels: HashMap::new() };
-        let levels = &mut wishes.entry(key).or_insert_with(fresh).levels;
+        let levels = &mut levels_by_provider.entry(key).or_insert_with(fresh).levels;
         let before = levels.values().min().copied();
         match level {
             Some(level) => levels.insert(Arc::clone(session), level),
@@ -60,7 +60,7 @@ impl LogLevels {
         };
         let after = levels.values().min().copied();
         if levels.is_empty() {
-            wishes.remove(&key);
+            levels_by_provider.remove(&key);
         }
         after.filter(|_| before != after)
     }
@@ -78,8 +78,8 @@ mod tests {
             Scripted::new(testkit::listing(Vec::new()), |_| Ok(Reply::text("")));
         let log_levels = LogLevels::default();
         let wants = |session: &str, level: Option<&str>| {
-            let level = level.map(|level| Level::named(level).unwrap());
-            log_levels.note(&provider, level, &session.into()).map(Level::as_str)
+            let level = level.map(|level| Level::parse(level).unwrap());
+            log_levels.update(&provider, level, &session.into()).map(Level::as_str)
         };
         assert_eq!(wants("a", Some("error")), Some("error"));
         assert_eq!(wants("b", Some("debug")), Some("debug"));

@@ -1,4 +1,4 @@
-//! Tells the provider when a client's roots changed.
+//! Notifies the provider when a client's roots changed.
 
 use std::sync::Arc;
 
@@ -11,11 +11,14 @@ use super::session::Session;
 use crate::message::Notification;
 use crate::revision::method;
 
-/// Tells the provider that the client's roots changed, if that is what it said.
+/// Notifies the provider that the client's roots changed, if the notification says so.
 ///
-/// The provider may ask for them: its question goes to the pipe, or is among
-/// the messages of the exchange. Without a way there, nobody can be asked.
-pub(crate) fn changed(session: &Arc<Session>, notification: &Notification) -> Option<Exchange> {
+/// The provider may ask for the new roots: its question goes to the pipe, or is among the
+/// messages of the returned exchange.
+pub(crate) fn notify_provider(
+    session: &Arc<Session>,
+    notification: &Notification,
+) -> Option<Exchange> {
     if notification.method != method::ROOTS_CHANGED || !session.client.has_capability("roots") {
         return None;
     }
@@ -24,10 +27,10 @@ pub(crate) fn changed(session: &Arc<Session>, notification: &Notification) -> Op
     let params = params.unwrap_or_default();
     let ask = Ask::Other { method: method::ROOTS_CHANGED.to_owned(), params };
     let (provider, context) = (Arc::clone(&session.provider), session.context(channel.clone()));
-    let told = async move {
-        // News want no answer.
+    let reply = async move {
+        // A notification has no reply.
         drop(provider.ask(ask, &context).await);
         Reply::Result(Json::empty_object())
     };
-    Some(Exchange::new(told.boxed(), channel, None))
+    Some(Exchange::new(reply.boxed(), channel, None))
 }

@@ -1,5 +1,4 @@
-//! The state that all served clients share, and how requests of a session are
-//! answered.
+//! The MCP server: state that all clients share, and answers to requests in a session.
 
 use std::sync::Arc;
 
@@ -11,31 +10,32 @@ use tool::{
     RpcError,
 };
 
-use super::caller::{Caller, PerCaller};
+use super::caller::{Caller, PerCallerLimit};
 use super::channel::{ClientChannel, Route};
 use super::exchange::Exchange;
 use super::log_levels::LogLevels;
-use super::parked::{self, Call, ParkedCalls};
+use super::parked::{self, ParkedCalls, ReplyFuture};
 use super::session::{self, Session};
 use super::subscriptions;
+use super::trace::ObservedRequest;
 use super::{adapt, discovery, input_required};
-use crate::aside::{LONG, aside};
 use crate::level::Level;
 use crate::message;
+use crate::off_thread::{LONG_MESSAGE, off_thread};
 use crate::peer::Peer;
 use crate::revision::{code, meta, method};
 
-/// What everybody who is served shares.
+/// The state that all served clients share.
 pub(crate) struct McpServer {
     pub(crate) source: Arc<dyn ProviderSource>,
-    pub(crate) park: Arc<ParkedCalls>,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
     pub(crate) log_levels: LogLevels,
-    /// The resources that are watched.
-    pub(crate) watched: Arc<PerCaller>,
+    /// Limits the resource subscriptions per caller.
+    pub(crate) subscription_limit: Arc<PerCallerLimit>,
 }
 
 impl McpServer {
-    /// `replica` tells this one from others that serve the same; 0 where there are none.
+    /// `replica` is the tag of this replica; 0 if there is only one.
     pub(crate) fn new(
         source: Arc<dyn ProviderSource>,
         limits: parked::Limits,
@@ -43,13 +43,13 @@ impl McpServer {
     ) -> Arc<McpServer> {
         Arc::new(McpServer {
             source,
-            park: Arc::new(ParkedCalls::new(limits, replica)),
+            parked_calls: Arc::new(ParkedCalls::new(limits, replica)),
             log_levels: LogLevels::default(),
-            watched: PerCaller::new("subscriptions", subscriptions::PER_CALLER),
+            subscription_limit: PerCallerLimit::new("subscriptions", subscriptions::PER_CALLER),
         })
     }
 
-    /// Opens a session, and returns it with the result of `initialize`.
+    /// Opens a session, and returns it with the reply to `initialize`.
     pub(crate) fn initialize(
         &self,
         id: Arc<str>,
@@ -63,14 +63,14 @@ impl McpServer {
             RpcError::new(code::INVALID_PARAMS, message)
         })?;
         let revision = discovery::negotiate(&asked);
-        let client = Arc::new(session::introduction(params, revision)?);
+        let client = Arc::new(session::parse_client(params, revision)?);
         let provider = self.source.provider_for(&client, &caller.identity);
         let result = discovery::initialize(&provider.listing(), revision);
         let session = Session::new(id, revision, client, caller, provider, peer);
         Ok((session, Reply::Result(result)))
     }
 
-    /// Begins to answer a request of a session.
+    /// Starts to answer a request in a session.
     pub(crate) fn begin(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -90,16 +90,16 @@ impl McpServer {
         params: Option<Json>,
         trace: Option<Arc<Trace>>,
         channel: &Arc<ClientChannel>,
-    ) -> Call {
+    ) -> ReplyFuture {
         match method.as_str() {
-            name if discovery::is_personal(name) => list(session, method, params, channel),
-            name if discovery::is_list(name) => {
-                let listed =
-                    discovery::list(&session.provider.listing(), &[], name, params.as_ref());
-                ready(listed.map_or_else(Reply::Error, Reply::Result))
+            name if discovery::depends_on_caller(name) => {
+                list_for_caller(session, method, params, trace, channel)
             }
-            method::PING => ready(Reply::Result(Json::empty_object())),
-            method::INITIALIZE => ready(Reply::Error(RpcError::new(
+            name if discovery::is_list(name) => {
+                ready_reply(list(session, name, params.as_ref(), trace))
+            }
+            method::PING => ready_reply(Reply::Result(Json::empty_object())),
+            method::INITIALIZE => ready_reply(Reply::Error(RpcError::new(
                 code::INVALID_REQUEST,
                 "this session is initialised already",
             ))),
@@ -107,13 +107,13 @@ impl McpServer {
             method::SUBSCRIBE => self.subscribe(session, params.as_ref()),
             method::UNSUBSCRIBE => unsubscribe(session, params.as_ref()),
             name if method::is_notification(name) => {
-                ready(Reply::Error(discovery::notification_only(name)))
+                ready_reply(Reply::Error(discovery::notification_only(name)))
             }
             _ => ask(session, method, params, trace, channel),
         }
     }
 
-    /// Ends a session: what it wanted of the provider is wanted no more.
+    /// Ends a session: unsubscribes from the provider and resets its log level.
     pub(crate) async fn close(&self, session: &Session) {
         session.stop_forwarding();
         let context = session.context(Arc::new(NoClient));
@@ -121,123 +121,152 @@ impl McpServer {
             drop(subscriptions::unsubscribe(&session.provider, &uri, &context).await);
         }
         if session.level().is_some() {
-            self.log_levels.listen_at(&session.provider, None, &context).await;
+            self.log_levels.set_level(&session.provider, None, &context).await;
         }
     }
 
-    fn subscribe(&self, session: &Arc<Session>, params: Option<&Json>) -> Call {
+    fn subscribe(&self, session: &Arc<Session>, params: Option<&Json>) -> ReplyFuture {
         let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
         let Some(uri) = subscriptions::uri(&params) else {
-            return ready(subscriptions::missing_uri());
+            return ready_reply(subscriptions::missing_uri());
         };
-        let is_new = match session.subscribe(&uri, &self.watched) {
+        let is_new = match session.subscribe(&uri, &self.subscription_limit) {
             Ok(is_new) => is_new,
-            Err(error) => return ready(Reply::Error(error)),
+            Err(error) => return ready_reply(Reply::Error(error)),
         };
         let session = Arc::clone(session);
         async move {
-            // Who asks again may know that it was forgotten, so it is asked again.
+            // Also for a repeated request: the provider may have lost the subscription.
             let context = session.context(Arc::new(NoClient));
             let reply = subscriptions::subscribe(&session.provider, params, &context).await;
             if is_new && matches!(reply, Reply::Error(_)) {
                 session.unsubscribe(&uri);
             }
-            adapt::legacy(method::SUBSCRIBE, reply)
+            adapt::to_legacy(method::SUBSCRIBE, reply)
         }
         .boxed()
     }
 
-    fn set_level(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
-        if !discovery::has(&session.provider.listing(), "logging") {
-            return ready(Reply::Error(discovery::no_method(method::SET_LEVEL)));
+    fn set_level(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> ReplyFuture {
+        if !discovery::has_capability(&session.provider.listing(), "logging") {
+            return ready_reply(Reply::Error(discovery::method_not_found(method::SET_LEVEL)));
         }
         let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-        let Some(level) = Level::read(&params, "level") else {
+        let Some(level) = Level::from_params(&params, "level") else {
             let message = "params need `level`: debug, info, notice, warning, error, critical, alert or emergency";
-            return ready(Reply::Error(RpcError::new(code::INVALID_PARAMS, message)));
+            return ready_reply(Reply::Error(RpcError::new(code::INVALID_PARAMS, message)));
         };
         let (server, session) = (Arc::clone(self), Arc::clone(session));
         async move {
             session.set_level(level);
             let context = session.context(Arc::new(NoClient));
-            server.log_levels.listen_at(&session.provider, Some(level), &context).await;
+            server.log_levels.set_level(&session.provider, Some(level), &context).await;
             Reply::Result(Json::empty_object())
         }
         .boxed()
     }
 }
 
-/// A question to the provider.
+/// Sends a request to the provider.
 fn ask(
     session: &Arc<Session>,
     method: String,
     params: Option<Json>,
     trace: Option<Arc<Trace>>,
     channel: &Arc<ClientChannel>,
-) -> Call {
+) -> ReplyFuture {
     let level = session.level();
     let provider = Arc::clone(&session.provider);
     let params = params.unwrap_or_else(Json::empty_object);
-    let ask = match read(&method, &params, level) {
+    let ask = match parse_ask(&method, &params, level) {
         Ok(ask) => ask,
-        Err(error) => return ready(Reply::Error(error)),
+        Err(error) => return ready_reply(Reply::Error(error)),
     };
-    channel.want_progress(ask.other_params().get("_meta"));
+    channel.set_progress_token(ask.other_params().get("_meta"));
     let context = Context { trace, ..session.context(Arc::clone(channel) as _) };
-    async move {
-        let again = || read(&method, &params, level).ok();
-        let reply = input_required::ask(&provider, ask, again, &context).await;
+    let (n_bytes, caller) = (params.as_str().len(), Arc::clone(&context.caller));
+    let call = async move {
+        let rebuild_ask = || parse_ask(&method, &params, level).ok();
+        let reply = input_required::ask(&provider, ask, rebuild_ask, &context).await;
         let reply = adapt::reply_or_error(reply);
         let n_bytes = message::payload(&reply).as_str().len();
-        match n_bytes < LONG {
-            true => adapt::legacy(&method, reply),
-            false => Box::pin(aside(n_bytes, move || adapt::legacy(&method, reply))).await,
+        match n_bytes < LONG_MESSAGE {
+            true => adapt::to_legacy(&method, reply),
+            false => Box::pin(off_thread(n_bytes, move || adapt::to_legacy(&method, reply))).await,
         }
     }
-    .boxed()
+    .boxed();
+    aside_if_long(n_bytes, &caller, call)
 }
 
-/// A list that depends on who asks.
+/// Has a call with long params polled on other threads than the runtime's: everything that
+/// looks at the arguments takes long.
+pub(crate) fn aside_if_long(n_bytes: usize, caller: &Identity, call: ReplyFuture) -> ReplyFuture {
+    match offload::is_long(n_bytes) {
+        true => offload::aside(caller.caller_key(), call).boxed(),
+        false => call,
+    }
+}
+
+/// Answers a list method whose result is the same for every caller.
 fn list(
+    session: &Session,
+    method: &str,
+    params: Option<&Json>,
+    trace: Option<Arc<Trace>>,
+) -> Reply {
+    let provider = &*session.provider;
+    let context = Context { trace, ..session.context(Arc::new(NoClient)) };
+    let observed = ObservedRequest::begin(provider, method, params, &context);
+    let listed = discovery::list_result(&provider.listing(), &[], method, params);
+    observed.answered(listed.map_or_else(Reply::Error, Reply::Result))
+}
+
+/// Answers a list method whose result depends on the caller.
+fn list_for_caller(
     session: &Arc<Session>,
     method: String,
     params: Option<Json>,
+    trace: Option<Arc<Trace>>,
     channel: &Arc<ClientChannel>,
-) -> Call {
+) -> ReplyFuture {
     let provider = Arc::clone(&session.provider);
     let listing = provider.listing();
     let about = params.as_ref().and_then(|params| params.member("_meta"));
-    channel.want_progress(about.as_ref());
-    let context = session.context(Arc::clone(channel) as _);
+    channel.set_progress_token(about.as_ref());
+    let context = Context { trace, ..session.context(Arc::clone(channel) as _) };
+    let observed = ObservedRequest::begin(&*provider, &method, params.as_ref(), &context);
     async move {
         let own = provider.resources_for(&context).await;
-        let listed = discovery::list(&listing, &own, &method, params.as_ref());
-        listed.map_or_else(Reply::Error, Reply::Result)
+        let listed = discovery::list_result(&listing, &own, &method, params.as_ref());
+        observed.answered(listed.map_or_else(Reply::Error, Reply::Result))
     }
     .boxed()
 }
 
-fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
+fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> ReplyFuture {
     let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-    let Some(uri) = subscriptions::uri(&params) else { return ready(subscriptions::missing_uri()) };
+    let Some(uri) = subscriptions::uri(&params) else {
+        return ready_reply(subscriptions::missing_uri());
+    };
     if !session.unsubscribe(&uri) {
-        return ready(Reply::Result(Json::empty_object()));
+        return ready_reply(Reply::Result(Json::empty_object()));
     }
     let session = Arc::clone(session);
     async move {
         let context = session.context(Arc::new(NoClient));
         let reply = subscriptions::unsubscribe(&session.provider, &uri, &context).await;
-        adapt::legacy(method::UNSUBSCRIBE, reply)
+        adapt::to_legacy(method::UNSUBSCRIBE, reply)
     }
     .boxed()
 }
 
-/// A question to a provider, as it stands in a request of a session.
-fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcError> {
+/// Parses a request in a session, and adds the session's log level.
+fn parse_ask(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcError> {
     let mut ask = Ask::parse(method, params)
         .map_err(|error| RpcError::new(code::INVALID_PARAMS, error.to_string()))?;
-    // A modern server logs for one request at a time, and only when told to.
-    // Which of them is behind the provider is not known here.
+    // A modern server logs per request, and only at a requested level. Whether the
+    // provider is modern is not known here.
     if let Some(level) = level {
         let about = ask.other_params().get("_meta").and_then(|about| Object::parse(about).ok());
         let mut about = about.unwrap_or_default();
@@ -247,11 +276,11 @@ fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcErr
     Ok(ask)
 }
 
-pub(crate) fn ready(reply: Reply) -> Call {
+pub(crate) fn ready_reply(reply: Reply) -> ReplyFuture {
     futures::future::ready(reply).boxed()
 }
 
-/// A provider's context for what no session asks.
+/// Returns the context of a request without a session.
 pub(crate) fn stateless_context(
     client: &Arc<Client>,
     caller: &Arc<Identity>,
@@ -268,15 +297,14 @@ pub(crate) fn stateless_context(
     }
 }
 
-/// Returns what stands for a session where there is none: requests of one caller
-/// with one client belong together. An upstream on a pipe does not say which of its
-/// open calls a question belongs to; this is how it still finds its client.
+/// Returns a session id for requests without a session: the same for all requests of one
+/// caller with one client program. An upstream on a pipe does not tell which of its open
+/// calls a question belongs to; this id still leads to the right client.
 ///
-/// Anonymous callers have nothing in common but what they say of themselves,
-/// so each is known by its connection.
+/// Anonymous callers cannot be identified, so the id depends on their connection.
 pub(crate) fn implied_session(client: &Client, caller: &Caller) -> Arc<str> {
     let (caller, connection) = (&caller.identity, &caller.connection);
-    // Lengths tell where one name ends and the next begins, whatever is in them.
+    // Lengths make the combination of names unambiguous.
     let Client { name, version, .. } = client;
     let own = format!("{}:{name}{version}", name.len());
     match (caller.is_anonymous(), caller.subject.as_str()) {

@@ -1,8 +1,7 @@
-//! The session of a client that sent `initialize`.
+//! The session of a legacy client, which begins with `initialize`.
 //!
-//! A session is small: who the client is, which provider it sees, its log
-//! level, its subscriptions and the questions it has been asked. It knows no
-//! transport.
+//! A session holds the client, its provider, its log level, its subscriptions and the open
+//! questions to it. It does not depend on the transport.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,41 +16,42 @@ use tool::{
     Provider, Reply, RpcError,
 };
 
-use super::caller::{Caller, CallerKey, Counted, PerCaller};
+use super::caller::{Caller, CallerKey, CountedSlot, PerCallerLimit};
 use super::subscriptions;
 use crate::level::Level;
 use crate::message::Response;
 use crate::peer::Peer;
 use crate::revision::{Revision, code, method};
 
-/// How many questions of providers one client may have to answer at once.
-pub(crate) const QUESTIONS: usize = 64;
+/// The maximum number of open questions to one client.
+pub(crate) const MAX_QUESTIONS: usize = 64;
 
-/// By how many bits the tag of a replica stands above the number of a question.
-/// Both together are a number that JavaScript counts with exactly.
+/// The position of the replica's tag in the id of a question, in bits. Tag and number
+/// together fit a number that JavaScript represents exactly.
 const TAG_SHIFT: u32 = 20;
 
-/// The replica that asked the question with this number; 0 where there is one only.
-pub(crate) fn asked_by(number: u64) -> u32 {
+/// Returns the tag of the replica that asked the question with this id; 0 if there is only
+/// one replica.
+pub(crate) fn replica_of_question(number: u64) -> u32 {
     u32::try_from(number >> TAG_SHIFT).unwrap_or(0)
 }
 
-/// One client of an older revision.
+/// The session of one client of a legacy revision.
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,
     pub(crate) revision: Revision,
     pub(crate) client: Arc<Client>,
     pub(crate) caller: Arc<Identity>,
     pub(crate) provider: Arc<dyn Provider>,
-    /// The pipe to the client, where there is one.
+    /// The pipe to the client; `None` over HTTP.
     pub(crate) peer: Option<Peer>,
     level: AtomicU8,
     caller_key: CallerKey,
-    subscriptions: Mutex<BTreeMap<String, Counted>>,
+    subscriptions: Mutex<BTreeMap<String, CountedSlot>>,
     asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     next: AtomicU64,
-    /// The task that passes on news of the client.
-    news: Mutex<Option<AbortHandle>>,
+    /// The task that notifies the provider of changed roots.
+    roots_task: Mutex<Option<AbortHandle>>,
 }
 
 /// A question to the client that waits for its answer.
@@ -82,29 +82,28 @@ impl Session {
             subscriptions: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
-            news: Mutex::default(),
+            roots_task: Mutex::default(),
         }
     }
 
-    /// The session at the replica with this tag: its questions say where their
-    /// answers belong.
-    pub(crate) fn asking_as(self, tag: u32) -> Session {
+    /// Puts the tag of a replica into the ids of questions, so that their answers find it.
+    pub(crate) fn with_replica_tag(self, tag: u32) -> Session {
         Session { next: AtomicU64::new((u64::from(tag) << TAG_SHIFT) + 1), ..self }
     }
 
-    /// Lets a task pass on news of the client, in place of the one before: only
-    /// the latest news count.
-    pub(crate) fn pass_on(&self, news: impl Future<Output = ()> + Send + 'static) {
-        let task = tokio::spawn(news).abort_handle();
-        if let Some(before) = self.news.lock().replace(task) {
+    /// Spawns the task that notifies the provider of changed roots. It replaces an earlier
+    /// one: only the latest change counts.
+    pub(crate) fn run_roots_task(&self, roots_task: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(roots_task).abort_handle();
+        if let Some(before) = self.roots_task.lock().replace(task) {
             before.abort();
         }
     }
 
-    /// Passes on no more news, when the session ends.
+    /// Aborts that task, when the session ends.
     pub(crate) fn stop_forwarding(&self) {
-        if let Some(news) = self.news.lock().take() {
-            news.abort();
+        if let Some(roots_task) = self.roots_task.lock().take() {
+            roots_task.abort();
         }
     }
 
@@ -119,7 +118,7 @@ impl Session {
         }
     }
 
-    /// The least serious log line that the client wants; all when `None`.
+    /// Returns the minimum level of the log lines that the client wants; `None` for all.
     pub(crate) fn level(&self) -> Option<Level> {
         Level::unpack(self.level.load(Ordering::Relaxed))
     }
@@ -128,14 +127,17 @@ impl Session {
         self.level.store(Level::pack(Some(level)), Ordering::Relaxed);
     }
 
-    /// Whose session it is, where something is counted by caller.
+    /// Returns the key by which the caller is counted.
     pub(crate) fn caller_key(&self) -> &CallerKey {
         &self.caller_key
     }
 
-    /// Notes a subscription, unless there are too many; `false` when it was
-    /// there.
-    pub(crate) fn subscribe(&self, uri: &str, watched: &Arc<PerCaller>) -> Result<bool, RpcError> {
+    /// Adds a subscription, unless there are too many; returns `false` if it existed.
+    pub(crate) fn subscribe(
+        &self,
+        uri: &str,
+        limit: &Arc<PerCallerLimit>,
+    ) -> Result<bool, RpcError> {
         subscriptions::check(uri)?;
         let mut known = self.subscriptions.lock();
         if known.contains_key(uri) {
@@ -144,32 +146,33 @@ impl Session {
         if subscriptions::PER_SESSION <= known.len() {
             return Err(subscriptions::too_many());
         }
-        known.insert(uri.to_owned(), watched.count(&self.caller_key)?);
+        known.insert(uri.to_owned(), limit.acquire(&self.caller_key)?);
         Ok(true)
     }
 
-    /// Forgets a subscription; `false` when there was none.
+    /// Removes a subscription; returns `false` if there was none.
     pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
         self.subscriptions.lock().remove(uri).is_some()
     }
 
-    /// Takes all subscriptions, when the session ends.
+    /// Removes and returns all subscriptions, when the session ends.
     pub(crate) fn take_subscriptions(&self) -> impl Iterator<Item = String> + use<> {
         std::mem::take(&mut *self.subscriptions.lock()).into_keys()
     }
 
-    /// Returns what the client is told of something that happened, if anything.
-    pub(crate) fn news(&self, event: Event) -> Option<Notification> {
+    /// Returns the notification for an event, if the client wants it.
+    pub(crate) fn notification_for(&self, event: Event) -> Option<Notification> {
         match event {
-            Event::Changed(kind) => {
-                Some(Notification { method: changed(kind).to_owned(), params: <_>::default() })
-            }
+            Event::Changed(kind) => Some(Notification {
+                method: list_changed_method(kind).to_owned(),
+                params: <_>::default(),
+            }),
             Event::Updated { uri, notification: note } => {
                 let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
                 self.subscriptions.lock().keys().any(wants).then_some(note)
             }
             Event::Notification(note) if note.method == method::MESSAGE => {
-                let at = Level::read(&note.params, "level");
+                let at = Level::from_params(&note.params, "level");
                 let wants = self.level().is_none_or(|least| at.is_none_or(|at| least <= at));
                 wants.then_some(note)
             }
@@ -178,13 +181,13 @@ impl Session {
         }
     }
 
-    /// Takes a number for a question to the client.
-    pub(crate) fn ask(&self) -> Result<PendingQuestion<'_>, Failure> {
+    /// Registers a new question to the client.
+    pub(crate) fn register_question(&self) -> Result<PendingQuestion<'_>, Failure> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         let mut asked = self.asked.lock();
-        if QUESTIONS <= asked.len() {
-            let reason = format!("the client has {QUESTIONS} questions to answer already");
+        if MAX_QUESTIONS <= asked.len() {
+            let reason = format!("the client has {MAX_QUESTIONS} questions to answer already");
             return Err(Failure::Unavailable { reason });
         }
         asked.insert(number, sender);
@@ -192,11 +195,11 @@ impl Session {
         Ok(PendingQuestion { session: self, number, answer })
     }
 
-    /// Hands an answer of the client to whoever asked.
+    /// Completes a question with the client's response.
     pub(crate) fn complete_question(&self, response: Response) {
         let number = response.id.parse_as::<u64>().ok();
         if let Some(sender) = number.and_then(|number| self.asked.lock().remove(&number)) {
-            // Whoever stopped waiting needs no answer.
+            // Fails if the provider stopped waiting.
             drop(sender.send(response.reply));
         }
     }
@@ -207,37 +210,37 @@ impl PendingQuestion<'_> {
         self.number
     }
 
-    /// The id under which the question travels, as JSON text.
+    /// Returns the JSON-RPC id of the question, as JSON text.
     pub(crate) fn id(&self) -> String {
         self.number.to_string()
     }
 
-    /// Waits for the answer; `cancel` tells the client when it takes too long,
-    /// or when nobody waits for it any more.
+    /// Waits for the answer. Calls `cancel` with a reason after the timeout, or when the
+    /// future is dropped.
     pub(crate) async fn answer(
         mut self,
-        timeouts: Duration,
+        timeout: Duration,
         cancel: impl FnOnce(&str),
     ) -> Result<Reply, Failure> {
-        let mut withdrawal = Withdrawal(Some(cancel));
-        let answer = tokio::time::timeout(timeouts, &mut self.answer).await;
-        let cancel = withdrawal.0.take();
+        let mut cancel_on_drop = CancelOnDrop(Some(cancel));
+        let answer = tokio::time::timeout(timeout, &mut self.answer).await;
+        let cancel = cancel_on_drop.0.take();
         match answer {
             Ok(answer) => answer.map_err(|_| Failure::Cancelled),
             Err(_) => {
                 if let Some(cancel) = cancel {
                     cancel("no answer in time");
                 }
-                Err(Failure::Timeout { after: timeouts })
+                Err(Failure::Timeout { after: timeout })
             }
         }
     }
 }
 
-/// Takes a question back when it is dropped before its answer.
-struct Withdrawal<F: FnOnce(&str)>(Option<F>);
+/// Calls the function when dropped, unless it was taken out.
+struct CancelOnDrop<F: FnOnce(&str)>(Option<F>);
 
-impl<F: FnOnce(&str)> Drop for Withdrawal<F> {
+impl<F: FnOnce(&str)> Drop for CancelOnDrop<F> {
     fn drop(&mut self) {
         if let Some(cancel) = self.0.take() {
             cancel("no longer wanted");
@@ -251,8 +254,8 @@ impl Drop for PendingQuestion<'_> {
     }
 }
 
-/// The notification that says that a list changed.
-pub(crate) fn changed(kind: Kind) -> &'static str {
+/// Returns the method of the notification that a list changed.
+pub(crate) fn list_changed_method(kind: Kind) -> &'static str {
     match kind {
         Kind::Tools => method::TOOLS_CHANGED,
         Kind::Resources | Kind::Templates => method::RESOURCES_CHANGED,
@@ -260,45 +263,43 @@ pub(crate) fn changed(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns whether a subscription to `parent` covers `uri`: servers may report a
-/// part of what was subscribed to.
+/// Returns whether `uri` is below `parent`: servers may report updates of parts of a
+/// subscribed resource.
 pub(crate) fn is_below(uri: &str, parent: &str) -> bool {
     uri.strip_prefix(parent.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// How much of what a client says of itself is kept: a name or a version, all
-/// of `clientInfo`, and all capabilities.
+/// The limits of what a client says about itself, in bytes: a name or version, the whole
+/// `clientInfo`, and the capabilities.
 const NAME_BYTES: usize = 1 << 10;
 const INFO_BYTES: usize = 16 << 10;
 const CAPABILITY_BYTES: usize = 64 << 10;
 
-/// Returns what the params of `initialize` say of the client.
-pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Result<Client, RpcError> {
+/// Parses the client from the params of `initialize`.
+pub(crate) fn parse_client(params: Option<&Json>, revision: Revision) -> Result<Client, RpcError> {
     let member = |key: &str| params.and_then(|params| params.member(key));
-    let client = client(member("clientInfo"), member("capabilities"), revision)?;
-    // Copied, because a session would keep the whole buffer of its first
-    // request alive otherwise.
+    let client = build_client(member("clientInfo"), member("capabilities"), revision)?;
+    // Copied, because the session would otherwise keep the whole first request alive.
     let copy = |json: &Json| Json::from_trusted(json.as_str().to_owned());
     Ok(Client { raw: copy(&client.raw), capabilities: copy(&client.capabilities), ..client })
 }
 
-/// A client from what it says of itself. Names and capabilities that are too
-/// long are refused; of a `clientInfo` that is too long, for the icons in it
-/// most likely, only the names are kept.
-pub(crate) fn client(
-    about: Option<Json>,
+/// Builds the client description. Refuses names and capabilities that are too long; of a
+/// `clientInfo` that is too long, most likely because of icons, keeps only the names.
+pub(crate) fn build_client(
+    client_info: Option<Json>,
     capabilities: Option<Json>,
     revision: Revision,
 ) -> Result<Client, RpcError> {
-    let about = about.filter(Json::is_object);
+    let client_info = client_info.filter(Json::is_object);
     let text = |key: &str| {
-        let part = about.as_ref().and_then(|about| about.member(key));
-        let part = part.map(|part| within(part, key, NAME_BYTES)).transpose()?;
+        let part = client_info.as_ref().and_then(|client_info| client_info.member(key));
+        let part = part.map(|part| check_length(part, key, NAME_BYTES)).transpose()?;
         Ok(part.as_ref().and_then(Json::string_value))
     };
     let (name, version, title) = (text("name")?, text("version")?, text("title")?);
-    let raw = match about {
-        Some(about) if about.as_str().len() <= INFO_BYTES => about,
+    let raw = match client_info {
+        Some(client_info) if client_info.as_str().len() <= INFO_BYTES => client_info,
         Some(_) => {
             let said = [("name", &name), ("title", &title), ("version", &version)];
             let said = said.into_iter().filter_map(|(key, text)| Some((key, text.as_ref()?)));
@@ -313,12 +314,12 @@ pub(crate) fn client(
         name: name.unwrap_or_default(),
         version: version.unwrap_or_default(),
         raw,
-        capabilities: within(capabilities, "capabilities", CAPABILITY_BYTES)?,
+        capabilities: check_length(capabilities, "capabilities", CAPABILITY_BYTES)?,
         protocol: revision.as_str().to_owned(),
     })
 }
 
-fn within(part: Json, what: &str, limit: usize) -> Result<Json, RpcError> {
+fn check_length(part: Json, what: &str, limit: usize) -> Result<Json, RpcError> {
     if part.as_str().len() <= limit {
         return Ok(part);
     }

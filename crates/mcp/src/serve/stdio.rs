@@ -1,8 +1,7 @@
-//! Serves MCP over a pipe.
+//! Serves MCP to one client over a pipe, usually stdin and stdout.
 //!
-//! One client, both kinds of revisions: requests that stand alone are answered
-//! as such, and `initialize` opens the one session that a pipe has. Nothing but
-//! messages is ever written to the pipe.
+//! Modern requests are answered without a session, and `initialize` opens the one session
+//! that a pipe has. Nothing but messages is ever written to the pipe.
 
 mod pipes;
 
@@ -29,21 +28,20 @@ use crate::revision::{code, method};
 
 pub use pipes::{Stdin, Stdout, stdin, stdout};
 
-/// What serving over a pipe may cost, and who is at its other end.
+/// The limits of serving over a pipe, and the identity of the client.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub limits: peer::Limits,
     pub parked: parked::Limits,
-    /// Who the client is; a pipe has one.
+    /// The identity of the client.
     pub caller: Arc<Identity>,
-    /// Whether questions carry what is known for their trace.
+    /// Whether requests carry trace data.
     pub tracing: Tracing,
 }
 
-/// Serves one client over a pipe until it ends, and says why it ended.
+/// Serves one client over a pipe until it ends, and returns why it ended.
 ///
-/// The ends of the pipe are boxed, so that what a message goes through is compiled
-/// here, once, and not again in every crate that serves a pipe.
+/// Boxes the ends of the pipe, so that the serving code is compiled once, here.
 pub fn serve<R, W>(
     source: Arc<dyn ProviderSource>,
     reader: R,
@@ -63,17 +61,17 @@ fn boxed(
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     options: Options,
 ) -> BoxFuture<'static, String> {
-    Box::pin(on_pipe(source, reader, writer, options))
+    Box::pin(serve_boxed(source, reader, writer, options))
 }
 
-async fn on_pipe(
+async fn serve_boxed(
     source: Arc<dyn ProviderSource>,
     reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     options: Options,
 ) -> String {
     let peer = Peer::new(options.limits);
-    let pipe = Arc::new(Pipe {
+    let pipe = Arc::new(PipeServer {
         server: McpServer::new(source, options.parked, 0),
         peer: peer.clone(),
         caller: Caller::on_pipe(options.caller),
@@ -93,30 +91,30 @@ pub async fn stdio(source: Arc<dyn ProviderSource>, options: Options) -> std::io
     Ok(serve(source, stdin()?, stdout()?, options).await)
 }
 
-/// Our end of the pipe.
-struct Pipe {
+/// The server at our end of the pipe.
+struct PipeServer {
     server: Arc<McpServer>,
     peer: Peer,
     caller: Caller,
-    session: Mutex<Option<Open>>,
+    session: Mutex<Option<OpenSession>>,
     tracing: Tracing,
 }
 
 /// The session of the pipe.
-struct Open {
+struct OpenSession {
     session: Arc<Session>,
-    /// The task that passes on what the provider tells unasked.
-    news: tokio::task::AbortHandle,
+    /// The task that forwards the provider's events.
+    forwarding_task: tokio::task::AbortHandle,
 }
 
-/// Nobody is left to tell: the news would keep the provider for themselves.
-impl Drop for Open {
+/// Aborts the task, which would keep the provider alive.
+impl Drop for OpenSession {
     fn drop(&mut self) {
-        self.news.abort();
+        self.forwarding_task.abort();
     }
 }
 
-impl Pipe {
+impl PipeServer {
     fn initialize(&self, request: &Request) -> Reply {
         let mut open = self.session.lock();
         if open.is_some() {
@@ -128,29 +126,32 @@ impl Pipe {
         match opened {
             Ok((session, reply)) => {
                 let session = Arc::new(session);
-                // Before anything else happens, so that nothing is missed.
+                // Subscribe first, so that no event is missed.
                 let events = session.provider.events();
-                let news = pass_on(events, Arc::clone(&session), self.peer.clone());
-                let news = tokio::spawn(news);
-                *open = Some(Open { session, news: news.abort_handle() });
+                let forwarding_task =
+                    forward_events(events, Arc::clone(&session), self.peer.clone());
+                let forwarding_task = tokio::spawn(forwarding_task);
+                *open =
+                    Some(OpenSession { session, forwarding_task: forwarding_task.abort_handle() });
                 reply
             }
             Err(error) => Reply::Error(error),
         }
     }
 
-    async fn alone(&self, request: Request) -> Reply {
-        let mut opening = match modern::open(&self.server, request.params.as_ref(), &self.caller) {
-            Ok(opening) => opening,
-            Err(error) => return Reply::Error(error),
-        };
-        opening.trace = self.tracing.of(&request.id, None);
-        match modern::begin(&self.server, opening, &request, Some(self.peer.clone())).await {
-            ModernAnswer::Now(reply) => reply,
-            ModernAnswer::Exchange(exchange) => finish(exchange).await,
+    async fn answer_stateless(&self, request: Request) -> Reply {
+        let mut parsed =
+            match modern::parse_request(&self.server, request.params.as_ref(), &self.caller) {
+                Ok(parsed) => parsed,
+                Err(error) => return Reply::Error(error),
+            };
+        parsed.trace = self.tracing.trace_for(&request.id, None);
+        match modern::begin(&self.server, parsed, &request, Some(self.peer.clone())).await {
+            ModernAnswer::Immediate(reply) => reply,
+            ModernAnswer::Exchange(exchange) => wait_for_answer(exchange).await,
             ModernAnswer::Listen(mut listening) => {
                 while let Some(message) = listening.next().await {
-                    // A pipe that is gone ends this future anyway.
+                    // If the pipe is gone, this future is dropped anyway.
                     if let Ok(Message::Notification(note)) = Message::parse(&message) {
                         drop(self.peer.notify(&note.method, note.params.as_ref()));
                     }
@@ -161,11 +162,11 @@ impl Pipe {
     }
 }
 
-impl Incoming for Pipe {
+impl Incoming for PipeServer {
     fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply> {
         let alone = modern::is_modern(request.params.as_ref());
         if alone || request.method == method::DISCOVER {
-            return async move { self.alone(request).await }.boxed();
+            return async move { self.answer_stateless(request).await }.boxed();
         }
         if request.method == method::INITIALIZE {
             return futures::future::ready(self.initialize(&request)).boxed();
@@ -173,8 +174,9 @@ impl Incoming for Pipe {
         let session = self.session.lock().as_ref().map(|open| Arc::clone(&open.session));
         match session {
             Some(session) => {
-                let trace = self.tracing.of(&request.id, None);
-                finish(self.server.begin(&session, request.method, request.params, trace)).boxed()
+                let trace = self.tracing.trace_for(&request.id, None);
+                wait_for_answer(self.server.begin(&session, request.method, request.params, trace))
+                    .boxed()
             }
             None if request.method == method::PING => {
                 futures::future::ready(Reply::Result(Json::empty_object())).boxed()
@@ -194,8 +196,8 @@ impl Incoming for Pipe {
         tracing::trace!(method = notification.method, "notification from the client");
         let session = self.session.lock().as_ref().map(|open| Arc::clone(&open.session));
         let Some(session) = session else { return };
-        if let Some(told) = roots::changed(&session, &notification) {
-            session.pass_on(finish(told).map(drop));
+        if let Some(exchange) = roots::notify_provider(&session, &notification) {
+            session.run_roots_task(wait_for_answer(exchange).map(drop));
         }
     }
 
@@ -209,8 +211,8 @@ impl Incoming for Pipe {
     }
 }
 
-/// Waits for the answer; what flows before it went down the pipe already.
-async fn finish(mut exchange: Exchange) -> Reply {
+/// Waits for the answer; other messages were written to the pipe already.
+async fn wait_for_answer(mut exchange: Exchange) -> Reply {
     loop {
         if let Step::Answer(reply) = exchange.step().await {
             return reply;
@@ -218,10 +220,10 @@ async fn finish(mut exchange: Exchange) -> Reply {
     }
 }
 
-/// Tells the client what the provider tells unasked.
-async fn pass_on(mut events: BoxStream<'static, Event>, session: Arc<Session>, peer: Peer) {
+/// Sends the provider's events to the client, as notifications.
+async fn forward_events(mut events: BoxStream<'static, Event>, session: Arc<Session>, peer: Peer) {
     while let Some(event) = events.next().await {
-        let Some(note) = session.news(event) else { continue };
+        let Some(note) = session.notification_for(event) else { continue };
         let params = (!note.params.is_empty()).then(|| note.params.to_json());
         if peer.notify(&note.method, params.as_ref()).is_err() && peer.closed().is_some() {
             return;

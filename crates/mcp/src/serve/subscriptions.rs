@@ -1,4 +1,4 @@
-//! Subscriptions to resources, and how many there may be.
+//! Resource subscriptions at a provider, and their limits.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use tool::{Context, Json, Object, Provider, Reply, RpcError};
 use super::adapt;
 use crate::revision::{code, method};
 
-/// How many resources one session, or one listening request, may watch.
+/// The maximum number of resources per session, or per `subscriptions/listen`.
 pub(crate) const PER_SESSION: usize = 1000;
 
-/// How many resources one caller may watch in all of its sessions.
+/// The maximum number of resources per caller, in all sessions.
 pub(crate) const PER_CALLER: usize = 2000;
 
-/// The longest URI that is kept, in bytes.
+/// The longest URI, in bytes.
 const URI_BYTES: usize = 8 << 10;
 
-/// Subscribes to a resource, in the name of the session in `context`.
+/// Subscribes the session of `context` to a resource.
 pub(crate) async fn subscribe(
     provider: &Arc<dyn Provider>,
     params: Object,
@@ -25,7 +25,7 @@ pub(crate) async fn subscribe(
     adapt::ask_other(provider, method::SUBSCRIBE, params, context).await
 }
 
-/// Takes a subscription back.
+/// Unsubscribes the session of `context` from a resource.
 pub(crate) async fn unsubscribe(
     provider: &Arc<dyn Provider>,
     uri: &str,
@@ -35,7 +35,7 @@ pub(crate) async fn unsubscribe(
     adapt::ask_other(provider, method::UNSUBSCRIBE, params, context).await
 }
 
-/// The resource that params name.
+/// Returns the URI in the params of a request.
 pub(crate) fn uri(params: &Object) -> Option<String> {
     params.get("uri")?.parse_as().ok()
 }
@@ -44,7 +44,7 @@ pub(crate) fn missing_uri() -> Reply {
     Reply::Error(RpcError::new(code::INVALID_PARAMS, "params need `uri` as a string"))
 }
 
-/// Refuses a URI that is too long to be kept.
+/// Refuses a URI that is too long.
 pub(crate) fn check(uri: &str) -> Result<(), RpcError> {
     if uri.len() <= URI_BYTES {
         return Ok(());
@@ -53,7 +53,7 @@ pub(crate) fn check(uri: &str) -> Result<(), RpcError> {
     Err(RpcError::new(code::INVALID_PARAMS, message))
 }
 
-/// The error for one subscription too many.
+/// Returns the error for too many subscriptions.
 pub(crate) fn too_many() -> RpcError {
     let message = format!("no more than {PER_SESSION} resources can be watched at once here");
     RpcError::new(code::SERVER, message)

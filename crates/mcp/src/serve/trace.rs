@@ -1,12 +1,12 @@
-//! What a transport knows of a request for its trace.
+//! Collects the trace data of a request: its id, and the span in its headers.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
-use tool::Json;
 use tool::trace::{SpanContext, TRACEPARENT, TRACESTATE, Trace};
+use tool::{Ask, Context, Json, Object, Provider, Reply, RequestObserver};
 
-/// Whether somebody traces what is asked here.
+/// Whether trace data is collected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracing {
     #[default]
@@ -15,9 +15,8 @@ pub enum Tracing {
 }
 
 impl Tracing {
-    /// The id of a request and the span that its headers name, where somebody
-    /// wants to know.
-    pub(crate) fn of(self, id: &Json, headers: Option<&HeaderMap>) -> Option<Arc<Trace>> {
+    /// Returns the trace data of a request; `None` if tracing is off.
+    pub(crate) fn trace_for(self, id: &Json, headers: Option<&HeaderMap>) -> Option<Arc<Trace>> {
         if self == Tracing::Off {
             return None;
         }
@@ -26,5 +25,33 @@ impl Tracing {
         let trace = Trace::new(span);
         trace.set_request_id(|| id.string_value().unwrap_or_else(|| id.to_string()));
         Some(Arc::new(trace))
+    }
+}
+
+/// A request that is answered here, without the provider, and its observer.
+pub(crate) struct ObservedRequest(Option<Box<dyn RequestObserver>>);
+
+impl ObservedRequest {
+    /// Begins to observe a request, if tracing is on. It costs nothing otherwise.
+    pub(crate) fn begin(
+        provider: &dyn Provider,
+        method: &str,
+        params: Option<&Json>,
+        context: &Context,
+    ) -> ObservedRequest {
+        if context.trace.is_none() {
+            return ObservedRequest(None);
+        }
+        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+        let ask = Ask::Other { method: method.to_owned(), params };
+        ObservedRequest(provider.observe(&ask, context))
+    }
+
+    /// Ends the observation with the answer, and returns that.
+    pub(crate) fn answered(self, reply: Reply) -> Reply {
+        if let Some(observer) = self.0 {
+            observer.answered(&reply);
+        }
+        reply
     }
 }

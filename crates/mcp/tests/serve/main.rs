@@ -14,6 +14,8 @@ mod http;
 #[cfg(test)]
 mod leaving;
 #[cfg(test)]
+mod long_requests;
+#[cfg(test)]
 mod roots;
 #[cfg(test)]
 mod through;

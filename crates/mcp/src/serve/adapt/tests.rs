@@ -13,14 +13,14 @@ const ABOUT: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"
 #[track_caller]
 fn check_modern(method: &str, result: &str, expected: &str) {
     let reply = Reply::Result(Json::parse(result.to_owned()).unwrap());
-    let Reply::Result(fitted) = modern(method, reply, &listing("")) else { panic!() };
+    let Reply::Result(fitted) = to_modern(method, reply, &listing("")) else { panic!() };
     assert_eq!(fitted.as_str(), expected.replace("ABOUT", ABOUT));
 }
 
 #[track_caller]
 fn check_legacy(result: &str, expected: &str) {
     let reply = Reply::Result(Json::parse(result.to_owned()).unwrap());
-    let Reply::Result(fitted) = legacy("tools/call", reply) else { panic!() };
+    let Reply::Result(fitted) = to_legacy("tools/call", reply) else { panic!() };
     assert_eq!(fitted.as_str(), expected);
 }
 
@@ -65,7 +65,7 @@ fn a_list_may_be_kept_as_long_as_its_provider_says() {
     listing.lifetimes.tools = Some(Lifetime { milliseconds: 300_000, is_public: true });
     let list = |method| {
         let reply = Reply::Result(Json::empty_object());
-        let Reply::Result(fitted) = modern(method, reply, &listing) else { panic!() };
+        let Reply::Result(fitted) = to_modern(method, reply, &listing) else { panic!() };
         (fitted.member_as::<u64>("ttlMs"), fitted.member_as::<String>("cacheScope"))
     };
     assert_eq!(list("tools/list"), (Some(300_000), Some("public".to_owned())));
@@ -87,12 +87,12 @@ fn an_older_client_sees_none_of_that() {
 fn a_missing_resource_has_the_code_of_the_revision() {
     let data = Json::parse(r#"{"uri":"a://b"}"#).unwrap();
     let old = RpcError::with_data(-32002, "not here", &data);
-    let Reply::Error(new) = modern("resources/read", Reply::Error(old.clone()), &listing(""))
+    let Reply::Error(new) = to_modern("resources/read", Reply::Error(old.clone()), &listing(""))
     else {
         panic!()
     };
     assert_eq!((new.code, new.data()), (-32602, Some(data)));
-    let back = |error: RpcError| match legacy("resources/read", Reply::Error(error)) {
+    let back = |error: RpcError| match to_legacy("resources/read", Reply::Error(error)) {
         Reply::Error(error) => error.code,
         Reply::Result(_) => panic!(),
     };

@@ -1,9 +1,10 @@
-//! The requests of one POST in a session, on their way to their answers.
+//! The requests of one POST in a session, until they are answered.
 //!
-//! Usually one; several where the revision knows batches. Each can be cancelled
-//! by name. A client that goes away has not cancelled anything in these
-//! revisions, so a batch whose reader is gone still runs to its end.
+//! Usually one; several if the revision has batches. Each can be cancelled by id. In legacy
+//! revisions a client that disconnects cancels nothing, so a batch runs to its end without
+//! a reader.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,41 +21,49 @@ use crate::revision::code;
 use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
 
-/// How many requests of a caller are answered at once, in all of its sessions:
-/// those whose clients went away go on, so connections do not bound them.
-const PER_CALLER: usize = 4096;
+/// The maximum number of open requests of a caller in all of its sessions. Requests
+/// continue without their connection, so connections do not bound them.
+const MAX_PER_CALLER: usize = 4096;
 
-/// The requests of a session that are being answered, by id.
+/// The open requests of a session, by id, with the sender that cancels each.
 #[derive(Default)]
 pub(super) struct InFlight {
     open: Mutex<FastMap<Json, oneshot::Sender<SessionEnded>>>,
-    of_caller: Arc<CallerLoad>,
+    caller_load: Arc<CallerLoad>,
 }
 
-/// How many requests of a caller are being answered.
+/// The number of open requests of a caller.
 #[derive(Default)]
 pub(super) struct CallerLoad(AtomicUsize);
 
-/// Tells a request that there will be nobody to take its answer.
+/// Sent to an open request when its session ends.
 #[derive(Debug)]
 struct SessionEnded;
 
+/// How many requests of a batch are started in one poll, so that others get a turn.
+const STARTED_AT_ONCE: usize = 4;
+
 /// The requests of one POST.
 pub(super) struct Batch {
+    /// Requests that were not polled yet, in their order.
+    unstarted: VecDeque<BatchMember>,
     open: Vec<BatchMember>,
     in_flight: Arc<InFlight>,
-    /// How many bytes the answers have so far, and may have together.
+    /// How many bytes the answers have so far; `limit` is the maximum.
     n_bytes: usize,
     limit: usize,
+    /// Whether the last event was an answer.
+    has_answered: bool,
 }
 
+/// One request of a batch.
 struct BatchMember {
     id: Json,
     exchange: Exchange,
     cancelled: oneshot::Receiver<SessionEnded>,
 }
 
-/// What happens next in a batch.
+/// What a batch yields.
 pub(super) enum BatchEvent {
     Message(Outgoing),
     Answer(Json, Reply),
@@ -63,15 +72,15 @@ pub(super) enum BatchEvent {
 }
 
 impl InFlight {
-    /// Nothing yet, of a caller that may have more elsewhere.
-    pub(super) fn new(of_caller: Arc<CallerLoad>) -> InFlight {
-        InFlight { open: Mutex::default(), of_caller }
+    /// Makes an empty table; `caller_load` is shared by the sessions of a caller.
+    pub(super) fn new(caller_load: Arc<CallerLoad>) -> InFlight {
+        InFlight { open: Mutex::default(), caller_load }
     }
 
-    /// Cancels a request; nothing happens when it is answered already.
+    /// Cancels a request, if it is open.
     pub(super) fn cancel(&self, id: &Json) {
         if self.open.lock().remove(id).is_some() {
-            self.of_caller.0.fetch_sub(1, Ordering::Relaxed);
+            self.caller_load.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -79,20 +88,20 @@ impl InFlight {
         self.open.lock().is_empty()
     }
 
-    /// Notes a request, and returns what tells that it is cancelled.
-    fn enter(&self, id: &Json) -> Result<oneshot::Receiver<SessionEnded>, RpcError> {
+    /// Registers a request. The receiver resolves when it is cancelled.
+    fn register(&self, id: &Json) -> Result<oneshot::Receiver<SessionEnded>, RpcError> {
         let (cancel, cancelled) = oneshot::channel();
         let mut open = self.open.lock();
-        if PER_CALLER <= self.of_caller.0.load(Ordering::Relaxed) {
+        if MAX_PER_CALLER <= self.caller_load.0.load(Ordering::Relaxed) {
             let message = format!(
-                "{PER_CALLER} requests of this caller are being answered; wait for some of them"
+                "{MAX_PER_CALLER} requests of this caller are being answered; wait for some of them"
             );
             return Err(RpcError::new(code::SERVER, message));
         }
         match open.entry(id.clone()) {
             Entry::Vacant(entry) => {
                 entry.insert(cancel);
-                self.of_caller.0.fetch_add(1, Ordering::Relaxed);
+                self.caller_load.0.fetch_add(1, Ordering::Relaxed);
             }
             Entry::Occupied(_) => {
                 let message = format!(
@@ -105,46 +114,60 @@ impl InFlight {
         Ok(cancelled)
     }
 
-    /// Cancels everything, when the session ends. Each request is answered with
-    /// that.
+    /// Ends all requests because the session ends; each is answered with an error.
     pub(super) fn end_all(&self) {
         let open = std::mem::take(&mut *self.open.lock());
-        self.of_caller.0.fetch_sub(open.len(), Ordering::Relaxed);
+        self.caller_load.0.fetch_sub(open.len(), Ordering::Relaxed);
         for (_, cancel) in open {
-            // What has its answer already needs no other.
+            // Fails when the request is answered already.
             cancel.send(SessionEnded).ok();
         }
     }
 }
 
 impl Batch {
-    /// An empty batch, whose answers have at most `limit` bytes together.
+    /// Makes an empty batch, whose answers have at most `limit` bytes together.
     pub(super) fn new(in_flight: &Arc<InFlight>, limit: usize) -> Batch {
-        Batch { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight), n_bytes: 0, limit }
+        let (unstarted, open) = (VecDeque::with_capacity(1), Vec::with_capacity(1));
+        Batch {
+            unstarted,
+            open,
+            in_flight: Arc::clone(in_flight),
+            n_bytes: 0,
+            limit,
+            has_answered: false,
+        }
     }
 
-    /// Takes in a request, and begins it unless one with its id is being
-    /// answered: then nobody could tell the two answers apart, or cancel one.
+    /// Adds a request and starts it with `begin`. Refuses one whose id is in use: the two
+    /// answers could not be told apart.
     pub(super) fn add(&mut self, id: Json, begin: impl FnOnce() -> Exchange) -> Result<(), Reply> {
-        let cancelled = self.in_flight.enter(&id).map_err(Reply::Error)?;
-        self.open.push(BatchMember { id, exchange: begin(), cancelled });
+        let cancelled = self.in_flight.register(&id).map_err(Reply::Error)?;
+        self.unstarted.push_back(BatchMember { id, exchange: begin(), cancelled });
         Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.unstarted.is_empty()
     }
 
-    /// The id of the first request that has no answer yet.
-    pub(super) fn first(&self) -> Option<&Json> {
-        self.open.first().map(|member| &member.id)
+    /// Returns the id of the first request that has no answer yet.
+    pub(super) fn first_id(&self) -> Option<&Json> {
+        self.open.first().or(self.unstarted.front()).map(|member| &member.id)
     }
 
-    pub(super) async fn turn(&mut self) -> BatchEvent {
-        poll_fn(|task| self.poll_turn(task)).await
+    /// Waits for the next event. Between the answers of several requests others get a
+    /// turn, however fast the answers are there.
+    pub(super) async fn next_event(&mut self) -> BatchEvent {
+        if std::mem::take(&mut self.has_answered) && !self.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        poll_fn(|task| self.poll_event(task)).await
     }
 
-    fn poll_turn(&mut self, task: &mut Context<'_>) -> Poll<BatchEvent> {
+    fn poll_event(&mut self, task: &mut Context<'_>) -> Poll<BatchEvent> {
+        let n_started = self.unstarted.len().min(STARTED_AT_ONCE);
+        self.open.extend(self.unstarted.drain(..n_started));
         let mut at = 0;
         while at < self.open.len() {
             let member = &mut self.open[at];
@@ -154,8 +177,9 @@ impl Batch {
                 }
                 Poll::Ready(Step::Answer(reply)) => {
                     let member = self.open.swap_remove(at);
+                    self.has_answered = true;
                     self.in_flight.cancel(&member.id);
-                    let reply = message::within(reply, &mut self.n_bytes, self.limit);
+                    let reply = message::limit_reply(reply, &mut self.n_bytes, self.limit);
                     return Poll::Ready(BatchEvent::Answer(member.id, reply));
                 }
                 Poll::Pending => match Pin::new(&mut member.cancelled).poll(task) {
@@ -169,17 +193,21 @@ impl Batch {
                 },
             }
         }
+        if !self.unstarted.is_empty() {
+            task.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if self.open.is_empty() { Poll::Ready(BatchEvent::End) } else { Poll::Pending }
     }
 }
 
-/// The answer to what was under way when its session ended.
+/// Returns the answer to a request whose session ended.
 fn session_ended() -> Reply {
     let message = "the session ended before the answer was there; the call may have run";
     Reply::Error(RpcError::unanswered(code::SERVER, message, Sent::Perhaps))
 }
 
-/// A batch that goes on when nobody waits for it any more.
+/// A batch that continues in a task when this is dropped, because the client disconnected.
 pub(super) struct DetachedBatch(Option<Batch>);
 
 impl DetachedBatch {
@@ -187,15 +215,15 @@ impl DetachedBatch {
         DetachedBatch(Some(batch))
     }
 
-    pub(super) async fn turn(&mut self) -> BatchEvent {
+    pub(super) async fn next_event(&mut self) -> BatchEvent {
         match &mut self.0 {
-            Some(batch) => batch.turn().await,
+            Some(batch) => batch.next_event().await,
             None => BatchEvent::End,
         }
     }
 
-    /// The batch, for somebody else to drive.
-    pub(super) fn hand_over(mut self) -> Option<Batch> {
+    /// Returns the batch, for other code to poll.
+    pub(super) fn into_batch(mut self) -> Option<Batch> {
         self.0.take()
     }
 }
@@ -204,7 +232,7 @@ impl Drop for DetachedBatch {
     fn drop(&mut self) {
         let Some(mut batch) = self.0.take().filter(|batch| !batch.is_empty()) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move { while !matches!(batch.turn().await, BatchEvent::End) {} });
+        runtime.spawn(async move { while !matches!(batch.next_event().await, BatchEvent::End) {} });
     }
 }
 
@@ -217,14 +245,14 @@ mod tests {
         let load = Arc::<CallerLoad>::default();
         let (in_flight, other) = (InFlight::new(Arc::clone(&load)), InFlight::new(load));
         let open: Vec<_> =
-            (0..PER_CALLER).map(|n| in_flight.enter(&Json::encode(&n)).unwrap()).collect();
-        let refused = other.enter(&Json::encode("one more")).unwrap_err();
+            (0..MAX_PER_CALLER).map(|n| in_flight.register(&Json::encode(&n)).unwrap()).collect();
+        let refused = other.register(&Json::encode("one more")).unwrap_err();
         assert!(refused.message.contains("wait for some of them"), "{}", refused.message);
         in_flight.cancel(&Json::encode(&7));
-        other.enter(&Json::encode("one more")).unwrap();
+        other.register(&Json::encode("one more")).unwrap();
         in_flight.end_all();
         other.end_all();
-        assert_eq!(in_flight.of_caller.0.load(Ordering::Relaxed), 0);
+        assert_eq!(in_flight.caller_load.0.load(Ordering::Relaxed), 0);
         drop(open);
     }
 }

@@ -1,4 +1,4 @@
-//! The bodies of HTTP responses.
+//! HTTP responses and their bodies: JSON, event streams and refusals.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tool::{Json, Reply, RpcError};
 
-use super::answers::AnswerMemory;
+use super::answer_memory::AnswerMemory;
 use super::event;
 use crate::message;
 use crate::revision::code;
 
-/// The body of a response: one piece, or a stream of events.
+/// The body of a response: complete bytes, or a stream of events.
 pub struct Body(Kind);
 
 enum Kind {
@@ -23,13 +23,13 @@ enum Kind {
     Events(BoxStream<'static, Bytes>),
 }
 
-/// The question that a stream of events answers, in the response's extensions:
-/// whoever has to cut the stream short can still answer it.
+/// The id of the request that an event stream answers, in the response's extensions: code
+/// that has to end the stream early can still answer the request.
 #[derive(Clone, Debug)]
 pub struct AnswerTo(pub Json);
 
 impl AnswerTo {
-    /// The event that answers with an error.
+    /// Returns the event that answers the request with an error.
     pub fn refused(&self, message: &str) -> Bytes {
         let error = RpcError::new(code::SERVER, message);
         event::encode_answer(None, &self.0, &Reply::Error(error), &AnswerMemory::default())
@@ -83,18 +83,19 @@ impl http_body::Body for Body {
     }
 }
 
-/// A response, or the one that refuses. Boxed, because it is large and rare.
-pub(super) type Answered = Result<Response<Body>, Refusal>;
-pub(super) type Refusal = Box<Response<Body>>;
+/// A response, or a refusal of the request.
+pub(super) type HttpResult = Result<Response<Body>, BoxedRefusal>;
+/// A response that refuses a request. Boxed, because it is large and rare.
+pub(super) type BoxedRefusal = Box<Response<Body>>;
 
-/// A response without a body.
-pub(super) fn bare(status: StatusCode) -> Response<Body> {
+/// Makes a response without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// A response with a JSON body.
+/// Makes a response with a JSON body.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     *response.status_mut() = status;
@@ -103,13 +104,13 @@ pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<Body>
     response
 }
 
-/// A response with the answer to one request.
+/// Makes the response with the answer to one request.
 pub(super) fn answer(status: StatusCode, id: &Json, reply: &Reply) -> Response<Body> {
     json(status, encode_answer(id, reply))
 }
 
-/// A response with an answer that may be long; or with what stands for it when
-/// there is no memory for it.
+/// Makes the response with an answer that may be long, or with an error if there is no
+/// memory for it.
 pub(super) fn long_answer(
     status: StatusCode,
     id: &Json,
@@ -123,7 +124,7 @@ pub(super) fn long_answer(
     }
 }
 
-/// The answers of a batch, in the same way.
+/// Makes the response with the answers of a batch, or with errors if there is no memory.
 pub(super) fn long_answers(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
     let write = |answers: &[(Json, Reply)]| {
         let mut text = String::new();
@@ -138,18 +139,18 @@ pub(super) fn long_answers(answers: &[(Json, Reply)], memory: &AnswerMemory) -> 
     json(StatusCode::OK, text)
 }
 
-/// A response that refuses a request before it was read as one.
+/// Makes the response that refuses an HTTP request before its JSON-RPC id is known.
 pub(super) fn refusal(status: StatusCode, code: i64, message: impl Into<String>) -> Response<Body> {
     answer(status, &Json::null(), &Reply::Error(RpcError::new(code, message)))
 }
 
-/// Returns what refuses a request that cannot be answered.
-pub(super) fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {
+/// Makes such a refusal with the general error code.
+pub(super) fn boxed_refusal(status: StatusCode, message: impl Into<String>) -> BoxedRefusal {
     Box::new(refusal(status, code::SERVER, message))
 }
 
-/// A response that streams events, to the question with this id if there is one.
-pub(super) fn events(id: Option<&Json>, events: BoxStream<'static, Bytes>) -> Response<Body> {
+/// Makes a response that streams events; `id` is that of the request it answers, if any.
+pub(super) fn event_stream(id: Option<&Json>, events: BoxStream<'static, Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::events(events));
     if let Some(id) = id {
         response.extensions_mut().insert(AnswerTo(id.clone()));
@@ -157,17 +158,17 @@ pub(super) fn events(id: Option<&Json>, events: BoxStream<'static, Bytes>) -> Re
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    // Reverse proxies hold events back unless told not to.
+    // Reverse proxies buffer events unless told not to.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// The answer, or what stands for one that is larger than `limit` bytes.
-pub(super) fn bounded(reply: Reply, limit: usize) -> Reply {
-    message::within(reply, &mut 0, limit)
+/// Returns the reply, or an error in its place if it has more than `limit` bytes.
+pub(super) fn limit_reply(reply: Reply, limit: usize) -> Reply {
+    message::limit_reply(reply, &mut 0, limit)
 }
 
-/// One answer as it goes on the wire.
+/// Serializes an answer.
 pub(super) fn encode_answer(id: &Json, reply: &Reply) -> String {
     let n_payload = message::payload(reply).as_str().len();
     let mut text = String::with_capacity(n_payload + id.as_str().len() + 40);

@@ -1,15 +1,15 @@
-//! Writes server-sent events.
+//! Serializes server-sent events.
 
 use bytes::Bytes;
 use tool::{Json, Reply};
 
-use super::answers::AnswerMemory;
+use super::answer_memory::AnswerMemory;
 use crate::message;
 
-/// What keeps a quiet stream alive.
+/// The comment that keeps an idle stream alive.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b": \n\n");
 
-/// One message as an event.
+/// Serializes a message as an event.
 pub(super) fn encode(id: Option<&str>, text: &[u8]) -> Bytes {
     let mut event = begin(id, text.len()).into_bytes();
     let start = event.len();
@@ -17,27 +17,30 @@ pub(super) fn encode(id: Option<&str>, text: &[u8]) -> Bytes {
     end(event, start).into()
 }
 
-/// One answer as an event, written in one piece; or what stands for it when
-/// there is no memory for it.
+/// Serializes the answer to a request as an event, or an error in its place if there is no
+/// memory for it.
 pub(super) fn encode_answer(
-    id: Option<&str>,
-    to: &Json,
+    event_id: Option<&str>,
+    request_id: &Json,
     reply: &Reply,
     memory: &AnswerMemory,
 ) -> Bytes {
     let n_bytes = message::payload(reply).as_str().len();
     let write = |reply: &Reply| {
-        let mut event = begin(id, message::payload(reply).as_str().len() + to.as_str().len() + 40);
+        let mut event = begin(
+            event_id,
+            message::payload(reply).as_str().len() + request_id.as_str().len() + 40,
+        );
         let start = event.len();
-        message::write_response(&mut event, to.as_str(), reply);
+        message::write_response(&mut event, request_id.as_str(), reply);
         end(event.into_bytes(), start)
     };
     memory.hold(n_bytes, || write(reply)).unwrap_or_else(|full| write(&Reply::Error(full)).into())
 }
 
-fn begin(id: Option<&str>, n_bytes: usize) -> String {
+fn begin(event_id: Option<&str>, n_bytes: usize) -> String {
     let mut event = String::with_capacity(n_bytes + 32);
-    if let Some(id) = id {
+    if let Some(id) = event_id {
         event.push_str("id: ");
         event.push_str(id);
         event.push('\n');
@@ -47,14 +50,14 @@ fn begin(id: Option<&str>, n_bytes: usize) -> String {
 }
 
 fn end(mut event: Vec<u8>, start: usize) -> Vec<u8> {
-    message::unbreak(&mut event, start);
+    message::replace_line_breaks(&mut event, start);
     event.extend_from_slice(b"\n\n");
     event
 }
 
-/// The first event of a stream that can be resumed: an id, and when to come
-/// back, before there is anything to say.
-pub(super) fn prime(id: &str, retry_ms: u128) -> Bytes {
+/// Returns the first event of a resumable stream: an id and a reconnect pause, without
+/// data.
+pub(super) fn priming_event(id: &str, retry_ms: u128) -> Bytes {
     format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into()
 }
 

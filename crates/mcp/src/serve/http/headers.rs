@@ -1,8 +1,7 @@
-//! Checks the headers that repeat what the body says.
+//! Checks that the headers of a modern request match its body.
 //!
-//! Modern clients mirror the method, the name and annotated arguments into
-//! headers, so that a proxy can route without reading the body. Whoever reads
-//! the body must see to it that both say the same.
+//! Modern clients mirror the method, the name and annotated arguments into headers, so
+//! that a proxy can route without parsing the body. The server must check that both match.
 
 use std::fmt::Display;
 
@@ -15,29 +14,29 @@ use tool::{Json, Listing, Object, RpcError};
 use crate::message::Request;
 use crate::revision::{code, header, method};
 
-/// A header's name that can be looked up and told.
-trait Name: AsHeaderName + Display + Copy {}
-impl<N: AsHeaderName + Display + Copy> Name for N {}
+/// A header name for lookup and for error messages.
+trait HeaderKey: AsHeaderName + Display + Copy {}
+impl<N: AsHeaderName + Display + Copy> HeaderKey for N {}
 
-/// Checks the headers that every modern request has.
+/// Checks the headers that every modern request has: revision, method and name.
 pub(super) fn check(
     headers: &HeaderMap,
     request: &Request,
     revision: &str,
 ) -> Result<(), RpcError> {
-    agrees(headers, &header::PROTOCOL_VERSION, revision)?;
-    agrees(headers, &header::METHOD, &request.method)?;
+    check_header(headers, &header::PROTOCOL_VERSION, revision)?;
+    check_header(headers, &header::METHOD, &request.method)?;
     let key = match request.method.as_str() {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ => "uri",
         _ => return Ok(()),
     };
     let name = request.params.as_ref().and_then(|params| params.member_as::<String>(key));
-    // Params without a name are refused for that, not for the header.
-    name.map_or(Ok(()), |name| agrees(headers, &header::NAME, &name))
+    // Params without a name are refused later.
+    name.map_or(Ok(()), |name| check_header(headers, &header::NAME, &name))
 }
 
-/// Checks the headers that a tool wants its arguments mirrored in.
+/// Checks the headers that mirror arguments of a tool call.
 pub(super) fn check_params(
     headers: &HeaderMap,
     request: &Request,
@@ -53,10 +52,14 @@ pub(super) fn check_params(
         return Ok(());
     }
     let arguments = params.and_then(|params| params.member("arguments"));
-    mirrored(headers, &tool.input_schema, arguments.as_ref())
+    check_mirrored(headers, &tool.input_schema, arguments.as_ref())
 }
 
-fn mirrored(headers: &HeaderMap, schema: &Json, value: Option<&Json>) -> Result<(), RpcError> {
+fn check_mirrored(
+    headers: &HeaderMap,
+    schema: &Json,
+    value: Option<&Json>,
+) -> Result<(), RpcError> {
     let properties = schema.member("properties");
     let properties = properties.and_then(|properties| Object::parse(&properties).ok());
     for (key, property) in properties.unwrap_or_default() {
@@ -64,15 +67,19 @@ fn mirrored(headers: &HeaderMap, schema: &Json, value: Option<&Json>) -> Result<
         match property.member_as::<String>("x-mcp-header") {
             Some(name) => {
                 let name = format!("{}{name}", header::PARAM_PREFIX);
-                same(headers, &name, value.as_ref())?;
+                check_mirrored_value(headers, &name, value.as_ref())?;
             }
-            None => mirrored(headers, &property, value.as_ref())?,
+            None => check_mirrored(headers, &property, value.as_ref())?,
         }
     }
     Ok(())
 }
 
-fn same(headers: &HeaderMap, name: &str, value: Option<&Json>) -> Result<(), RpcError> {
+fn check_mirrored_value(
+    headers: &HeaderMap,
+    name: &str,
+    value: Option<&Json>,
+) -> Result<(), RpcError> {
     let Some(value) = value else {
         return match headers.contains_key(name) {
             true => Err(mismatch(&format!("`{name}` is given but the body has no such argument"))),
@@ -80,22 +87,22 @@ fn same(headers: &HeaderMap, name: &str, value: Option<&Json>) -> Result<(), Rpc
         };
     };
     if let Some(text) = value.string_value() {
-        return agrees(headers, name, &text);
+        return check_header(headers, name, &text);
     }
-    let given = given(headers, name)?;
+    let given = header_value(headers, name)?;
     let number = |text: &str| text.parse::<f64>().ok();
     let equal = given == value.as_str()
         || number(&given).is_some_and(|given| Some(given) == number(value.as_str()));
-    if equal { Ok(()) } else { Err(disagreement(name, &given, value.as_str())) }
+    if equal { Ok(()) } else { Err(mismatch_between(name, &given, value.as_str())) }
 }
 
-fn agrees(headers: &HeaderMap, name: impl Name, expected: &str) -> Result<(), RpcError> {
-    let given = given(headers, name)?;
-    if given == expected { Ok(()) } else { Err(disagreement(name, &given, expected)) }
+fn check_header(headers: &HeaderMap, name: impl HeaderKey, expected: &str) -> Result<(), RpcError> {
+    let given = header_value(headers, name)?;
+    if given == expected { Ok(()) } else { Err(mismatch_between(name, &given, expected)) }
 }
 
-/// The decoded value of a header that must be there.
-fn given(headers: &HeaderMap, name: impl Name) -> Result<String, RpcError> {
+/// Returns the decoded value of a required header.
+fn header_value(headers: &HeaderMap, name: impl HeaderKey) -> Result<String, RpcError> {
     let value = headers.get(name).ok_or_else(|| mismatch(&format!("`{name}` is missing")))?;
     let text = value.to_str().map_err(|_| mismatch(&format!("`{name}` has invalid characters")))?;
     let text = text.trim();
@@ -108,7 +115,7 @@ fn given(headers: &HeaderMap, name: impl Name) -> Result<String, RpcError> {
     decoded.ok_or_else(|| mismatch(&format!("`{name}` is not valid Base64 of UTF-8 text")))
 }
 
-fn disagreement(name: impl Name, given: &str, expected: &str) -> RpcError {
+fn mismatch_between(name: impl HeaderKey, given: &str, expected: &str) -> RpcError {
     mismatch(&format!("`{name}` says `{given}` but the body says `{expected}`"))
 }
 

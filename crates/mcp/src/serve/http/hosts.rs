@@ -1,23 +1,22 @@
-//! Checks the `Host` and `Origin` of requests.
+//! Checks the `Host` and `Origin` headers of requests.
 //!
-//! A web page in a browser can be made to talk to a server on the same machine
-//! (DNS rebinding). So the host that a request names must be one of ours, and
-//! an origin, when there is one, too.
+//! A hostile web page could send requests to a server on the user's machine (DNS
+//! rebinding). So the host of a request, and its origin if it has one, must be allowed.
 
 use http::{HeaderMap, Uri, header};
 
-/// The hosts and origins that are let in.
+/// The allowed hosts and origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hosts {
     /// Only this machine, on any port.
     Loopback,
     /// This machine, and these names, on any port.
     Named(Vec<String>),
-    /// Everybody: for a server behind a proxy that checks.
+    /// All hosts: for a server behind a proxy that checks.
     Any,
 }
 
-/// Why a request is turned away.
+/// Why a request is refused: the host or origin that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ForeignHost {
     #[error("the host `{0}` is not served here; add it to the allowed hosts")]
@@ -53,7 +52,7 @@ impl Hosts {
     }
 
     fn allows(&self, authority: &str) -> bool {
-        let name = bare(authority);
+        let name = without_port(authority);
         if matches!(name, "localhost" | "127.0.0.1" | "[::1]") {
             return true;
         }
@@ -67,8 +66,8 @@ impl Hosts {
     }
 }
 
-/// The authority without its port.
-fn bare(authority: &str) -> &str {
+/// Returns the authority without its port.
+fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => authority,

@@ -1,39 +1,42 @@
-//! The limits of serving over HTTP.
+//! The options of serving over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answers::AnswerMemory;
+use super::answer_memory::AnswerMemory;
 use super::hosts::Hosts;
 use super::replicas::Replicas;
+use super::request_memory::RequestMemory;
 use super::sessions::Limits as SessionLimits;
 use crate::serve::parked;
 use crate::serve::trace::Tracing;
 
-/// What serving over HTTP may cost, and whom it serves.
+/// The limits of an endpoint, and its allowed hosts.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub hosts: Hosts,
-    /// The largest body that is read, in bytes.
+    /// The largest request body, in bytes.
     pub body: usize,
-    /// How long a body may take to come.
+    /// How long receiving a request body may take.
     pub body_time: Duration,
-    /// The largest answer that is given, in bytes.
+    /// The largest answer, in bytes.
     pub answer: usize,
-    /// What long answers may take together until their clients have them.
+    /// The memory of all long answers that are being sent.
     pub memory: AnswerMemory,
+    /// The memory of all long requests that are being received and answered.
+    pub request_memory: RequestMemory,
     pub sessions: SessionLimits,
     pub parked: parked::Limits,
-    /// How often a quiet stream shows that it lives.
-    pub alive: Duration,
-    /// How long an answer in a session may take before its stream opens, so
-    /// that proxies see life and the client can come back for it.
+    /// The interval of keep-alive comments on an idle stream.
+    pub keep_alive: Duration,
+    /// After this time without an answer, a request in a session gets an event stream, so
+    /// that proxies keep the connection and the client can resume it.
     pub stream_after: Duration,
-    /// When a client whose stream broke should come back.
+    /// The reconnect pause that clients are told.
     pub retry: Duration,
-    /// Whether questions carry what is known for their trace.
+    /// Whether requests carry trace data.
     pub tracing: Tracing,
-    /// The other replicas, where there are some.
+    /// The other replicas, if there are any.
     pub replicas: Option<Arc<dyn Replicas>>,
 }
 
@@ -45,9 +48,10 @@ impl Default for Options {
             body_time: Duration::from_secs(60),
             answer: 64 << 20,
             memory: AnswerMemory::default(),
+            request_memory: RequestMemory::default(),
             sessions: SessionLimits::default(),
             parked: parked::Limits::default(),
-            alive: Duration::from_secs(15),
+            keep_alive: Duration::from_secs(15),
             stream_after: Duration::from_secs(1),
             retry: Duration::from_secs(1),
             tracing: Tracing::Off,

@@ -1,5 +1,5 @@
-//! An endpoint at one path. Taking connections is for whoever serves it: the
-//! crate `web` has a listener.
+//! Routes one path to an endpoint. Accepting connections is up to the caller: the crate
+//! `web` has a listener.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use super::{Body, Endpoint, body};
 use crate::revision::code;
 
-/// A site that is the endpoint at one path, and nothing elsewhere.
+/// Returns a request handler that serves the endpoint at `path`, and 404 elsewhere.
 pub fn at<B>(
     path: &'static str,
     endpoint: Endpoint,

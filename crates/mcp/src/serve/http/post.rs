@@ -1,36 +1,36 @@
-//! Handles posted messages.
+//! Answers a POST: dispatches its messages, and responds with JSON or an event stream.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply, RpcError};
 
-use super::answers::AnswerMemory;
+use super::answer_memory::AnswerMemory;
 use super::batch::{Batch, BatchEvent, DetachedBatch};
-use super::body::{self, Answered, Body, Refusal, refuse};
+use super::body::{self, Body, BoxedRefusal, HttpResult, boxed_refusal};
 use super::resumable::ResumableStream;
 use super::sessions::HttpSession;
-use super::{Endpoint, caller, request, resumes};
-use crate::aside::{LONG, aside};
-use crate::message::{self, Frame, Invalid, Message, Notification, Request as Question};
+use super::{Endpoint, caller, request, supports_resumption};
+use crate::message::{self, Frame, Invalid, Message, Notification, Request as RpcRequest};
+use crate::off_thread::{LONG_MESSAGE, off_thread};
 use crate::revision::{Revision, code, header, method};
 use crate::serve::exchange::Step;
 use crate::serve::{modern, roots};
 
-/// How a client wants its answer.
+/// The response formats that a client accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
-    /// In one piece, or as events when something flows before it.
+pub(super) enum AnswerFormat {
+    /// JSON, or events if other messages precede the answer.
     Either,
-    Whole,
-    Events,
+    JsonOnly,
+    EventsOnly,
 }
 
 impl Endpoint {
-    pub(super) async fn post<B>(&self, request: Request<B>) -> Answered
+    pub(super) async fn post<B>(&self, request: Request<B>) -> HttpResult
     where
         B: http_body::Body,
         B::Data: Buf,
@@ -38,29 +38,55 @@ impl Endpoint {
     {
         if !request::is_json(&request) {
             let message = "post messages as `Content-Type: application/json`";
-            return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+            return Err(boxed_refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
-        let wants = wants(&request)?;
+        let answer_format = answer_format(&request)?;
+        let key = caller(&request).key();
         let (head, body) = request.into_parts();
-        let frame = request::frame(body, &self.0.options).await?;
+        let bytes = request::receive(body, key.clone(), &self.0.options).await?;
         let request = Request::from_parts(head, ());
-        match frame {
-            Frame::One(Message::Request(question)) if is_modern(&request, &question) => {
-                Ok(self.alone(&request, &question, wants).await)
+        if !offload::is_long(bytes.len()) {
+            return self.respond_to_body(&bytes, &request, answer_format).await;
+        }
+        let endpoint = self.clone();
+        let respond =
+            async move { endpoint.respond_to_body(&bytes, &request, answer_format).await };
+        Box::pin(offload::aside(key, respond)).await
+    }
+
+    /// Responds to a POST whose body was received.
+    async fn respond_to_body(
+        &self,
+        bytes: &Bytes,
+        request: &Request<()>,
+        answer_format: AnswerFormat,
+    ) -> HttpResult {
+        match request::parse_frame(bytes)? {
+            Frame::One(Message::Request(rpc_request)) if is_modern(request, &rpc_request) => {
+                Ok(self.respond_stateless(request, &rpc_request, answer_format).await)
             }
-            Frame::One(Message::Request(question)) if question.method == method::INITIALIZE => {
-                Ok(self.initialize(&request, &question, wants).await)
+            Frame::One(Message::Request(rpc_request))
+                if rpc_request.method == method::INITIALIZE =>
+            {
+                Ok(self.initialize(request, &rpc_request, answer_format).await)
             }
-            Frame::One(Message::Notification(_)) if says_modern(&request) => {
-                Ok(body::bare(StatusCode::ACCEPTED))
+            Frame::One(Message::Notification(_)) if names_modern_revision(request) => {
+                Ok(body::empty(StatusCode::ACCEPTED))
             }
             Frame::One(message) => {
-                let session = self.session(&request).await?;
+                let session = self.session(request).await?;
                 let headers = request.headers();
-                self.in_session(&session, vec![Ok(message)], headers, wants, Shape::One).await
+                self.respond_in_session(
+                    &session,
+                    vec![Ok(message)],
+                    headers,
+                    answer_format,
+                    Shape::One,
+                )
+                .await
             }
             Frame::Batch(messages) => {
-                let session = self.session(&request).await?;
+                let session = self.session(request).await?;
                 if !session.inner.revision.has_batches() {
                     let message =
                         "batches are only known in revision 2025-03-26; post one message at a time";
@@ -69,7 +95,8 @@ impl Endpoint {
                     return Err(Box::new(refusal));
                 }
                 let headers = request.headers();
-                self.in_session(&session, messages, headers, wants, Shape::Batch).await
+                self.respond_in_session(&session, messages, headers, answer_format, Shape::Batch)
+                    .await
             }
         }
     }
@@ -77,36 +104,46 @@ impl Endpoint {
     async fn initialize<B>(
         &self,
         request: &Request<B>,
-        question: &Question,
-        wants: Wants,
+        rpc_request: &RpcRequest,
+        answer_format: AnswerFormat,
     ) -> Response<Body> {
         let id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
-        let params = question.params.as_ref();
+        let params = rpc_request.params.as_ref();
         let caller = caller(request);
         let opened = self.0.server.initialize(Arc::clone(&id), params, &caller, None);
         let reply = match opened {
             Ok((session, reply)) => {
-                match self.0.sessions.add(session.asking_as(self.tag()), &caller) {
+                match self.0.sessions.add(session.with_replica_tag(self.replica_tag()), &caller) {
                     Ok(()) => {
                         self.note_session(&id, params, &caller.identity).await;
                         reply
                     }
                     Err(full) => {
                         let error = Reply::Error(RpcError::new(code::SERVER, full.to_string()));
-                        return body::answer(StatusCode::TOO_MANY_REQUESTS, &question.id, &error);
+                        return body::answer(
+                            StatusCode::TOO_MANY_REQUESTS,
+                            &rpc_request.id,
+                            &error,
+                        );
                     }
                 }
             }
             Err(error) => {
-                return body::answer(StatusCode::BAD_REQUEST, &question.id, &Reply::Error(error));
+                return body::answer(
+                    StatusCode::BAD_REQUEST,
+                    &rpc_request.id,
+                    &Reply::Error(error),
+                );
             }
         };
-        let mut response = match wants {
-            Wants::Either | Wants::Whole => body::answer(StatusCode::OK, &question.id, &reply),
-            Wants::Events => {
+        let mut response = match answer_format {
+            AnswerFormat::Either | AnswerFormat::JsonOnly => {
+                body::answer(StatusCode::OK, &rpc_request.id, &reply)
+            }
+            AnswerFormat::EventsOnly => {
                 let memory = &self.0.options.memory;
-                let event = super::event::encode_answer(None, &question.id, &reply, memory);
-                body::events(Some(&question.id), Box::pin(futures::stream::iter([event])))
+                let event = super::event::encode_answer(None, &rpc_request.id, &reply, memory);
+                body::event_stream(Some(&rpc_request.id), Box::pin(futures::stream::iter([event])))
             }
         };
         if let Ok(id) = HeaderValue::from_str(&id) {
@@ -115,23 +152,23 @@ impl Endpoint {
         response
     }
 
-    async fn in_session(
+    async fn respond_in_session(
         &self,
         session: &Arc<HttpSession>,
         messages: Vec<Result<Message, Invalid>>,
         headers: &HeaderMap,
-        wants: Wants,
+        answer_format: AnswerFormat,
         shape: Shape,
-    ) -> Answered {
+    ) -> HttpResult {
         let mut batch = Batch::new(&session.in_flight, self.0.options.answer);
         let mut answers = Vec::new();
         for message in messages {
             match message {
-                Ok(Message::Request(Question { id, method, params })) => {
-                    let trace = self.0.options.tracing.of(&id, Some(headers));
+                Ok(Message::Request(RpcRequest { id, method, params })) => {
+                    let trace = self.0.options.tracing.trace_for(&id, Some(headers));
                     let begin = || {
                         let exchange = self.0.server.begin(&session.inner, method, params, trace);
-                        if wants == Wants::Whole {
+                        if answer_format == AnswerFormat::JsonOnly {
                             exchange.channel().mute();
                         }
                         exchange
@@ -158,42 +195,42 @@ impl Endpoint {
             }
         }
         if batch.is_empty() && answers.is_empty() {
-            return Ok(body::bare(StatusCode::ACCEPTED));
+            return Ok(body::empty(StatusCode::ACCEPTED));
         }
-        self.answer(session, DetachedBatch::new(batch), answers, wants, shape).await
+        self.answer(session, DetachedBatch::new(batch), answers, answer_format, shape).await
     }
 
-    /// Answers in one piece if that can be done soon, with events otherwise.
+    /// Responds with JSON if the answers come soon, otherwise with an event stream.
     async fn answer(
         &self,
         session: &Arc<HttpSession>,
         mut batch: DetachedBatch,
         mut answers: Vec<(Json, Reply)>,
-        wants: Wants,
+        answer_format: AnswerFormat,
         shape: Shape,
-    ) -> Answered {
+    ) -> HttpResult {
         let mut first = None;
-        if wants != Wants::Events {
-            let mut settle = self.0.timers.set(self.0.options.stream_after);
+        if answer_format != AnswerFormat::EventsOnly {
+            let mut stream_timer = self.0.timers.set(self.0.options.stream_after);
             loop {
-                let turn = tokio::select! {
+                let event = tokio::select! {
                     biased;
-                    turn = batch.turn() => turn,
-                    () = settle.elapsed(), if wants == Wants::Either => break,
+                    event = batch.next_event() => event,
+                    () = stream_timer.elapsed(), if answer_format == AnswerFormat::Either => break,
                 };
-                match turn {
+                match event {
                     BatchEvent::Answer(id, reply) if shape == Shape::One => {
                         let n_bytes = message::payload(&reply).as_str().len();
                         let memory = self.0.options.memory.clone();
                         let ok = StatusCode::OK;
-                        if n_bytes < LONG {
+                        if n_bytes < LONG_MESSAGE {
                             return Ok(body::long_answer(ok, &id, &reply, &memory));
                         }
                         let write = move || body::long_answer(ok, &id, &reply, &memory);
-                        return Ok(Box::pin(aside(n_bytes, write)).await);
+                        return Ok(Box::pin(off_thread(n_bytes, write)).await);
                     }
                     BatchEvent::Answer(id, reply) => answers.push((id, reply)),
-                    BatchEvent::End => return Ok(whole(&answers, &self.0.options.memory)),
+                    BatchEvent::End => return Ok(batch_response(&answers, &self.0.options.memory)),
                     BatchEvent::Message(message) => {
                         first = Some(message);
                         break;
@@ -201,66 +238,66 @@ impl Endpoint {
                 }
             }
         }
-        let replay = session.stream();
-        if resumes(session) {
-            replay.prime(self.0.options.retry);
+        let stream = session.open_stream();
+        if supports_resumption(session) {
+            stream.push_priming_event(self.0.options.retry);
         }
         if let Some(message) = first {
-            replay.say(&message);
+            stream.push(&message);
         }
         for (id, reply) in answers {
-            write_answer(&replay, id, reply, &self.0.options.memory).await;
+            write_answer(&stream, id, reply, &self.0.options.memory).await;
         }
-        let reader = session.read(&replay, None, self.0.options.alive);
-        let batch = batch.hand_over();
-        let asked = batch.as_ref().filter(|_| shape == Shape::One).and_then(Batch::first);
-        let response = body::events(asked, Box::pin(reader));
+        let reader = session.open_reader(&stream, None, self.0.options.keep_alive);
+        let batch = batch.into_batch();
+        let request_id = batch.as_ref().filter(|_| shape == Shape::One).and_then(Batch::first_id);
+        let response = body::event_stream(request_id, Box::pin(reader));
         if let Some(batch) = batch {
-            tokio::spawn(carry(batch, replay, self.0.options.memory.clone()));
+            tokio::spawn(write_batch(batch, stream, self.0.options.memory.clone()));
         }
         Ok(response)
     }
 }
 
-/// Whether the messages of a POST came alone or in an array.
+/// Whether a POST has one message or an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     One,
     Batch,
 }
 
-/// Writes the rest of a batch to its stream.
-async fn carry(mut batch: Batch, replay: Arc<ResumableStream>, memory: AnswerMemory) {
+/// Writes the rest of a batch to its stream, and closes the stream.
+async fn write_batch(mut batch: Batch, stream: Arc<ResumableStream>, memory: AnswerMemory) {
     loop {
-        match batch.turn().await {
-            BatchEvent::Message(message) => replay.say(&message),
-            BatchEvent::Answer(id, reply) => write_answer(&replay, id, reply, &memory).await,
-            BatchEvent::End => return replay.close(),
+        match batch.next_event().await {
+            BatchEvent::Message(message) => stream.push(&message),
+            BatchEvent::Answer(id, reply) => write_answer(&stream, id, reply, &memory).await,
+            BatchEvent::End => return stream.close(),
         }
     }
 }
 
-/// Writes one answer to a stream, however long.
+/// Writes one answer to a stream; a long one on a blocking thread.
 async fn write_answer(
-    replay: &Arc<ResumableStream>,
+    stream: &Arc<ResumableStream>,
     id: Json,
     reply: Reply,
     memory: &AnswerMemory,
 ) {
     let n_bytes = message::payload(&reply).as_str().len();
-    let (replay, memory) = (Arc::clone(replay), memory.clone());
-    aside(n_bytes, move || replay.answer(&id, &reply, &memory)).await;
+    let (stream, memory) = (Arc::clone(stream), memory.clone());
+    off_thread(n_bytes, move || stream.push_answer(&id, &reply, &memory)).await;
 }
 
-/// The answers of a batch; nothing when all of it was cancelled.
-fn whole(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
+/// Makes the response with the answers of a batch; empty if all were cancelled.
+fn batch_response(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
     if answers.is_empty() {
-        return body::bare(StatusCode::ACCEPTED);
+        return body::empty(StatusCode::ACCEPTED);
     }
     body::long_answers(answers, memory)
 }
 
-/// Takes a notification. What the provider asks about it goes to `stream`.
+/// Processes a notification. Questions of the provider about it go to `stream`.
 pub(super) fn take_notification(
     session: &HttpSession,
     notification: &Notification,
@@ -272,44 +309,44 @@ pub(super) fn take_notification(
             session.in_flight.cancel(&id);
         }
     }
-    if let Some(mut told) = roots::changed(&session.inner, notification) {
-        session.inner.pass_on(async move {
-            while let Step::Message(message) = told.step().await {
-                stream().say(&message);
+    if let Some(mut exchange) = roots::notify_provider(&session.inner, notification) {
+        session.inner.run_roots_task(async move {
+            while let Step::Message(message) = exchange.step().await {
+                stream().push(&message);
             }
         });
     }
 }
 
-/// Both ways of being answered, as the official SDKs write it.
+/// The `Accept` header of the official SDKs: both formats.
 const BOTH: &str = "application/json, text/event-stream";
 
-fn wants<B>(request: &Request<B>) -> Result<Wants, Refusal> {
+fn answer_format<B>(request: &Request<B>) -> Result<AnswerFormat, BoxedRefusal> {
     if request.headers().get(ACCEPT).is_some_and(|value| value == BOTH) {
-        return Ok(Wants::Either);
+        return Ok(AnswerFormat::Either);
     }
     let whole = request::accepts(request, "application/json");
     let events = request::accepts(request, "text/event-stream");
     match (whole, events) {
-        (true, true) => Ok(Wants::Either),
-        (true, false) => Ok(Wants::Whole),
-        (false, true) => Ok(Wants::Events),
-        (false, false) => Err(refuse(
+        (true, true) => Ok(AnswerFormat::Either),
+        (true, false) => Ok(AnswerFormat::JsonOnly),
+        (false, true) => Ok(AnswerFormat::EventsOnly),
+        (false, false) => Err(boxed_refusal(
             StatusCode::NOT_ACCEPTABLE,
             "accept both `application/json` and `text/event-stream`",
         )),
     }
 }
 
-/// Returns whether a request stands alone.
-fn is_modern<B>(request: &Request<B>, question: &Question) -> bool {
-    question.method == method::DISCOVER
-        || modern::is_modern(question.params.as_ref())
-        || says_modern(request)
+/// Returns whether a request is of a modern (stateless) revision.
+fn is_modern<B>(request: &Request<B>, rpc_request: &RpcRequest) -> bool {
+    rpc_request.method == method::DISCOVER
+        || modern::is_modern(rpc_request.params.as_ref())
+        || names_modern_revision(request)
 }
 
-fn says_modern<B>(request: &Request<B>) -> bool {
-    let revision = request::text(request, header::PROTOCOL_VERSION);
+fn names_modern_revision<B>(request: &Request<B>) -> bool {
+    let revision = request::header_text(request, header::PROTOCOL_VERSION);
     let revision = revision.and_then(|revision| revision.parse::<Revision>().ok());
     revision.is_some_and(Revision::is_modern)
 }

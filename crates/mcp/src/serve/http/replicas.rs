@@ -1,5 +1,5 @@
-//! The other replicas of a gate, as a server sees them: where sessions are noted,
-//! and how a message reaches the replica that holds something.
+//! The interface to the other replicas of gatelet: a shared record of sessions, and
+//! messages to a certain replica.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,31 +7,33 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tool::Json;
 
-/// The other replicas, and what all of them know of sessions.
+/// The other replicas, and the session records that all share.
 #[async_trait]
 pub trait Replicas: Debug + Send + Sync {
-    /// What tells this replica from the others. Not zero.
+    /// Returns the unique tag of this replica. Not zero.
     fn tag(&self) -> u32;
 
-    /// Notes a session for a while. When that fails the session stays here.
+    /// Records a session for the time `life`. If that fails, only this replica knows the
+    /// session.
     async fn note_session(&self, id: &str, note: String, life: Duration) -> Result<(), String>;
 
+    /// Returns the record of a session.
     async fn find_session(&self, id: &str) -> Option<String>;
 
-    /// Keeps the note of a session that is used.
+    /// Extends the record of a session that is in use.
     async fn touch_session(&self, id: &str, life: Duration);
 
+    /// Removes the record of a session.
     async fn forget_session(&self, id: &str);
 
-    /// Sends a message to another replica and waits for the answer, if there is to
-    /// be one. `Err` says why there is none.
-    async fn ask(&self, replica: u32, message: Json) -> Result<Json, NotCarried>;
+    /// Sends a message to the replica with this tag, and waits for its answer.
+    async fn ask(&self, replica: u32, message: Json) -> Result<Json, ReplicaError>;
 }
 
 /// Why another replica did not answer. One variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotCarried {
-    /// Nothing reached it.
+pub enum ReplicaError {
+    /// The replica is gone; it did not get the message.
     #[error("the replica that holds it is gone")]
     Gone,
     #[error("the replica that holds it did not answer; it may have run all the same")]

@@ -1,13 +1,12 @@
 //! The sessions of an HTTP endpoint.
 //!
-//! An [`HttpSession`] is a session and what HTTP adds to it: the requests that
-//! are being answered, and the streams that a client may come back to. A session
-//! that nobody uses is cleared after a while.
+//! An [`HttpSession`] is a session and what HTTP adds to it: its open requests, and the
+//! streams that a client may resume. An idle session ends after a while.
 //!
-//! There is a limit for each caller, for each address, and for all together.
-//! Where one is reached, the longest unused session of that caller or address
-//! gives way, and for all together one of whoever has the most. A session in
-//! use never gives way: then the new one is refused.
+//! There is a limit per caller, per address, and in total. At a limit, the session of that
+//! caller or address that has been idle the longest is evicted; at the total limit, one of
+//! the caller with the most sessions. A session in use is never evicted: then the new one
+//! is refused.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -31,16 +30,17 @@ use crate::serve::session::Session;
 /// How many sessions there may be, and how long one may be idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// The maximum number of sessions in total.
     pub sessions: usize,
     pub per_caller: usize,
-    /// From one address, whoever the callers are.
+    /// From one address, for all callers together.
     pub per_address: usize,
     pub idle: Duration,
 }
 
-/// Why there is no session for a client.
+/// Why a new session is refused: the limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NoRoom {
+pub(super) enum SessionsFull {
     #[error(
         "this caller has {0} sessions, and all are in use: end some with DELETE, or use one of them"
     )]
@@ -48,43 +48,44 @@ pub(super) enum NoRoom {
     #[error("{0} sessions from this address are in use: end some with DELETE, or use one of them")]
     Address(usize),
     #[error("{0} sessions are in use here; try again in a moment")]
-    Everybody(usize),
+    Total(usize),
 }
 
 /// The number of the stream that belongs to no request.
-const STANDALONE: u64 = 0;
+const STANDALONE_STREAM: u64 = 0;
 
-/// How long finished streams can be resumed; how many that have been read, with
-/// how many bytes, and how many that have not.
-const RESUMABLE: Duration = Duration::from_secs(60);
-const N_RESUMABLE: usize = 8;
-const RESUMABLE_BYTES: usize = 512 << 10;
-const N_UNREAD: usize = 256;
+/// How long finished streams can be resumed; how many of those that were read completely
+/// and how many bytes of them; and how many in total.
+const RESUMABLE_TIME: Duration = Duration::from_secs(60);
+const MAX_READ_STREAMS: usize = 8;
+const MAX_READ_BYTES: usize = 512 << 10;
+const MAX_FINISHED_STREAMS: usize = 256;
 
-/// All sessions.
+/// All sessions of an endpoint.
 pub(super) struct HttpSessions {
     server: Arc<McpServer>,
     limits: Limits,
-    table: Mutex<Table>,
-    /// Whether the task that clears runs. Only changed under the lock.
+    table: Mutex<SessionTable>,
+    /// Whether the sweep task runs. Only changed under the lock of the table.
     sweeping: AtomicBool,
 }
 
-/// The sessions, by id and by whose they are.
+/// The sessions by id and by caller, and their number by network.
 #[derive(Default)]
-struct Table {
+struct SessionTable {
     by_id: HashMap<Arc<str>, Arc<HttpSession>>,
     callers: HashMap<CallerKey, CallerSessions>,
     networks: HashMap<IpAddr, usize>,
 }
 
+/// The sessions of one caller.
 #[derive(Default)]
 struct CallerSessions {
     by_id: HashMap<Arc<str>, Arc<HttpSession>>,
     load: Arc<CallerLoad>,
 }
 
-/// How often the table holds a session: whoever holds it beside uses it.
+/// The number of references of the table to a session. If there are more, it is in use.
 const HELD_BY_TABLE: usize = 2;
 
 /// One session.
@@ -93,18 +94,19 @@ pub(super) struct HttpSession {
     pub(super) in_flight: Arc<InFlight>,
     network: Option<IpAddr>,
     streams: Mutex<Streams>,
-    /// Held by every connection that streams to this client.
+    /// Cloned by every connection that streams to this client.
     presence: Arc<()>,
-    used: Mutex<Instant>,
-    /// When the note that other replicas find it by was last written.
-    noted: Mutex<Instant>,
+    last_used: Mutex<Instant>,
+    /// When the record in the shared store was last written.
+    noted_at: Mutex<Instant>,
 }
 
+/// The streams of one session by number, and the task that forwards the provider's events.
 #[derive(Default)]
 struct Streams {
     last: u64,
     open: BTreeMap<u64, Arc<ResumableStream>>,
-    news: Option<AbortHandle>,
+    forwarding_task: Option<AbortHandle>,
 }
 
 impl Default for Limits {
@@ -124,51 +126,54 @@ impl HttpSessions {
         Arc::new(HttpSessions { server, limits, table, sweeping })
     }
 
-    /// A session that is not found by its id, and not cleared either.
+    /// Makes a session outside of the table: not found by id, and not swept.
     pub(super) fn detached(session: Session) -> Arc<HttpSession> {
         HttpSession::new(session, None, Arc::default())
     }
 
-    /// Takes a session in, if there is room for it or room can be made.
-    pub(super) fn add(self: &Arc<Self>, session: Session, caller: &Caller) -> Result<(), NoRoom> {
+    /// Adds a session, and evicts an idle one if a limit is reached.
+    pub(super) fn add(
+        self: &Arc<Self>,
+        session: Session,
+        caller: &Caller,
+    ) -> Result<(), SessionsFull> {
         let mut table = self.table.lock();
         let (key, network) = (session.caller_key(), caller.network());
-        let gives_way = table.room_for(key, network, &self.limits)?;
-        let gives_way = gives_way.and_then(|id| table.remove(&id));
+        let evicted = table.session_to_evict(key, network, &self.limits)?;
+        let evicted = evicted.and_then(|id| table.remove(&id));
         table.insert(session, network);
         if !self.sweeping.swap(true, Ordering::Relaxed) {
-            self.sweep_from_now_on();
+            self.start_sweeping();
         }
         drop(table);
-        if let Some(session) = gives_way {
+        if let Some(session) = evicted {
             self.close(&session);
         }
         Ok(())
     }
 
-    /// Takes in a session that another replica opened, unless it is here by now.
+    /// Adds a session that another replica opened, unless it is here already.
     pub(super) fn adopt(
         self: &Arc<Self>,
         session: Session,
         caller: &Caller,
-    ) -> Result<Arc<HttpSession>, NoRoom> {
+    ) -> Result<Arc<HttpSession>, SessionsFull> {
         let id = Arc::clone(&session.id);
-        // Of two requests that come at once, one takes it in; the other one's
-        // copy is dropped unused.
+        // Of two concurrent requests, one adds it; the copy of the other is dropped.
         if self.find(&id).is_none() {
             self.add(session, caller)?;
         }
-        self.find(&id).ok_or(NoRoom::Everybody(self.limits.sessions))
+        self.find(&id).ok_or(SessionsFull::Total(self.limits.sessions))
     }
 
-    /// The session with this id.
+    /// Returns the session with this id, and marks it as used.
     pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
         let session = self.table.lock().by_id.get(id).cloned()?;
-        *session.used.lock() = Instant::now();
+        *session.last_used.lock() = Instant::now();
         Some(session)
     }
 
-    /// Ends a session: what runs is cancelled, what is kept is dropped.
+    /// Removes and closes a session.
     pub(super) fn end(&self, id: &str) {
         let session = self.table.lock().remove(id);
         if let Some(session) = session {
@@ -176,8 +181,8 @@ impl HttpSessions {
         }
     }
 
-    /// Cancels what runs, drops what is kept, and gives up what the session
-    /// wanted of its provider.
+    /// Closes a session: ends its requests, drops its streams, and unsubscribes from its
+    /// provider.
     pub(super) fn close(&self, session: &Arc<HttpSession>) {
         session.in_flight.end_all();
         session.close();
@@ -190,21 +195,20 @@ impl HttpSessions {
         self.table.lock().by_id.len()
     }
 
-    /// Ends the streams on which clients only listen, because we are going.
+    /// Ends the streams on which clients only listen, because the server stops.
     pub(super) fn stop_listening(&self) {
         for session in self.table.lock().by_id.values() {
             session.stop_listening();
         }
     }
 
-    /// Starts the task that clears what nobody uses. It ends with the last
-    /// session.
-    fn sweep_from_now_on(self: &Arc<Self>) {
+    /// Starts the task that ends idle sessions. It ends with the last session.
+    fn start_sweeping(self: &Arc<Self>) {
         let sessions = Arc::downgrade(self);
-        let every = (self.limits.idle / 4).clamp(Duration::from_millis(10), RESUMABLE);
+        let interval = (self.limits.idle / 4).clamp(Duration::from_millis(10), RESUMABLE_TIME);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(every).await;
+                tokio::time::sleep(interval).await;
                 let Some(sessions) = sessions.upgrade() else { return };
                 if !sessions.sweep(Instant::now()) {
                     return;
@@ -213,12 +217,12 @@ impl HttpSessions {
         });
     }
 
-    /// Clears what nobody uses; `false` when nothing is left.
+    /// Ends idle sessions and drops old streams; returns `false` when no session is left.
     fn sweep(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let is_idle = |session: &Arc<HttpSession>| {
-            session.streams.lock().forget(now);
-            session.is_unused() && self.limits.idle <= now - session.used()
+            session.streams.lock().drop_finished(now);
+            session.is_unused() && self.limits.idle <= now - session.last_used()
         };
         let idle = table.by_id.values().filter(|session| is_idle(session));
         let idle: Vec<_> = idle.map(|session| Arc::clone(&session.inner.id)).collect();
@@ -231,23 +235,23 @@ impl HttpSessions {
     }
 }
 
-impl Table {
-    /// Returns which session has to give way to one more of this caller, if any.
-    fn room_for(
+impl SessionTable {
+    /// Returns the session to evict for a new one of this caller, if a limit is reached.
+    fn session_to_evict(
         &self,
         key: &CallerKey,
         network: Option<IpAddr>,
         limits: &Limits,
-    ) -> Result<Option<Arc<str>>, NoRoom> {
+    ) -> Result<Option<Arc<str>>, SessionsFull> {
         let own = self.callers.get(key);
         if own.is_some_and(|own| limits.per_caller <= own.by_id.len()) {
             let oldest = own.and_then(|own| longest_unused(own.by_id.values()));
-            return oldest.map(Some).ok_or(NoRoom::Caller(limits.per_caller));
+            return oldest.map(Some).ok_or(SessionsFull::Caller(limits.per_caller));
         }
         let n_here = network.and_then(|network| self.networks.get(&network));
         if n_here.is_some_and(|n_here| limits.per_address <= *n_here) {
             let here = self.by_id.values().filter(|session| session.network == network);
-            return longest_unused(here).map(Some).ok_or(NoRoom::Address(limits.per_address));
+            return longest_unused(here).map(Some).ok_or(SessionsFull::Address(limits.per_address));
         }
         if self.by_id.len() < limits.sessions {
             return Ok(None);
@@ -255,12 +259,12 @@ impl Table {
         let mut callers: Vec<_> = self.callers.values().collect();
         callers.sort_by_key(|caller| std::cmp::Reverse(caller.by_id.len()));
         let oldest = callers.iter().find_map(|caller| longest_unused(caller.by_id.values()));
-        oldest.map(Some).ok_or(NoRoom::Everybody(limits.sessions))
+        oldest.map(Some).ok_or(SessionsFull::Total(limits.sessions))
     }
 
     fn insert(&mut self, session: Session, network: Option<IpAddr>) {
         let id = Arc::clone(&session.id);
-        // One that is there already, because two took it in at once.
+        // Two concurrent requests may add the same session.
         if self.by_id.contains_key(&id) {
             return;
         }
@@ -294,10 +298,10 @@ impl Table {
     }
 }
 
-/// The session that nobody uses and that was used the longest ago.
+/// Returns the id of the session that has been idle the longest.
 fn longest_unused<'a>(sessions: impl Iterator<Item = &'a Arc<HttpSession>>) -> Option<Arc<str>> {
     let unused = sessions.filter(|session| session.is_unused());
-    unused.min_by_key(|session| session.used()).map(|session| Arc::clone(&session.inner.id))
+    unused.min_by_key(|session| session.last_used()).map(|session| Arc::clone(&session.inner.id))
 }
 
 impl HttpSession {
@@ -308,84 +312,85 @@ impl HttpSession {
             network,
             streams: Mutex::default(),
             presence: Arc::new(()),
-            used: Mutex::new(Instant::now()),
-            noted: Mutex::new(Instant::now()),
+            last_used: Mutex::new(Instant::now()),
+            noted_at: Mutex::new(Instant::now()),
         })
     }
 
-    /// Whether its note has to be kept alive; once for every such time.
-    pub(super) fn is_note_old(&self, age: Duration) -> bool {
-        let (mut noted, now) = (self.noted.lock(), Instant::now());
-        let is_old = age <= now - *noted;
+    /// Returns whether the shared record is older than `age`, and then counts it as renewed.
+    pub(super) fn is_note_due(&self, age: Duration) -> bool {
+        let (mut noted_at, now) = (self.noted_at.lock(), Instant::now());
+        let is_old = age <= now - *noted_at;
         if is_old {
-            *noted = now;
+            *noted_at = now;
         }
         is_old
     }
 
     /// Opens a stream for the answers to one POST.
-    pub(super) fn stream(&self) -> Arc<ResumableStream> {
+    pub(super) fn open_stream(&self) -> Arc<ResumableStream> {
         let mut streams = self.streams.lock();
-        streams.forget(Instant::now());
+        streams.drop_finished(Instant::now());
         streams.last += 1;
         let number = streams.last;
-        let replay = ResumableStream::new(number);
-        streams.open.insert(number, Arc::clone(&replay));
-        replay
+        let stream = ResumableStream::new(number);
+        streams.open.insert(number, Arc::clone(&stream));
+        stream
     }
 
-    /// The stream that belongs to no request; the first time it is asked for,
-    /// what the provider tells unasked begins to flow.
+    /// Returns the stream that belongs to no request. The first call starts to forward the
+    /// provider's events to it.
     pub(super) fn standalone(&self) -> Arc<ResumableStream> {
         let mut streams = self.streams.lock();
-        let replay =
-            streams.open.entry(STANDALONE).or_insert_with(|| ResumableStream::new(STANDALONE));
-        let replay = Arc::clone(replay);
-        streams.forward_events(&self.inner, &replay);
-        replay
+        let stream = streams
+            .open
+            .entry(STANDALONE_STREAM)
+            .or_insert_with(|| ResumableStream::new(STANDALONE_STREAM));
+        let stream = Arc::clone(stream);
+        streams.forward_events(&self.inner, &stream);
+        stream
     }
 
-    /// Lets what the provider tells unasked flow to this stream.
-    pub(super) fn forward_events(&self, replay: &Arc<ResumableStream>) {
-        self.streams.lock().forward_events(&self.inner, replay);
+    /// Starts to forward the provider's events to this stream.
+    pub(super) fn forward_events(&self, stream: &Arc<ResumableStream>) {
+        self.streams.lock().forward_events(&self.inner, stream);
     }
 
-    /// The stream that an event id names, if it is still there.
+    /// Returns the stream with this number, if it is still kept.
     pub(super) fn resume(&self, stream: u64) -> Option<Arc<ResumableStream>> {
         match stream {
-            STANDALONE => Some(self.standalone()),
+            STANDALONE_STREAM => Some(self.standalone()),
             stream => self.streams.lock().open.get(&stream).cloned(),
         }
     }
 
-    /// Reads a stream; as long as somebody does, the session is in use.
-    pub(super) fn read(
+    /// Opens a reader of a stream. The session is in use as long as it lives.
+    pub(super) fn open_reader(
         &self,
-        replay: &Arc<ResumableStream>,
+        stream: &Arc<ResumableStream>,
         after: Option<u64>,
-        every: Duration,
+        keep_alive: Duration,
     ) -> Reader {
-        replay.read(after, every, Arc::clone(&self.presence) as _)
+        stream.open_reader(after, keep_alive, Arc::clone(&self.presence) as _)
     }
 
-    fn used(&self) -> Instant {
-        *self.used.lock()
+    fn last_used(&self) -> Instant {
+        *self.last_used.lock()
     }
 
-    /// Returns whether nobody reads from it, asks it anything or waits for an
-    /// answer. Asked under the lock of the table, without which nobody finds it.
+    /// Returns whether the session has no reader, no open request and no other user. Must be
+    /// called under the lock of the table.
     fn is_unused(self: &Arc<Self>) -> bool {
         let unused = Arc::strong_count(self) == HELD_BY_TABLE
             && Arc::strong_count(&self.presence) == 1
             && self.in_flight.is_empty();
         if !unused {
-            *self.used.lock() = Instant::now();
+            *self.last_used.lock() = Instant::now();
         }
         unused
     }
 
-    /// Lets every stream go. Those with requests under way end when these have
-    /// their answers.
+    /// Drops all streams. Those with open requests end when these are answered.
     fn close(&self) {
         self.stop_listening();
         self.streams.lock().open.clear();
@@ -394,43 +399,43 @@ impl HttpSession {
     /// Ends the stream that belongs to no request.
     fn stop_listening(&self) {
         let mut streams = self.streams.lock();
-        if let Some(news) = streams.news.take() {
-            news.abort();
+        if let Some(forwarding_task) = streams.forwarding_task.take() {
+            forwarding_task.abort();
         }
-        if let Some(standalone) = streams.open.get(&STANDALONE) {
+        if let Some(standalone) = streams.open.get(&STANDALONE_STREAM) {
             standalone.close();
         }
     }
 }
 
 impl Streams {
-    fn forward_events(&mut self, session: &Arc<Session>, replay: &Arc<ResumableStream>) {
-        if self.news.is_none() {
-            // Before anything else happens, so that nothing is missed.
+    fn forward_events(&mut self, session: &Arc<Session>, stream: &Arc<ResumableStream>) {
+        if self.forwarding_task.is_none() {
+            // Subscribe first, so that no event is missed.
             let events = session.provider.events();
-            let task = pass_on(events, Arc::clone(session), Arc::clone(replay));
-            self.news = Some(tokio::spawn(task).abort_handle());
+            let task = forward_events(events, Arc::clone(session), Arc::clone(stream));
+            self.forwarding_task = Some(tokio::spawn(task).abort_handle());
         }
     }
 
-    /// Forgets finished streams that are old; of those that have been read, also
-    /// what is many or large.
-    fn forget(&mut self, now: Instant) {
-        let old = |closed: Instant| RESUMABLE <= now - closed;
+    /// Drops finished streams that are old, and those over the limits.
+    fn drop_finished(&mut self, now: Instant) {
+        let old = |closed: Instant| RESUMABLE_TIME <= now - closed;
         self.open.retain(|_, stream| !stream.closed().is_some_and(old));
-        self.forget_first(N_RESUMABLE, RESUMABLE_BYTES, |stream| stream.is_read());
+        self.drop_oldest(MAX_READ_STREAMS, MAX_READ_BYTES, |stream| stream.is_read_to_end());
         let is_finished = |stream: &ResumableStream| stream.closed().is_some();
-        self.forget_first(N_UNREAD, usize::MAX, is_finished);
+        self.drop_oldest(MAX_FINISHED_STREAMS, usize::MAX, is_finished);
     }
 
-    /// Forgets the first of some streams until they are few and small enough.
-    fn forget_first(
+    /// Drops the oldest streams that match, until at most `n_streams` with `n_bytes` are
+    /// left.
+    fn drop_oldest(
         &mut self,
         n_streams: usize,
         n_bytes: usize,
-        is_one: impl Fn(&ResumableStream) -> bool,
+        matches: impl Fn(&ResumableStream) -> bool,
     ) {
-        let some = self.open.iter().filter(|(_, stream)| is_one(stream));
+        let some = self.open.iter().filter(|(_, stream)| matches(stream));
         let some: Vec<_> = some.map(|(number, stream)| (*number, stream.n_bytes())).collect();
         let (mut n_left, mut n_bytes_left) =
             (some.len(), some.iter().map(|(_, n_bytes)| n_bytes).sum::<usize>());
@@ -445,17 +450,17 @@ impl Streams {
     }
 }
 
-/// Writes what the provider tells unasked to a stream.
-async fn pass_on(
+/// Writes the provider's events to a stream, as notifications.
+async fn forward_events(
     mut events: BoxStream<'static, Event>,
     session: Arc<Session>,
-    replay: Arc<ResumableStream>,
+    stream: Arc<ResumableStream>,
 ) {
     while let Some(event) = events.next().await {
-        let Some(note) = session.news(event) else { continue };
+        let Some(note) = session.notification_for(event) else { continue };
         let params = (!note.params.is_empty()).then(|| note.params.to_json());
         let mut text = String::new();
         message::write_notification(&mut text, &note.method, params.as_ref());
-        replay.notify(text.as_bytes());
+        stream.push_notification(text.as_bytes());
     }
 }

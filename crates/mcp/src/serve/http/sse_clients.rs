@@ -1,4 +1,4 @@
-//! The clients of revision 2024-11-05 that are connected.
+//! The connected clients of the HTTP+SSE transport (revision 2024-11-05).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tool::{Json, Reply};
 
-use super::answers::AnswerMemory;
+use super::answer_memory::AnswerMemory;
 use super::resumable::ResumableStream;
 use super::sessions::HttpSession;
-use crate::serve::caller::{Caller, Counted};
+use crate::serve::caller::{Caller, CountedSlot};
 
 /// The connected clients, by id.
 #[derive(Default)]
 pub(super) struct SseClients(pub(super) Mutex<HashMap<String, Arc<SseClient>>>);
 
-/// A client of that revision; it is gone when its stream is.
+/// A connected client; it ends with its stream. `session` is set by `initialize`.
 pub(super) struct SseClient {
     pub(super) caller: Caller,
     pub(super) stream: Arc<ResumableStream>,
     pub(super) session: Mutex<Option<Arc<HttpSession>>>,
-    pub(super) _counted: Counted,
+    pub(super) _counted: CountedSlot,
 }
 
 impl SseClients {
-    /// Ends the streams of clients that wait for no answer.
+    /// Ends the streams of clients without open requests.
     pub(super) fn stop_listening(&self) {
         for client in self.0.lock().values() {
             let session = client.session.lock().clone();
@@ -36,7 +36,7 @@ impl SseClients {
 }
 
 impl SseClient {
-    pub(super) fn tell(&self, id: &Json, reply: &Reply) {
-        self.stream.answer(id, reply, &AnswerMemory::default());
+    pub(super) fn send_answer(&self, id: &Json, reply: &Reply) {
+        self.stream.push_answer(id, reply, &AnswerMemory::default());
     }
 }

@@ -1,7 +1,6 @@
-//! Requests without a session, over HTTP.
+//! Answers modern requests, which have no session, over HTTP.
 //!
-//! The response stream belongs to the request: whoever drives the response
-//! drives the call, and closing the connection cancels it.
+//! Polling the response body drives the call, and closing the connection cancels it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,11 +14,11 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tool::{Json, Reply, RpcError};
 
-use super::answers::AnswerMemory;
-use super::post::Wants;
+use super::answer_memory::AnswerMemory;
+use super::post::AnswerFormat;
 use super::{Body, Endpoint, body, caller, event, headers};
-use crate::aside::{LONG, aside};
-use crate::message::{self, Request as Question};
+use crate::message::{self, Request as RpcRequest};
+use crate::off_thread::{LONG_MESSAGE, off_thread};
 use crate::revision::code;
 use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
@@ -27,109 +26,135 @@ use crate::serve::listen::SubscriptionStream;
 use crate::serve::modern::{self, ModernAnswer};
 
 impl Endpoint {
-    pub(super) async fn alone<B>(
+    /// Answers a modern request.
+    pub(super) async fn respond_stateless<B>(
         &self,
         request: &Request<B>,
-        question: &Question,
-        wants: Wants,
+        rpc_request: &RpcRequest,
+        answer_format: AnswerFormat,
     ) -> Response<Body> {
-        let id = &question.id;
-        if let Some(answer) = Box::pin(self.carried_elsewhere(&caller(request), question)).await {
+        let id = &rpc_request.id;
+        if let Some(answer) = Box::pin(self.forward_to_replica(&caller(request), rpc_request)).await
+        {
             return answer;
         }
-        let begun = match self.checked(request, question) {
-            Ok(mut opening) => {
-                opening.trace = self.0.options.tracing.of(id, Some(request.headers()));
-                modern::begin(&self.0.server, opening, question, None).await
+        let begun = match self.check_and_parse(request, rpc_request) {
+            Ok(mut parsed) => {
+                parsed.trace = self.0.options.tracing.trace_for(id, Some(request.headers()));
+                modern::begin(&self.0.server, parsed, rpc_request, None).await
             }
-            Err(error) => return refused(id, error),
+            Err(error) => return refusal_response(id, error),
         };
         match begun {
-            ModernAnswer::Now(reply) => answer(id, &reply, wants, &self.0.options.memory),
-            ModernAnswer::Exchange(exchange) => self.exchange(id, exchange, wants).await,
+            ModernAnswer::Immediate(reply) => {
+                answer(id, &reply, answer_format, &self.0.options.memory)
+            }
+            ModernAnswer::Exchange(exchange) => {
+                self.answer_exchange(id, exchange, answer_format).await
+            }
             ModernAnswer::Listen(listening) => {
                 let stopping = Box::pin(self.0.stopping.clone().cancelled_owned());
-                self.events(id, Source::Subscription(listening, stopping), None)
+                self.stream_events(id, EventSource::Subscription(listening, stopping), None)
             }
         }
     }
 
-    fn checked<B>(
+    fn check_and_parse<B>(
         &self,
         request: &Request<B>,
-        question: &Question,
-    ) -> Result<modern::Opening, RpcError> {
-        let params = question.params.as_ref();
+        rpc_request: &RpcRequest,
+    ) -> Result<modern::ParsedRequest, RpcError> {
+        let params = rpc_request.params.as_ref();
         if let Some(revision) = modern::revision_named(params) {
-            headers::check(request.headers(), question, &revision)?;
+            headers::check(request.headers(), rpc_request, &revision)?;
         }
-        let opening = modern::open(&self.0.server, params, &caller(request))?;
-        headers::check_params(request.headers(), question, &opening.provider.listing())?;
-        Ok(opening)
+        let parsed = modern::parse_request(&self.0.server, params, &caller(request))?;
+        headers::check_params(request.headers(), rpc_request, &parsed.provider.listing())?;
+        Ok(parsed)
     }
 
-    async fn exchange(&self, id: &Json, mut exchange: Exchange, wants: Wants) -> Response<Body> {
-        if wants == Wants::Whole {
+    async fn answer_exchange(
+        &self,
+        id: &Json,
+        mut exchange: Exchange,
+        answer_format: AnswerFormat,
+    ) -> Response<Body> {
+        if answer_format == AnswerFormat::JsonOnly {
             exchange.channel().mute();
         }
         match exchange.step().await {
             Step::Answer(reply) => {
-                let reply = body::bounded(reply, self.0.options.answer);
+                let reply = body::limit_reply(reply, self.0.options.answer);
                 let n_bytes = message::payload(&reply).as_str().len();
-                if n_bytes < LONG {
-                    return answer(id, &reply, wants, &self.0.options.memory);
+                if n_bytes < LONG_MESSAGE {
+                    return answer(id, &reply, answer_format, &self.0.options.memory);
                 }
                 let (id, memory) = (id.clone(), self.0.options.memory.clone());
-                Box::pin(aside(n_bytes, move || answer(&id, &reply, wants, &memory))).await
+                Box::pin(off_thread(n_bytes, move || answer(&id, &reply, answer_format, &memory)))
+                    .await
             }
-            Step::Message(message) => self.events(id, Source::Exchange(exchange), Some(message)),
+            Step::Message(message) => {
+                self.stream_events(id, EventSource::Exchange(exchange), Some(message))
+            }
         }
     }
 
-    fn events(&self, id: &Json, source: Source, first: Option<Outgoing>) -> Response<Body> {
-        let every = self.0.options.alive;
-        let alive = Box::pin(sleep(every));
+    fn stream_events(
+        &self,
+        id: &Json,
+        source: EventSource,
+        first: Option<Outgoing>,
+    ) -> Response<Body> {
+        let keep_alive = self.0.options.keep_alive;
+        let keep_alive_timer = Box::pin(sleep(keep_alive));
         let first = first.map(|message| event::encode(None, message.text()));
         let limit = self.0.options.answer;
         let memory = self.0.options.memory.clone();
-        let events =
-            Events { id: id.clone(), source: Some(source), first, alive, every, limit, memory };
-        body::events(Some(id), Box::pin(events))
+        let events = EventStream {
+            id: id.clone(),
+            source: Some(source),
+            first,
+            keep_alive_timer,
+            keep_alive,
+            limit,
+            memory,
+        };
+        body::event_stream(Some(id), Box::pin(events))
     }
 }
 
-/// Where the events of a response come from.
-enum Source {
+/// The source of the events of a response.
+enum EventSource {
     Exchange(Exchange),
-    /// Until the client or we have enough.
+    /// A subscription, until the client disconnects or the server stops.
     Subscription(SubscriptionStream, Pin<Box<WaitForCancellationFutureOwned>>),
-    /// A long answer that is being written.
+    /// A long answer that is being serialized.
     Writing(BoxFuture<'static, Bytes>),
 }
 
 /// The events of one response. Dropping them cancels the request.
-struct Events {
+struct EventStream {
     id: Json,
-    /// `None` once the answer is out.
-    source: Option<Source>,
+    /// `None` once the answer is sent.
+    source: Option<EventSource>,
     first: Option<Bytes>,
-    alive: Pin<Box<Sleep>>,
-    every: Duration,
+    keep_alive_timer: Pin<Box<Sleep>>,
+    keep_alive: Duration,
     limit: usize,
     memory: AnswerMemory,
 }
 
-impl Events {
+impl EventStream {
     fn poll_source(&mut self, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let step = match &mut self.source {
             None => return Poll::Ready(None),
-            Some(Source::Writing(answer)) => {
+            Some(EventSource::Writing(answer)) => {
                 let answer = ready!(answer.as_mut().poll(task));
                 self.source = None;
                 return Poll::Ready(Some(answer));
             }
-            Some(Source::Exchange(exchange)) => exchange.poll_step(task),
-            Some(Source::Subscription(listening, stopping)) => {
+            Some(EventSource::Exchange(exchange)) => exchange.poll_step(task),
+            Some(EventSource::Subscription(listening, stopping)) => {
                 if stopping.as_mut().poll(task).is_ready() {
                     let reply = listening.final_reply();
                     self.source = None;
@@ -137,7 +162,7 @@ impl Events {
                     return Poll::Ready(Some(answer));
                 }
                 Pin::new(&mut *listening).poll_next(task).map(|message| match message {
-                    Some(message) => Step::Message(Outgoing::Note(message)),
+                    Some(message) => Step::Message(Outgoing::Notification(message)),
                     None => Step::Answer(listening.final_reply()),
                 })
             }
@@ -145,19 +170,19 @@ impl Events {
         match ready!(step) {
             Step::Message(message) => Poll::Ready(Some(event::encode(None, message.text()))),
             Step::Answer(reply) => {
-                let reply = body::bounded(reply, self.limit);
+                let reply = body::limit_reply(reply, self.limit);
                 let n_bytes = message::payload(&reply).as_str().len();
                 let (id, memory) = (self.id.clone(), self.memory.clone());
                 let write = move || event::encode_answer(None, &id, &reply, &memory);
-                self.source = Some(Source::Writing(Box::pin(aside(n_bytes, write))));
-                // It has never been looked at, so nothing would wake us.
+                self.source = Some(EventSource::Writing(Box::pin(off_thread(n_bytes, write))));
+                // The new future must be polled once to be woken.
                 self.poll_source(task)
             }
         }
     }
 }
 
-impl Stream for Events {
+impl Stream for EventStream {
     type Item = Bytes;
 
     fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -167,10 +192,10 @@ impl Stream for Events {
         if let Poll::Ready(event) = self.poll_source(task) {
             return Poll::Ready(event);
         }
-        if self.alive.as_mut().poll(task).is_ready() {
-            let later = Instant::now() + self.every;
-            self.alive.as_mut().reset(later);
-            // The timer wants to be polled again to be armed.
+        if self.keep_alive_timer.as_mut().poll(task).is_ready() {
+            let later = Instant::now() + self.keep_alive;
+            self.keep_alive_timer.as_mut().reset(later);
+            // The timer must be polled again to be armed.
             task.waker().wake_by_ref();
             return Poll::Ready(Some(event::KEEP_ALIVE));
         }
@@ -178,27 +203,34 @@ impl Stream for Events {
     }
 }
 
-/// An answer in the form that the client wants.
-fn answer(id: &Json, reply: &Reply, wants: Wants, memory: &AnswerMemory) -> Response<Body> {
+/// Makes the response with an answer, in a format that the client accepts.
+fn answer(
+    id: &Json,
+    reply: &Reply,
+    answer_format: AnswerFormat,
+    memory: &AnswerMemory,
+) -> Response<Body> {
     let status = status(reply);
-    match wants {
-        Wants::Either | Wants::Whole => body::long_answer(status, id, reply, memory),
-        Wants::Events => {
+    match answer_format {
+        AnswerFormat::Either | AnswerFormat::JsonOnly => {
+            body::long_answer(status, id, reply, memory)
+        }
+        AnswerFormat::EventsOnly => {
             let event = event::encode_answer(None, id, reply, memory);
-            let mut response = body::events(Some(id), Box::pin(futures::stream::iter([event])));
+            let mut response =
+                body::event_stream(Some(id), Box::pin(futures::stream::iter([event])));
             *response.status_mut() = status;
             response
         }
     }
 }
 
-/// A refusal of the request as such.
-fn refused(id: &Json, error: RpcError) -> Response<Body> {
+/// Makes the response that refuses an invalid request.
+fn refusal_response(id: &Json, error: RpcError) -> Response<Body> {
     body::answer(StatusCode::BAD_REQUEST, id, &Reply::Error(error))
 }
 
-/// The status that the protocol wants for an error. Everything else that a
-/// provider refuses is an answer like any other.
+/// Returns the HTTP status that the protocol defines for an error; 200 for all others.
 fn status(reply: &Reply) -> StatusCode {
     match reply {
         Reply::Error(error) if error.code == code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,

@@ -13,18 +13,19 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// How many timers are kept for later requests.
 const KEPT: usize = 64;
 
-/// The timers that nobody waits for.
+/// Running timers that are free for reuse.
 #[derive(Default)]
 pub(super) struct TimerPool(Mutex<Vec<Pin<Box<Sleep>>>>);
 
-/// A timer that somebody waits for.
+/// A timer in use; returns to the pool when dropped.
 pub(super) struct PooledTimer<'a> {
-    /// `None` only while it is handed back.
+    /// `None` only in `drop`.
     sleep: Option<Pin<Box<Sleep>>>,
     timers: &'a TimerPool,
 }
 
 impl TimerPool {
+    /// Starts a timer, if possible a reused one.
     pub(super) fn set(&self, after: Duration) -> PooledTimer<'_> {
         let at = Instant::now() + after;
         let kept = self.0.lock().pop();

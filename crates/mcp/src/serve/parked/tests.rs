@@ -22,7 +22,11 @@ fn entry() -> ParkedCall {
     let call = std::future::pending::<Reply>().boxed();
     ParkedCall {
         call,
-        channel: ClientChannel::new(Route::Alone { client, peer: None, parks: true }, None, None),
+        channel: ClientChannel::new(
+            Route::Stateless { client, peer: None, can_park: true },
+            None,
+            None,
+        ),
     }
 }
 
@@ -33,58 +37,64 @@ fn park(calls: usize) -> Arc<ParkedCalls> {
 #[tokio::test(start_paused = true)]
 async fn a_state_is_good_once_for_its_caller_and_its_call() {
     let park = park(4);
-    let state = park.put(&key("ann", "t"), entry());
+    let state = park.park(&key("ann", "t"), entry());
     assert_eq!(ParkedCalls::owner(&state), StateOwner::Ours);
-    assert_eq!(park.take(&state, &key("bob", "t")).err(), Some(Refused::Forged));
-    assert_eq!(park.take(&state, &key("ann", "u")).err(), Some(Refused::Forged));
+    assert_eq!(park.resume(&state, &key("bob", "t")).err(), Some(ResumeError::Forged));
+    assert_eq!(park.resume(&state, &key("ann", "u")).err(), Some(ResumeError::Forged));
     let other = CallKey { arguments: arguments(r#"{"function":"u"}"#), ..key("ann", "t") };
-    assert_eq!(park.take(&state, &other).err(), Some(Refused::Forged));
-    assert!(park.take(&state, &key("ann", "t")).is_ok());
-    assert_eq!(park.take(&state, &key("ann", "t")).err(), Some(Refused::Gone));
+    assert_eq!(park.resume(&state, &other).err(), Some(ResumeError::Forged));
+    assert!(park.resume(&state, &key("ann", "t")).is_ok());
+    assert_eq!(park.resume(&state, &key("ann", "t")).err(), Some(ResumeError::Gone));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_state_that_was_changed_is_refused() {
     let park = park(4);
-    let state = park.put(&key("", "t"), entry());
-    for changed in [format!("{state}A"), state[..state.len() - 1].to_owned(), PREFIX.to_owned()] {
-        assert_eq!(park.take(&changed, &key("", "t")).err(), Some(Refused::Forged), "{changed}");
+    let state = park.park(&key("", "t"), entry());
+    for changed in
+        [format!("{state}A"), state[..state.len() - 1].to_owned(), STATE_PREFIX.to_owned()]
+    {
+        assert_eq!(
+            park.resume(&changed, &key("", "t")).err(),
+            Some(ResumeError::Forged),
+            "{changed}"
+        );
     }
-    let elsewhere = Arc::new(ParkedCalls::new(Limits::default(), 0)).put(&key("", "t"), entry());
-    assert_eq!(park.take(&elsewhere, &key("", "t")).err(), Some(Refused::Forged));
+    let elsewhere = Arc::new(ParkedCalls::new(Limits::default(), 0)).park(&key("", "t"), entry());
+    assert_eq!(park.resume(&elsewhere, &key("", "t")).err(), Some(ResumeError::Forged));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_too_long_is_dropped() {
     let park = park(4);
-    let state = park.put(&key("", "t"), entry());
+    let state = park.park(&key("", "t"), entry());
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert!(park.parked.lock().calls.is_empty() && park.parked.lock().order.is_empty());
-    assert_eq!(park.take(&state, &key("", "t")).err(), Some(Refused::Gone));
+    assert_eq!(park.resume(&state, &key("", "t")).err(), Some(ResumeError::Gone));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_oldest_gives_way_when_there_are_too_many() {
     let park = park(2);
-    let states: Vec<_> = (0..3).map(|_| park.put(&key("", "t"), entry())).collect();
-    let kept = states.iter().map(|state| park.take(state, &key("", "t")).is_ok());
+    let states: Vec<_> = (0..3).map(|_| park.park(&key("", "t"), entry())).collect();
+    let kept = states.iter().map(|state| park.resume(state, &key("", "t")).is_ok());
     assert_eq!(kept.collect::<Vec<_>>(), [false, true, true]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_caller_with_many_parked_calls_takes_nobody_elses_place() {
     let park = park(4);
-    let ann = park.put(&key("ann", "t"), entry());
-    let bob: Vec<_> = (0..20).map(|_| park.put(&key("bob", "t"), entry())).collect();
-    assert!(park.take(&ann, &key("ann", "t")).is_ok());
-    let kept = bob.iter().filter(|state| park.take(state, &key("bob", "t")).is_ok()).count();
+    let ann = park.park(&key("ann", "t"), entry());
+    let bob: Vec<_> = (0..20).map(|_| park.park(&key("bob", "t"), entry())).collect();
+    assert!(park.resume(&ann, &key("ann", "t")).is_ok());
+    let kept = bob.iter().filter(|state| park.resume(state, &key("bob", "t")).is_ok()).count();
     assert_eq!(kept, 3);
     assert!(park.parked.lock().order.is_empty(), "nothing is kept of what is gone");
 }
 
 #[test]
 fn arguments_are_the_same_in_any_order() {
-    let of = |text: &str| sorted(&arguments(text).unwrap());
+    let of = |text: &str| canonical(&arguments(text).unwrap());
     assert_eq!(
         of(r#"{"a":{"x":1,"y":[{"z":1,"b":2}]}}"#),
         of(r#"{"a":{"y":[{"b":2, "z":1}],"x":1}}"#)

@@ -1,8 +1,8 @@
-//! The process's own stdin and stdout, without a thread in between.
+//! Asynchronous stdin and stdout of the process, without a thread in between.
 //!
-//! A runtime's usual stdin reads on another thread, which costs tens of
-//! microseconds per message. Pipes and sockets, which is what hosts give us,
-//! can be waited for instead; terminals and files keep the usual way.
+//! tokio's stdin reads on another thread, which costs tens of microseconds per message.
+//! Pipes and sockets, which hosts use, can be polled instead; terminals and files use
+//! tokio's.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +29,7 @@ pub enum Stdout {
     Other(tokio::io::Stdout),
 }
 
-/// The kinds of files that matter here.
+/// The kind of file behind stdin or stdout.
 enum Kind {
     Pipe,
     Socket,

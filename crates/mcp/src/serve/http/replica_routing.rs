@@ -1,13 +1,13 @@
-//! Several replicas behind a load balancer that knows nothing of sessions.
+//! Lets several replicas serve the same sessions behind a load balancer without sticky
+//! sessions.
 //!
-//! A session is noted where all replicas find it, under its unguessable id and
-//! bound to its caller; a request that lands elsewhere is carried on there. What
-//! cannot move stays with the replica that holds it and is reached by a message:
-//! the answer to a question that another replica asked the client, and a request
-//! that takes up a call which another replica has parked. Both say in themselves
-//! which replica that is.
+//! A session is recorded in a shared store, under its unguessable id and bound to its
+//! caller; any replica that gets a request of it can open it too. Two kinds of requests
+//! need the replica that holds the state, and are forwarded to it in a message: the answer
+//! to a question that the replica asked the client, and a request that resumes a call that
+//! the replica has parked. The tag of the replica is part of their ids.
 //!
-//! Streams do not move: whoever comes back for one to another replica is told so.
+//! Streams are not shared: resuming one at another replica is refused.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use tool::{Identity, Json, Reply, RpcError};
 
 use super::body::{self, Body};
-use super::replicas::{NotCarried, Replicas};
+use super::replicas::{ReplicaError, Replicas};
 use super::sessions::HttpSession;
 use super::{Caller, ConnectionId, Endpoint};
 use crate::message::{self, Message, Request, Response};
@@ -27,38 +27,40 @@ use crate::serve::exchange::Step;
 use crate::serve::modern::{self, ModernAnswer};
 use crate::serve::parked::ParkedCalls;
 
-/// What is noted of a session.
+/// The record of a session in the shared store.
 #[derive(Serialize, Deserialize)]
-struct SessionNote {
-    /// What the client said when it opened the session.
+struct SharedSession {
+    /// The params of `initialize`.
     params: Option<Json>,
-    /// Whose it is.
+    /// The fingerprint of the caller.
     caller: String,
 }
 
-/// What one replica sends to another.
+/// A message from one replica to another.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Carried {
-    /// The answer of a client to a question.
+enum ReplicaMessage {
+    /// The response of a client to a question, as JSON text.
     Answer { session: String, response: String },
-    /// A request that takes up a parked call.
-    Request { caller: CarriedCaller, id: Json, method: String, params: Option<Json> },
+    /// A request that resumes a parked call.
+    Request { caller: SerializedCaller, id: Json, method: String, params: Option<Json> },
 }
 
+/// The identity of a caller, for transfer.
 #[derive(Serialize, Deserialize)]
-struct CarriedCaller {
+struct SerializedCaller {
     subject: String,
     scopes: Vec<String>,
     roles: Vec<String>,
     groups: Vec<String>,
+    /// Where an anonymous caller connects from; `None` for one with a name.
     address: Option<std::net::IpAddr>,
 }
 
-impl CarriedCaller {
-    fn new(identity: &Identity) -> CarriedCaller {
+impl SerializedCaller {
+    fn new(identity: &Identity) -> SerializedCaller {
         let Identity { subject, scopes, roles, groups, address } = identity;
-        CarriedCaller {
+        SerializedCaller {
             subject: subject.clone(),
             scopes: scopes.iter().cloned().collect(),
             roles: roles.iter().cloned().collect(),
@@ -68,7 +70,7 @@ impl CarriedCaller {
     }
 
     fn identity(self) -> Identity {
-        let CarriedCaller { subject, scopes, roles, groups, address } = self;
+        let SerializedCaller { subject, scopes, roles, groups, address } = self;
         Identity {
             subject,
             scopes: scopes.into_iter().collect(),
@@ -84,40 +86,41 @@ impl Endpoint {
         self.0.options.replicas.as_ref()
     }
 
-    /// The tag that questions to clients and parked calls carry; 0 for one replica.
-    pub(super) fn tag(&self) -> u32 {
+    /// Returns the tag of this replica in the ids of questions and parked calls; 0 if there
+    /// is only one replica.
+    pub(super) fn replica_tag(&self) -> u32 {
         self.replicas().map_or(0, |replicas| replicas.tag())
     }
 
-    /// Notes a session before its client hears of it.
+    /// Records a new session in the shared store, before its client gets the id.
     pub(super) async fn note_session(&self, id: &str, params: Option<&Json>, caller: &Identity) {
         let Some(replicas) = self.replicas() else { return };
-        let note = SessionNote { params: params.cloned(), caller: fingerprint(caller) };
+        let note = SharedSession { params: params.cloned(), caller: fingerprint(caller) };
         let note = Json::encode(&note).as_str().to_owned();
         if let Err(error) = replicas.note_session(id, note, self.0.options.sessions.idle).await {
             tracing::warn!(error, "a session is known to this replica only");
         }
     }
 
-    /// The session with this id, here or noted by another replica.
+    /// Returns the session with this id: a local one, or one that another replica recorded.
     pub(super) async fn find_session(&self, id: &str, caller: &Caller) -> Option<Arc<HttpSession>> {
         let idle = self.0.options.sessions.idle;
         if let Some(session) = self.0.sessions.find(id) {
             if let Some(replicas) = self.replicas()
-                && session.is_note_old(idle / 4)
+                && session.is_note_due(idle / 4)
             {
                 replicas.touch_session(id, idle).await;
             }
             return Some(session);
         }
         let note = self.replicas()?.find_session(id).await?;
-        let note: SessionNote = serde_json::from_str(&note).ok()?;
+        let note: SharedSession = serde_json::from_str(&note).ok()?;
         if note.caller != fingerprint(&caller.identity) {
             return None;
         }
         let opened = self.0.server.initialize(id.into(), note.params.as_ref(), caller, None);
         let (session, _) = opened.ok()?;
-        self.0.sessions.adopt(session.asking_as(self.tag()), caller).ok()
+        self.0.sessions.adopt(session.with_replica_tag(self.replica_tag()), caller).ok()
     }
 
     pub(super) async fn forget_session(&self, id: &str) {
@@ -126,10 +129,13 @@ impl Endpoint {
         }
     }
 
-    /// Hands the answer of a client to whoever asked, wherever that is.
+    /// Delivers the response of a client to the replica that asked the question.
     pub(super) async fn complete_question(&self, session: &Arc<HttpSession>, response: Response) {
-        let asked_by =
-            response.id.parse_as::<u64>().map(crate::serve::session::asked_by).unwrap_or(0);
+        let asked_by = response
+            .id
+            .parse_as::<u64>()
+            .map(crate::serve::session::replica_of_question)
+            .unwrap_or(0);
         let elsewhere = self.replicas().filter(|replicas| ![0, replicas.tag()].contains(&asked_by));
         let Some(replicas) = elsewhere else {
             return session.inner.complete_question(response);
@@ -137,49 +143,50 @@ impl Endpoint {
         let mut text = String::new();
         message::write_response(&mut text, response.id.as_str(), &response.reply);
         let session = session.inner.id.to_string();
-        let carried = Json::encode(&Carried::Answer { session, response: text });
-        if let Err(error) = replicas.ask(asked_by, carried).await {
+        let message = Json::encode(&ReplicaMessage::Answer { session, response: text });
+        if let Err(error) = replicas.ask(asked_by, message).await {
             tracing::info!(%error, "an answer of a client came too late");
         }
     }
 
-    /// The answer to a request that takes up a call of another replica.
-    pub(super) async fn carried_elsewhere(
+    /// Forwards a request that resumes a call of another replica, and returns the answer;
+    /// `None` if the request is for this replica.
+    pub(super) async fn forward_to_replica(
         &self,
         caller: &Caller,
-        question: &Request,
+        rpc_request: &Request,
     ) -> Option<http::Response<Body>> {
         let replicas = self.replicas()?;
-        let state = question.params.as_ref()?.member_as::<String>("requestState")?;
-        let replica = ParkedCalls::replica(&state)?;
+        let state = rpc_request.params.as_ref()?.member_as::<String>("requestState")?;
+        let replica = ParkedCalls::replica_of(&state)?;
         if replica == replicas.tag() {
             return None;
         }
-        let carried = Carried::Request {
-            caller: CarriedCaller::new(&caller.identity),
-            id: question.id.clone(),
-            method: question.method.clone(),
-            params: question.params.clone(),
+        let message = ReplicaMessage::Request {
+            caller: SerializedCaller::new(&caller.identity),
+            id: rpc_request.id.clone(),
+            method: rpc_request.method.clone(),
+            params: rpc_request.params.clone(),
         };
-        let reply = match replicas.ask(replica, Json::encode(&carried)).await {
-            Ok(answer) => read_reply(&answer),
-            Err(NotCarried::Gone) => {
+        let reply = match replicas.ask(replica, Json::encode(&message)).await {
+            Ok(answer) => decode_reply(&answer),
+            Err(ReplicaError::Gone) => {
                 let message = "the replica that held this call is gone, and the call with it: it may \
                                have run in part; make it again without `requestState` and \
                                `inputResponses` if that does no harm";
                 Reply::Error(RpcError::new(code::INVALID_PARAMS, message))
             }
-            Err(error @ NotCarried::NoAnswer) => {
+            Err(error @ ReplicaError::NoAnswer) => {
                 Reply::Error(RpcError::new(code::SERVER, error.to_string()))
             }
         };
-        Some(body::answer(StatusCode::OK, &question.id, &reply))
+        Some(body::answer(StatusCode::OK, &rpc_request.id, &reply))
     }
 
-    /// Takes a message that another replica sent to this endpoint, and answers it.
-    pub async fn take_carried(&self, message: &Json) -> Json {
-        match message.parse_as::<Carried>() {
-            Ok(Carried::Answer { session, response }) => {
+    /// Processes a message from another replica, and returns the answer to it.
+    pub async fn answer_replica_message(&self, message: &Json) -> Json {
+        match message.parse_as::<ReplicaMessage>() {
+            Ok(ReplicaMessage::Answer { session, response }) => {
                 if let Some(session) = self.0.sessions.find(&session)
                     && let Ok(Message::Response(response)) = Message::parse(&Bytes::from(response))
                 {
@@ -187,34 +194,36 @@ impl Endpoint {
                 }
                 Json::empty_object()
             }
-            Ok(Carried::Request { caller, id, method, params }) => {
+            Ok(ReplicaMessage::Request { caller, id, method, params }) => {
                 let caller = Caller {
                     identity: Arc::new(caller.identity()),
                     address: None,
                     connection: ConnectionId::unique(),
                 };
-                let reply = self.answer_carried(&caller, &Request { id, method, params }).await;
-                write_reply(&reply)
+                let reply = self.answer_forwarded(&caller, &Request { id, method, params }).await;
+                encode_reply(&reply)
             }
             Err(error) => {
                 let message = format!("the message of another replica cannot be read: {error}");
-                write_reply(&Reply::Error(RpcError::new(code::SERVER, message)))
+                encode_reply(&Reply::Error(RpcError::new(code::SERVER, message)))
             }
         }
     }
 
-    async fn answer_carried(&self, caller: &Caller, question: &Request) -> Reply {
-        let opening = match modern::open(&self.0.server, question.params.as_ref(), caller) {
-            Ok(opening) => opening,
-            Err(error) => return Reply::Error(error),
-        };
-        match modern::begin(&self.0.server, opening, question, None).await {
-            ModernAnswer::Now(reply) => reply,
+    async fn answer_forwarded(&self, caller: &Caller, rpc_request: &Request) -> Reply {
+        let parsed =
+            match modern::parse_request(&self.0.server, rpc_request.params.as_ref(), caller) {
+                Ok(parsed) => parsed,
+                Err(error) => return Reply::Error(error),
+            };
+        match modern::begin(&self.0.server, parsed, rpc_request, None).await {
+            ModernAnswer::Immediate(reply) => reply,
             ModernAnswer::Exchange(mut exchange) => {
+                // Nobody listens here: messages are dropped, questions refused.
                 exchange.channel().mute();
                 loop {
                     if let Step::Answer(reply) = exchange.step().await {
-                        return body::bounded(reply, self.0.options.answer);
+                        return body::limit_reply(reply, self.0.options.answer);
                     }
                 }
             }
@@ -226,13 +235,13 @@ impl Endpoint {
     }
 }
 
-fn write_reply(reply: &Reply) -> Json {
+fn encode_reply(reply: &Reply) -> Json {
     let mut text = String::new();
     message::write_response(&mut text, "0", reply);
     Json::encode(&text)
 }
 
-fn read_reply(answer: &Json) -> Reply {
+fn decode_reply(answer: &Json) -> Reply {
     let response =
         answer.string_value().map(Bytes::from).and_then(|text| Message::parse(&text).ok());
     match response {
@@ -244,7 +253,7 @@ fn read_reply(answer: &Json) -> Reply {
     }
 }
 
-/// What two identities with the same rights have in common, and nobody else has.
+/// Returns a hash that is the same for the same subject with the same rights only.
 fn fingerprint(caller: &Identity) -> String {
     let Identity { subject, scopes, roles, groups, address: _ } = caller;
     let text = Json::encode(&(subject, scopes, roles, groups));

@@ -1,4 +1,4 @@
-//! A bound on the memory of answers on their way to clients.
+//! A limit on the memory of long answers that are being sent to clients.
 
 use bytes::Bytes;
 use tool::{RpcError, Sent};
@@ -6,11 +6,10 @@ use tool::{RpcError, Sent};
 use crate::memory::{MemoryBudget, OutOfMemory};
 use crate::revision::code;
 
-/// Shorter answers are not counted: the number of requests bounds them.
-const COUNTED_BYTES: usize = 64 << 10;
+/// Answers under this many bytes are not counted: the number of requests bounds them.
+const MIN_COUNTED_BYTES: usize = 64 << 10;
 
-/// The memory that long answers may take until their clients have them. Clones
-/// share it.
+/// The memory that long answers may use until they are sent. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerMemory(MemoryBudget);
 
@@ -19,21 +18,21 @@ impl AnswerMemory {
         AnswerMemory(MemoryBudget::new(limit))
     }
 
-    /// Makes an answer of about `n_bytes`, if there is memory for it. It is given
-    /// back when the last piece is sent.
+    /// Calls `write` to make an answer of about `n_bytes`, if there is memory for it. The
+    /// memory is given back when the last piece is sent.
     pub(super) fn hold(
         &self,
         n_bytes: usize,
         write: impl FnOnce() -> Vec<u8>,
     ) -> Result<Bytes, RpcError> {
-        if n_bytes < COUNTED_BYTES {
+        if n_bytes < MIN_COUNTED_BYTES {
             return Ok(write().into());
         }
-        Ok(self.0.reserve(n_bytes).map_err(refused)?.hold(write()))
+        Ok(self.0.reserve(n_bytes).map_err(out_of_memory_error)?.hold(write()))
     }
 }
 
-fn refused(OutOfMemory { wanted, used, limit }: OutOfMemory) -> RpcError {
+fn out_of_memory_error(OutOfMemory { wanted, used, limit }: OutOfMemory) -> RpcError {
     let message = format!(
         "the answer has {wanted} bytes, and {used} of the {limit} bytes for long answers are on \
          their way to clients; the call has run: ask for less of its result, or later"
@@ -50,8 +49,12 @@ mod tests {
         let memory = AnswerMemory::new(1 << 20);
         let answer = |n_bytes: usize| memory.hold(n_bytes, || vec![b'x'; n_bytes]);
         let first = answer(700 << 10).unwrap();
-        let refused = answer(700 << 10).unwrap_err();
-        assert!(refused.message.contains("the call has run"), "{}", refused.message);
+        let out_of_memory_error = answer(700 << 10).unwrap_err();
+        assert!(
+            out_of_memory_error.message.contains("the call has run"),
+            "{}",
+            out_of_memory_error.message
+        );
         assert_eq!(answer(1000).unwrap().len(), 1000, "short ones always pass");
         let piece = first.slice(10..20);
         drop(first);
