@@ -1,10 +1,10 @@
-//! Mounts servers that are found through their manifests.
+//! Decides which manifests of other servers are trusted, so that the servers are mounted.
 //!
-//! A [`Source`] says where a manifest is and what it takes to believe it: HTTPS,
-//! an endpoint on the manifest's own host or one that the operator trusts, a
-//! signature by a pinned key. [`label`] gives every server a namespace of its
-//! own, the same in every run; [`refresh`] says when to look again. Nothing here
-//! fetches anything: documents come in as text, and the time as a number.
+//! A [`Source`] is the URL of a manifest and what makes it trusted: HTTPS, an endpoint on
+//! the manifest's own host or on one that the operator trusts, a signature by a pinned
+//! key. [`label`] chooses a namespace for every server, the same in every run; [`refresh`]
+//! says when to fetch again. Nothing here fetches anything: documents are passed in as
+//! text, and the time as a number.
 
 pub mod label;
 pub mod refresh;
@@ -12,19 +12,20 @@ pub mod refresh;
 use url::{Host, Url};
 
 use crate::manifest::sign::{PublicKey, SignatureError, verify};
-use crate::manifest::{Manifest, Problem, read};
+use crate::manifest::{Manifest, Problem, parse};
 
-/// Where a manifest is, and what it takes to believe it.
+/// The URL of a manifest, and the conditions under which it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub manifest: Url,
-    /// The namespace that the operator wants; the manifest's own suggestion
-    /// when `None`.
+    /// The namespace that the operator chose; when `None`, the one that the manifest
+    /// suggests.
     pub label: Option<String>,
-    /// Hosts beside the manifest's own: `mcp.shop.example`, `*.shop.example`,
-    /// with a port or without.
+    /// Hosts that are trusted besides the manifest's own, such as `mcp.shop.example` or
+    /// `*.shop.example`, with or without a port.
     pub trusted_hosts: Vec<String>,
-    /// One of these keys must have signed, if there are any.
+    /// The keys of which one must have signed the manifest; if empty, no signature is
+    /// needed.
     pub pins: Vec<PublicKey>,
     pub private: PrivateAddresses,
     pub insecure: InsecureLoopback,
@@ -38,7 +39,7 @@ pub enum PrivateAddresses {
     Trusted,
 }
 
-/// Whether plain HTTP is good enough on this machine.
+/// Whether plain HTTP is allowed to servers on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InsecureLoopback {
     #[default]
@@ -46,9 +47,9 @@ pub enum InsecureLoopback {
     Allowed,
 }
 
-/// Why a manifest is not believed. Nothing is mounted.
+/// Why a URL may not be fetched, or a manifest is not trusted. Nothing is mounted then.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum SourceError {
     #[error("`{0}` is not https; plain http is for this machine only, and has to be allowed")]
     NotHttps(String),
     #[error("`{0}` has a user name or a password in it")]
@@ -66,7 +67,7 @@ pub enum Refused {
 }
 
 impl Source {
-    /// A source with nothing trusted beside its own host.
+    /// A source that trusts only the manifest's own host.
     pub fn new(manifest: Url) -> Source {
         Source {
             manifest,
@@ -78,9 +79,9 @@ impl Source {
         }
     }
 
-    /// Checks whether a URL may be asked at all: the manifest's own, where it is
-    /// redirected to, and the endpoint that it names.
-    pub fn admits(&self, url: &Url) -> Result<(), Refused> {
+    /// Checks that a URL may be requested: the manifest's own, one to which it redirects,
+    /// or the endpoint that it names.
+    pub fn admits(&self, url: &Url) -> Result<(), SourceError> {
         let shown = || url.to_string();
         let secure = match url.scheme() {
             "https" => true,
@@ -88,36 +89,36 @@ impl Source {
             _ => false,
         };
         if !secure {
-            return Err(Refused::NotHttps(shown()));
+            return Err(SourceError::NotHttps(shown()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused::Credentials(redacted(url)));
+            return Err(SourceError::Credentials(redacted(url)));
         }
-        let host = url.host_str().ok_or_else(|| Refused::NoHost(shown()))?;
+        let host = url.host_str().ok_or_else(|| SourceError::NoHost(shown()))?;
         let port = url.port_or_known_default();
         let own =
             self.manifest.host_str() == Some(host) && self.manifest.port_or_known_default() == port;
-        if own || self.trusted_hosts.iter().any(|trusted| fits(trusted, host, port)) {
+        if own || self.trusted_hosts.iter().any(|trusted| host_matches(trusted, host, port)) {
             return Ok(());
         }
         let own = self.manifest.host_str().unwrap_or_default().to_owned();
-        Err(Refused::OtherHost { url: shown(), own })
+        Err(SourceError::OtherHost { url: shown(), own })
     }
 
-    /// Returns whether a connection may lead to a private address.
+    /// Returns whether a connection to this URL may go to a private address.
     pub fn reaches_private(&self, url: &Url) -> bool {
         let loopback = self.insecure == InsecureLoopback::Allowed && is_this_machine(url);
         self.private == PrivateAddresses::Trusted || loopback
     }
 
-    /// Reads a manifest that was fetched, and believes it or not.
-    pub fn accept(&self, text: &str) -> Result<(Manifest, Url), Refused> {
-        let (manifest, _) = read(text).map_err(Refused::NoManifest)?;
+    /// Parses a fetched manifest and checks that it is trusted; returns it with its endpoint.
+    pub fn accept(&self, text: &str) -> Result<(Manifest, Url), SourceError> {
+        let (manifest, _) = parse(text).map_err(SourceError::NoManifest)?;
         if !self.pins.is_empty() {
             verify(&manifest, &self.pins)?;
         }
         let endpoint = Url::parse(&manifest.endpoint)
-            .map_err(|_| Refused::NoUrl(manifest.endpoint.clone()))?;
+            .map_err(|_| SourceError::NoUrl(manifest.endpoint.clone()))?;
         self.admits(&endpoint)?;
         Ok((manifest, endpoint))
     }
@@ -132,14 +133,14 @@ fn is_this_machine(url: &Url) -> bool {
     }
 }
 
-/// Returns whether a trusted host means this one.
-fn fits(trusted: &str, host: &str, port: Option<u16>) -> bool {
+/// Returns whether the pattern of a trusted host matches a host and port.
+fn host_matches(trusted: &str, host: &str, port: Option<u16>) -> bool {
     let (name, wanted) = match trusted.rsplit_once(':') {
         Some((name, digits)) if digits.parse::<u16>().is_ok() => (name, digits.parse().ok()),
         Some(_) | None => (trusted, None),
     };
     let fits_port = wanted.is_none() || wanted == port;
-    // A wildcard stands for one name or more, never for none.
+    // A wildcard stands for one label or more, never for none.
     let below = name.strip_prefix("*.").and_then(|above| {
         let rest = host.to_ascii_lowercase();
         let rest = rest.strip_suffix(&above.to_ascii_lowercase())?.to_owned();
@@ -148,7 +149,7 @@ fn fits(trusted: &str, host: &str, port: Option<u16>) -> bool {
     fits_port && (name.eq_ignore_ascii_case(host) || below == Some(true))
 }
 
-/// A URL without what may be a secret in it.
+/// Renders a URL without its user name and password.
 fn redacted(url: &Url) -> String {
     let mut shown = url.clone();
     // Neither can fail on a URL that has them.

@@ -1,39 +1,39 @@
-//! The server card and the catalog that names it: what a client can know before
-//! it connects (drafts of 2026; behind a switch).
+//! MCP's server card, and the catalog that lists it, for clients that have not connected
+//! yet (drafts of 2026; off unless switched on).
 //!
-//! Anybody may read them, so they say where this server is and which revisions
-//! it speaks, and nothing about what is behind it.
+//! Anybody may read them, so they contain the address and the protocol revisions of this
+//! server, and nothing about its upstreams.
 
 use mcp::revision::Revision;
 use serde_json::{Value, json};
 use url::Url;
 
-/// What a card is served as.
+/// The media type of a card.
 pub const MEDIA_TYPE: &str = "application/mcp-server+json";
-/// Where the catalog of this host stands.
+/// The path of the catalog of this host.
 pub const CATALOG_PATH: &str = "/.well-known/mcp/catalog.json";
-/// What comes behind the path of an endpoint.
+/// The path of a card, after the path of its endpoint.
 pub const CARD_SUFFIX: &str = "/server-card";
 
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
 const DESCRIPTION: &str = "Finds and runs the tools of the MCP servers behind it.";
-/// The most characters of a title.
-const TITLE: usize = 100;
+/// The length of the longest title, in characters.
+const MAX_TITLE: usize = 100;
 
-/// Who this server is.
+/// The facts about this server that its cards contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// The address as clients write it, without a path.
+    /// The server's URL as clients write it, without a path.
     pub base: String,
-    /// Who runs it.
+    /// The name of the publisher.
     pub title: String,
     pub version: String,
 }
 
 impl Card {
-    /// The card of the endpoint at a path.
+    /// Renders the card of the endpoint at a path.
     pub fn of_endpoint(&self, path: &str) -> Value {
-        let title: String = self.title.chars().take(TITLE).collect();
+        let title: String = self.title.chars().take(MAX_TITLE).collect();
         let title = Some(title).filter(|title| !title.is_empty());
         json!({
             "$schema": SCHEMA,
@@ -49,9 +49,9 @@ impl Card {
         })
     }
 
-    /// The catalog: the endpoint at this path, and no other.
+    /// Renders the catalog, which lists only the endpoint at this path.
     pub fn catalog(&self, path: &str) -> Value {
-        let title: String = self.title.chars().take(TITLE).collect();
+        let title: String = self.title.chars().take(MAX_TITLE).collect();
         json!({
             "specVersion": "draft",
             "entries": [{
@@ -63,7 +63,7 @@ impl Card {
         })
     }
 
-    /// The host turned around, and what is there: `example.gate/gatelet-mcp`.
+    /// The reversed host name and the endpoint, such as `example.gate/gatelet-mcp`.
     fn name(&self, path: &str) -> String {
         let url = Url::parse(&self.base).ok();
         let host = match url.as_ref().and_then(Url::host) {

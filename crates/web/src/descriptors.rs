@@ -1,24 +1,22 @@
-//! The limit of files and connections that this process may have open.
+//! The system's limit on open file descriptors, and the share of it for connections.
 //!
-//! Every connection takes one descriptor, and so does every pipe to an
-//! upstream and every file. When they are used up, nothing works: no call, no
-//! new upstream, and nobody can even be told so. [`raise`] takes what the
-//! system gives, and [`for_connections`] says how many of them clients may use.
+//! Every connection takes a descriptor, and so does every pipe to an upstream and every
+//! file. When there are none left, neither calls nor upstreams nor error replies work.
+//! [`raise`] raises the limit, and [`for_connections`] says how many clients may use.
 
-/// As many are enough for everything here. A program that is started by us
-/// inherits the limit, and some go through all descriptors up to it.
+/// The limit that we ask for. It is not higher, because programs that we start inherit
+/// it, and some of them visit every descriptor up to it.
 #[cfg(unix)]
 const ENOUGH: u64 = 65_536;
 
-/// At most so many are kept for upstreams and files.
-const KEPT: usize = 1024;
+/// How many descriptors are reserved for upstreams and files, at most.
+const RESERVED: usize = 1024;
 
-/// What is taken for the limit where none can be read.
+/// The limit that is assumed where the system has none.
 #[cfg(any(test, not(unix)))]
 const USUAL: usize = 1024;
 
-/// Raises the limit as far as the system lets us, once, when the program
-/// starts to serve.
+/// Raises the limit as far as the system allows, once, when the program starts to serve.
 #[cfg(unix)]
 pub fn raise() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -55,9 +53,9 @@ fn limit() -> usize {
     USUAL
 }
 
-/// Returns what is left of a limit for connections: at least half.
+/// Returns the share of a limit for connections, at least half of it.
 fn share(limit: usize) -> usize {
-    (limit - (limit / 2).min(KEPT)).max(1)
+    (limit - (limit / 2).min(RESERVED)).max(1)
 }
 
 #[cfg(test)]
@@ -70,6 +68,6 @@ mod tests {
         assert_eq!(share(USUAL), 512);
         assert_eq!(share(65_536), 64_512);
         assert_eq!(share(0), 1);
-        assert_eq!(share(usize::MAX), usize::MAX - KEPT);
+        assert_eq!(share(usize::MAX), usize::MAX - RESERVED);
     }
 }

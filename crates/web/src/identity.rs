@@ -1,10 +1,9 @@
-//! Identifies callers by their credentials.
+//! Authenticates callers by API key, bearer token or client certificate.
 //!
-//! A request shows at most one credential, as `Authorization: Bearer …` or
-//! `X-Api-Key: …`. It is an API key of ours ([`key`]) or a token that somebody
-//! we trust signed ([`token`]). A request without one may come on a connection
-//! whose client showed a [`certificate`]. The answer is an identity, or the
-//! reason why not in the words that HTTP has for it ([`Denied`]).
+//! A request has at most one credential, as `Authorization: Bearer …` or
+//! `X-Api-Key: …`. It is an API key of ours ([`key`]) or a token that a trusted issuer
+//! signed ([`token`]). Without one, the client [`certificate`] of the connection counts.
+//! The result is an identity, or the reason why the request is refused ([`Denied`]).
 
 pub mod certificate;
 mod denied;
@@ -17,17 +16,17 @@ use tool::Identity;
 
 pub use denied::Denied;
 
-/// What an endpoint accepts.
+/// Which callers are accepted.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Whether a request without credentials is anonymous or refused.
     pub anonymous: Anonymous,
     pub keys: key::KeyRing,
     pub tokens: Vec<token::Issuer>,
-    /// A scope that every caller needs; an anonymous one has none.
+    /// A scope that every caller needs; anonymous callers have no scopes.
     pub scope: Option<String>,
 }
 
+/// Whether requests without credentials are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anonymous {
     Allowed,
@@ -35,7 +34,7 @@ pub enum Anonymous {
 }
 
 impl Policy {
-    /// Everybody is anonymous: what a gatelet on loopback starts with.
+    /// A policy that accepts only anonymous callers, the default on loopback.
     pub fn open() -> Policy {
         Policy {
             anonymous: Anonymous::Allowed,
@@ -45,18 +44,19 @@ impl Policy {
         }
     }
 
-    /// Decides who calls. `credential` is the bare key or token, `holder` who
-    /// the connection's certificate says it is; `now` is in seconds since 1970.
+    /// Authenticates a caller. `credential` is the bare key or token, `holder` the holder of
+    /// the connection's client certificate; `now` is in seconds since 1970.
     pub fn identify(
         &self,
         credential: Option<&str>,
         holder: Option<&Identity>,
         now: u64,
     ) -> Result<Arc<Identity>, Denied> {
-        // A bad credential is never silently somebody else, or nobody.
+        // An invalid credential is an error, even if a certificate or an anonymous caller
+        // would be accepted.
         let identity = match (credential, holder, self.anonymous) {
-            (Some(key), _, _) if key::looks_like_one(key) => self.keys.identify(key, now)?,
-            (Some(token), _, _) => token::all(&self.tokens, token, now)?,
+            (Some(key), _, _) if key::has_key_prefix(key) => self.keys.identify(key, now)?,
+            (Some(token), _, _) => token::identify(&self.tokens, token, now)?,
             (None, Some(holder), _) => holder.clone(),
             (None, None, Anonymous::Allowed) => Identity::default(),
             (None, None, Anonymous::Refused) => return Err(Denied::Missing),
@@ -64,7 +64,7 @@ impl Policy {
         Ok(Arc::new(identity))
     }
 
-    /// Checks whether a caller has the scope that every caller needs.
+    /// Checks that a caller has the scope that every caller needs.
     pub fn admit(&self, caller: &Identity) -> Result<(), Denied> {
         match &self.scope {
             None => Ok(()),
@@ -75,14 +75,23 @@ impl Policy {
     }
 }
 
-/// The credential in a request's headers: of `Authorization` the bearer token,
-/// else `X-Api-Key`.
-pub fn credential<'a>(authorization: Option<&'a str>, api_key: Option<&'a str>) -> Option<&'a str> {
-    let bearer = authorization.map(|value| {
+/// Returns the credential in a request's headers: the bearer token of `Authorization`, or
+/// `X-Api-Key`. A request that shows two is refused, because a proxy in front of us may
+/// have looked at the other one; the same twice is one.
+pub fn credential<'a>(
+    authorization: &[&'a str],
+    api_keys: &[&'a str],
+) -> Result<Option<&'a str>, Denied> {
+    let bearers = authorization.iter().map(|value| {
         let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
         if scheme.eq_ignore_ascii_case("bearer") { rest.trim() } else { value }
     });
-    bearer.or(api_key)
+    let mut all = bearers.chain(api_keys.iter().copied());
+    let first = all.next();
+    match all.all(|other| Some(other) == first) {
+        true => Ok(first),
+        false => Err(Denied::Invalid),
+    }
 }
 
 #[cfg(test)]
@@ -138,10 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn the_bearer_token_comes_before_the_api_key() {
-        assert_eq!(credential(Some("Bearer abc"), Some("k")), Some("abc"));
-        assert_eq!(credential(Some("bearer  abc "), None), Some("abc"));
-        assert_eq!(credential(Some("Basic abc"), Some("k")), Some("Basic abc"));
-        assert_eq!(credential(None, Some("k")), Some("k"));
+    fn a_request_shows_one_credential() {
+        assert_eq!(credential(&[], &[]), Ok(None));
+        assert_eq!(credential(&["bearer  abc "], &[]), Ok(Some("abc")));
+        assert_eq!(credential(&["Basic abc"], &[]), Ok(Some("Basic abc")));
+        assert_eq!(credential(&[], &["k"]), Ok(Some("k")));
+        assert_eq!(credential(&["Bearer k", "bearer k"], &["k"]), Ok(Some("k")));
+        for (authorization, keys) in [
+            (&["Bearer abc"] as &[&str], &["k"] as &[&str]),
+            (&["Bearer abc", "Bearer def"], &[]),
+            (&["Bearer abc", ""], &[]),
+            (&[], &["k", "l"]),
+            (&["Basic abc"], &["k"]),
+        ] {
+            assert_eq!(credential(authorization, keys), Err(Denied::Invalid), "{authorization:?}");
+        }
     }
 }

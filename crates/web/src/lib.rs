@@ -1,13 +1,13 @@
-//! The HTTP edge: identity of callers, manifest, limits, TLS, mounted servers.
+//! The HTTP edge of gatelet: connections, TLS, authentication, routes and manifests.
 //!
-//! A [`listen`]er takes connections, plain or over [`tls`], within limits, of
-//! which the system's on open files is one ([`descriptors`]). A [`site`] answers their requests: it knows the caller first, then hands the
-//! request to an MCP endpoint. [`identity`] turns a request's credentials into
-//! a [`tool::Identity`]; [`manifest`] is the public card of a server, and how
-//! it is signed; [`aggregate`] decides which cards of others are believed.
+//! [`listen`] accepts connections, plain or over [`tls`], within limits, also that on
+//! open files ([`descriptors`]). A [`site`] answers their requests: it authenticates
+//! the caller ([`identity`]), then passes the request to an MCP endpoint. [`manifest`]
+//! is the public description of a CaSH server, and its signature; [`aggregate`] decides
+//! which manifests of other servers are trusted; [`card`] is MCP's server card.
 //!
-//! This crate knows no config file, no database and no upstream connection:
-//! keys, tokens and manifests come in as values, and the time as a number.
+//! This crate knows no config file, no database and no upstream connection: keys,
+//! tokens and manifests are passed in as values, and the time as a number.
 
 pub mod card;
 pub mod descriptors;

@@ -1,19 +1,18 @@
-//! Accepts connections, plain or over TLS.
+//! Accepts HTTP connections, plain or over TLS, within limits.
 //!
-//! A client costs at most what the [`Limits`] say: in connections, in time to
-//! shake hands, to send the head of a request and to take what it asked for,
-//! and in bytes of head. Whoever is over a limit is told so where the protocol
-//! has words for it, and is let go. When there are too many connections, an idle
-//! one is closed for a new one; only when all are busy is a client turned away.
+//! [`Limits`] bound the number of connections, the size of a request's head, and the time
+//! for a handshake, for the head and for writing the answer. A client over a limit gets an
+//! error where HTTP has one, and is disconnected. When there are too many connections, an
+//! idle one is closed for a new one; only when all are busy is a client turned away.
 //!
-//! A server that is told to stop goes on listening for as long as requests are
-//! under way, so that the site can tell whoever comes to come back later.
+//! A server that is told to stop goes on accepting while requests are in flight, so that
+//! the site can tell new clients to come back later.
 
 mod connections;
 mod in_flight;
-mod paced;
 mod request_body;
 mod wait;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::io;
@@ -41,25 +40,25 @@ use crate::descriptors;
 use crate::identity::certificate::{CertificateHolder, holder};
 use connections::{Connections, Entry};
 use in_flight::InFlight;
-use paced::Paced;
 use request_body::Reuse;
+use write_timeout::WriteTimeout;
 
 pub use connections::{CallerStanding, Connection};
 pub use request_body::RequestBody;
 
-/// What a client may cost.
+/// The limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there may be at once.
+    /// How many connections may be open at once.
     pub connections: usize,
-    /// How long the head of a request may take to come, and how long a
-    /// connection may stand idle.
+    /// How long a client may take to send the head of a request, and how long a connection
+    /// may be idle.
     pub head_time: Duration,
-    /// The largest head of a request, in bytes.
+    /// The size of the largest head.
     pub head_bytes: usize,
-    /// How long a client may keep us waiting before it takes what we send.
+    /// How long a write may be blocked because the client does not read.
     pub write_time: Duration,
-    /// How long open requests may take when the server is told to stop.
+    /// How long requests in flight may take when the server is told to stop.
     pub drain_time: Duration,
 }
 
@@ -75,45 +74,45 @@ impl Default for Limits {
     }
 }
 
-/// Where the other end of a connection is, in the request's extensions.
+/// The address of the client, in the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
-/// What is shown to the next client; asked for every connection, so that new
-/// certificates count at once and connections that stand are not touched.
+/// Returns the TLS configuration for the next connection. It is asked every time, so that
+/// new certificates are used at once.
 pub type TlsConfigs = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
 
-/// Where is asked whether we are well. Even without room for another
-/// connection this is answered.
+/// The path of the health check, which is answered even when there are too many
+/// connections.
 pub const HEALTH_PATH: &str = "/health";
 
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How many clients at once are told that there is no room for them, at most.
-const TURNED_AWAY: usize = 64;
+/// How many clients at once are told that there are too many connections, at most.
+const MAX_TURNED_AWAY: usize = 64;
 
-/// How long one of them may take.
-const TO_TURN_AWAY: Duration = Duration::from_secs(1);
+/// How long telling a client so may take.
+const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
 
-/// How long the last answers may take to be written when all is over.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long writing the last answers may take when the server ends.
+const FINAL_WRITE_TIME: Duration = Duration::from_millis(500);
 
-/// What is told when there are too many connections.
+/// The body of the answer when there are too many connections.
 const FULL: &str = r#"{"error":"too many connections; try again in a moment"}"#;
 
 /// How many idle connections are closed when no descriptor is free.
 const CLOSED_AT_ONCE: usize = 32;
 
-/// How long to wait when a connection could not be accepted.
-const UNTIL_NEXT: Duration = Duration::from_millis(50);
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `site` until `shutdown` is ready, then lets open requests finish for
-/// a little while. Meanwhile the site is still asked: it knows that it closes.
-/// Over TLS when something is `shown`.
+/// Serves `site` until `shutdown` is ready, then waits for requests in flight, for at most
+/// `drain_time`. New requests still reach the site meanwhile. Connections are over TLS if
+/// there is a `tls` configuration.
 pub async fn listen<S, F>(
     listener: TcpListener,
-    shown: Option<TlsConfigs>,
+    tls: Option<TlsConfigs>,
     limits: Limits,
     site: S,
     shutdown: impl Future<Output = ()>,
@@ -122,17 +121,17 @@ where
     S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let limit = bound(limits.connections);
+    let limit = connection_limit(limits.connections);
     let connections = Connections::new(limit);
-    let turned_away = Arc::new(Semaphore::new((limit / 8).clamp(1, TURNED_AWAY)));
+    let turned_away = Arc::new(Semaphore::new((limit / 8).clamp(1, MAX_TURNED_AWAY)));
     let in_flight = InFlight::default();
-    let mut over = pin!(over(shutdown, limits.drain_time, in_flight.clone()));
+    let mut drained = pin!(drained(shutdown, limits.drain_time, in_flight.clone()));
     loop {
         let (stream, peer) = tokio::select! {
             accepted = accept(&listener, &connections) => accepted?,
-            () = &mut over => break,
+            () = &mut drained => break,
         };
-        let (inner, shown) = (site.clone(), shown.clone());
+        let (inner, tls) = (site.clone(), tls.clone());
         let site = move |mut request: Request<RequestBody>| {
             request.extensions_mut().insert(Peer(peer));
             request.extensions_mut().insert(PeerAddress(peer.ip()));
@@ -141,7 +140,7 @@ where
         let Some(entry) = connections.admit() else {
             if let Ok(turn) = Arc::clone(&turned_away).try_acquire_owned() {
                 tokio::spawn(async move {
-                    drop(timeout(TO_TURN_AWAY, turn_away(stream, shown, site)).await);
+                    drop(timeout(TURN_AWAY_TIME, turn_away(stream, tls, site)).await);
                     drop(turn);
                 });
             }
@@ -149,26 +148,25 @@ where
         };
         let (in_flight, is_full) = (in_flight.clone(), connections.is_full());
         tokio::spawn(async move {
-            match shown {
+            match tls {
                 None => serve(stream, None, limits, site, in_flight, &entry).await,
-                Some(shown) => over_tls(stream, shown(), limits, site, in_flight, &entry).await,
+                Some(tls) => serve_tls(stream, tls(), limits, site, in_flight, &entry).await,
             }
         });
         if is_full {
-            // What was told to close does so before the next comes in.
+            // Lets a connection that was told to close do so before the next is accepted.
             tokio::task::yield_now().await;
         }
     }
     drop(listener);
-    // What has no answer yet gets one, and streams that never end are ended.
+    // Requests without an answer get an error, and streams are cut.
     in_flight.end();
     connections.close();
-    drop(timeout(LAST_WORDS, connections.none()).await);
+    drop(timeout(FINAL_WRITE_TIME, connections.none()).await);
     Ok(())
 }
 
-/// Serves `site` without TLS, within the usual limits, for as long as the
-/// program runs.
+/// Serves `site` without TLS, within the default limits, for as long as the program runs.
 pub async fn listen_plain<S, F>(listener: TcpListener, site: S) -> io::Result<()>
 where
     S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
@@ -177,9 +175,9 @@ where
     listen(listener, None, Limits::default(), site, std::future::pending()).await
 }
 
-/// Returns how many connections there may be: as many as wanted, if there are
-/// descriptors for them.
-fn bound(wanted: usize) -> usize {
+/// Returns how many connections may be open: as many as wanted, if there are descriptors
+/// for them.
+fn connection_limit(wanted: usize) -> usize {
     let possible = descriptors::for_connections();
     if possible < wanted {
         tracing::warn!(
@@ -190,16 +188,14 @@ fn bound(wanted: usize) -> usize {
     wanted.min(possible)
 }
 
-/// Ready when it is time to go: told to, and nothing is under way any more or
-/// has been for long enough.
-async fn over(shutdown: impl Future<Output = ()>, drain_time: Duration, in_flight: InFlight) {
+/// Waits for `shutdown`, then until no request is in flight, for at most `drain_time`.
+async fn drained(shutdown: impl Future<Output = ()>, drain_time: Duration, in_flight: InFlight) {
     shutdown.await;
     drop(timeout(drain_time, in_flight.none()).await);
 }
 
-/// The next connection, for small messages. An error is one for good: what goes
-/// wrong at the moment is waited out, and if descriptors are short, idle
-/// connections give theirs.
+/// Accepts the next connection. Temporary errors are waited out; when there are no free
+/// descriptors, idle connections are closed. A returned error is permanent.
 async fn accept(
     listener: &TcpListener,
     connections: &Connections,
@@ -221,7 +217,7 @@ async fn accept(
             io::ErrorKind::InvalidInput
             | io::ErrorKind::NotConnected
             | io::ErrorKind::Unsupported => return Err(error),
-            // The client is gone again.
+            // The client has disconnected already.
             io::ErrorKind::ConnectionAborted
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::Interrupted => {}
@@ -231,15 +227,15 @@ async fn accept(
                     has_warned = true;
                 }
                 connections.close_idle(CLOSED_AT_ONCE);
-                tokio::time::sleep(UNTIL_NEXT).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-async fn over_tls<S, F>(
+async fn serve_tls<S, F>(
     stream: TcpStream,
-    shown: Arc<ServerConfig>,
+    tls: Arc<ServerConfig>,
     limits: Limits,
     site: S,
     in_flight: InFlight,
@@ -249,18 +245,18 @@ async fn over_tls<S, F>(
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let stream = tokio::select! {
-        stream = shake_hands(stream, shown) => stream,
+        stream = shake_hands(stream, tls) => stream,
         () = entry.connection.closing() => return,
     };
     let Some(stream) = stream else { return };
     let (_, connection) = stream.get_ref();
-    let shown = connection.peer_certificates().and_then(|chain| chain.first());
-    let caller = shown.map(|certificate| CertificateHolder(Arc::new(holder(certificate))));
+    let certificate = connection.peer_certificates().and_then(|chain| chain.first());
+    let caller = certificate.map(|certificate| CertificateHolder(Arc::new(holder(certificate))));
     serve(stream, caller, limits, site, in_flight, entry).await;
 }
 
-async fn shake_hands(stream: TcpStream, shown: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
-    match timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(stream)).await {
+async fn shake_hands(stream: TcpStream, tls: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
+    match timeout(HANDSHAKE_TIME, TlsAcceptor::from(tls).accept(stream)).await {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) => tracing::debug!(%error, "a client could not shake hands"),
         Err(_) => tracing::debug!("a client took too long to shake hands"),
@@ -306,9 +302,8 @@ async fn serve<T, S, F>(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
-        // Not `pipeline_flush`: it keeps the answer to a head that cannot be
-        // read back, and then there is none.
-        .serve_connection(TokioIo::new(Paced::new(stream, limits.write_time)), service);
+        // Without `pipeline_flush`, which would lose the answer to a malformed head.
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.write_time)), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         biased;
@@ -317,8 +312,8 @@ async fn serve<T, S, F>(
             connection.as_mut().graceful_shutdown();
             match (this.is_busy(), this.has_asked()) {
                 (true, _) => connection.await,
-                // The last answer may not be sent whole.
-                (false, true) => timeout(LAST_WORDS, connection).await.unwrap_or(Ok(())),
+                // The last answer may not be sent completely.
+                (false, true) => timeout(FINAL_WRITE_TIME, connection).await.unwrap_or(Ok(())),
                 (false, false) => return,
             }
         }
@@ -328,24 +323,24 @@ async fn serve<T, S, F>(
     }
 }
 
-/// Answers one request of a client for whom there is no room: how we are, if
-/// that is asked, and else that there is no room.
-async fn turn_away<S, F>(stream: TcpStream, shown: Option<TlsConfigs>, site: S)
+/// Answers one request on a connection over the limit: a health check is answered by the
+/// site, any other request gets an error.
+async fn turn_away<S, F>(stream: TcpStream, tls: Option<TlsConfigs>, site: S)
 where
     S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    match shown {
-        None => tell_full(stream, site).await,
-        Some(shown) => {
-            if let Some(stream) = shake_hands(stream, shown()).await {
-                tell_full(stream, site).await;
+    match tls {
+        None => serve_over_limit(stream, site).await,
+        Some(tls) => {
+            if let Some(stream) = shake_hands(stream, tls()).await {
+                serve_over_limit(stream, site).await;
             }
         }
     }
 }
 
-async fn tell_full<T, S, F>(stream: T, site: S)
+async fn serve_over_limit<T, S, F>(stream: T, site: S)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
@@ -362,7 +357,7 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(TO_TURN_AWAY)
+        .header_read_timeout(TURN_AWAY_TIME)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
@@ -370,10 +365,12 @@ where
     }
 }
 
-/// Says that there is no room, after a look at what the client sends: a
-/// connection that is closed with something unread is reset.
+/// Returns the error that there are too many connections, after the body was read: closing
+/// a connection with unread bytes would reset it.
 async fn full(mut unread: Incoming) -> Response<Body> {
-    drop(timeout(LAST_WORDS, async { while let Some(Ok(_)) = unread.frame().await {} }).await);
+    drop(
+        timeout(FINAL_WRITE_TIME, async { while let Some(Ok(_)) = unread.frame().await {} }).await,
+    );
     let mut response = Response::new(Body::whole(FULL));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();

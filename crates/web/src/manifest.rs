@@ -1,18 +1,18 @@
-//! The manifest of a CaSH server: `/.well-known/cash-mcp.yaml`.
+//! The manifest of a CaSH server (`/.well-known/cash-mcp.yaml`): parsed, rendered, signed.
 //!
-//! One value is written as YAML, as JSON and as the `cash://server` resource,
-//! so the three can never disagree. Reading is liberal (unknown fields are
-//! ignored, hyphens in labels are folded with a note) but bounded: a hostile
-//! manifest costs at most [`MAX_BYTES`] and gives every problem at once. What is
-//! signed is the document as it was written, with what we do not understand.
+//! One value is rendered as YAML, as JSON and as the `cash://server` resource, so that
+//! the three agree. The parser is liberal (unknown members are ignored, hyphens are
+//! removed from labels with a warning) but bounded by [`MAX_BYTES`], and reports all
+//! problems at once. A signature covers the document as its publisher wrote it, with
+//! members that we do not know.
 
 pub mod sign;
 
-mod read;
+mod parse;
 mod signature;
 
-pub(crate) use read::LONGEST;
-pub use read::{MAX_BYTES, Problem, read};
+pub(crate) use parse::MAX_LABEL;
+pub use parse::{MAX_BYTES, Problem, parse};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,10 +22,10 @@ use signature::Signature;
 /// The version of the document that this program implements.
 pub const CASH_VERSION: &str = "0.1.1";
 
-/// How long a manifest may be kept when it does not say.
+/// The `cache_ttl` of a manifest without one, in seconds.
 pub const DEFAULT_TTL: u64 = 3600;
 
-/// What a server says of itself to anybody.
+/// The public description of a CaSH server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub cash_version: String,
@@ -39,18 +39,17 @@ pub struct Manifest {
     pub cache_ttl: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication: Option<Authentication>,
-    pub namespaces: Vec<Suggested>,
+    pub namespaces: Vec<SuggestedNamespace>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skills: Vec<Advertised>,
+    pub skills: Vec<AdvertisedSkill>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
-    /// The document that this was read from, if it says more than this or says
-    /// it in other words.
+    /// The document that this was parsed from, if it differs from what we would render.
     #[serde(skip)]
     pub whole: Option<Value>,
 }
 
-/// How a caller shows who it is.
+/// How callers authenticate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authentication {
     pub scheme: Scheme,
@@ -67,23 +66,22 @@ pub enum Scheme {
     OAuth2,
 }
 
-/// A namespace that the server suggests.
+/// A namespace that the server suggests for its functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suggested {
+pub struct SuggestedNamespace {
     pub suggested: String,
     pub description: String,
 }
 
 /// A skill that the server has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Advertised {
+pub struct AdvertisedSkill {
     pub name: String,
     pub description: String,
 }
 
 impl Manifest {
-    /// Returns how long this manifest may be kept, in seconds; never under a
-    /// minute.
+    /// Returns how long this manifest may be cached, in seconds, at least a minute.
     pub fn ttl(&self) -> u64 {
         self.cache_ttl.unwrap_or(DEFAULT_TTL).max(60)
     }
@@ -96,19 +94,19 @@ impl Manifest {
         self.to_value().to_string()
     }
 
-    /// The YAML form. Every string is quoted, so that no reader takes a date
-    /// or a version for something else.
+    /// Renders the manifest as YAML. Every string is quoted, so that no parser takes a date
+    /// or a version for another type.
     pub fn to_yaml(&self) -> String {
         yaml(&self.to_value())
     }
 
-    /// The manifest as its publisher wrote it, with members that we do not know.
+    /// Returns the document as its publisher wrote it, with members that we do not know.
     pub fn document(&self) -> Value {
         self.whole.clone().unwrap_or_else(|| self.to_value())
     }
 
-    /// The form that is signed: the document as JSON without the signature,
-    /// members sorted, no white space.
+    /// Renders the form that is signed: the document as JSON without the signature, with
+    /// sorted members and without white space.
     pub fn canonical(&self) -> String {
         let mut unsigned = self.document();
         if let Some(members) = unsigned.as_object_mut() {
@@ -120,7 +118,7 @@ impl Manifest {
     }
 }
 
-/// A document as YAML that is read back as the same.
+/// Renders a document as YAML.
 pub fn yaml(document: &Value) -> String {
     let mut text = String::new();
     write_yaml(document, 0, &mut text);
@@ -153,13 +151,13 @@ fn write_yaml(value: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// Returns whether a value needs lines of its own.
+/// Returns whether a value is written below its key, on lines of its own.
 fn is_block(value: &Value) -> bool {
     value.as_object().is_some_and(|members| !members.is_empty())
         || value.as_array().is_some_and(|list| !list.is_empty())
 }
 
-/// A key, in quotes unless it is a plain word of ours.
+/// Renders a key, quoted unless it is a plain word.
 fn yaml_key(key: &str, pad: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
@@ -167,7 +165,7 @@ fn yaml_key(key: &str, pad: &str) -> String {
         return key.to_owned();
     }
     let quoted = Value::from(key).to_string();
-    // A key in one line has at most 1024 characters; a longer one is announced.
+    // YAML allows at most 1024 characters before the colon; a longer key needs a `?`.
     if quoted.len() <= 1000 { quoted } else { format!("? {quoted}\n{pad}") }
 }
 

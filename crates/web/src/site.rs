@@ -1,10 +1,9 @@
-//! Routes the paths of the site to their handlers, with identity and limits.
+//! Routes HTTP requests to health checks, manifest, console, admin and MCP endpoints.
 //!
-//! A [`Site`] is a function from a request to a response. It knows the caller
-//! before anything else looks at the request, answers what everybody may know
-//! by itself (the manifest, where to get a token, whether we are well), and
-//! hands the rest to the MCP endpoints with the identity beside it. How many
-//! requests are worked on at once is bounded, and shared fairly between callers.
+//! A [`Site`] is a function from a request to a response. It answers public paths itself
+//! (health, manifest, OAuth metadata), authenticates the caller of any other request, and
+//! passes it on with the identity in its extensions. The number of requests in progress
+//! is bounded, and shared fairly between callers.
 
 pub mod admin;
 mod caller;
@@ -41,84 +40,82 @@ use metrics::MetricsPage;
 use pages::Pages;
 use response::{full_response, json_error};
 
-/// Where the manifest stands.
+/// The path of the manifest.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
 
-/// Whether the process lives, and whether requests should be sent to it.
+/// The paths for the liveness and readiness probes of an orchestrator.
 pub const LIVENESS_PATH: &str = "/healthz";
 pub const READINESS_PATH: &str = "/readyz";
 
-/// Where a client learns who issues tokens for us.
+/// The path where a client learns who issues tokens for us (RFC 9728).
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Where a client may show its key, beside `Authorization`.
-/// One of so many permits is kept for callers who hold none.
-const RESERVED: usize = 8;
+/// One in so many permits is reserved for callers who hold none.
+const RESERVED_SHARE: usize = 8;
 
-/// How many requests of one session wait for a permit.
-const WAITING: usize = 256;
+/// How many requests of one session may wait for a permit.
+const MAX_WAITING: usize = 256;
 
 /// How long a request waits for a permit.
-const TO_WAIT: Duration = Duration::from_secs(5);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Says whether requests can be answered in full now, or what is missing.
+/// Checks whether requests can be answered now; the error says what is missing.
 pub type Readiness = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
-/// What a site is made of.
-pub struct Parts {
+/// Everything that a site consists of.
+pub struct Components {
     /// The endpoints by their path, such as `/mcp`.
     pub endpoints: BTreeMap<String, Endpoint>,
-    /// The paths of the two-endpoint transport of old clients (GET, POST) and
-    /// the endpoint that answers there.
-    pub old: Option<(String, String, Endpoint)>,
-    /// Who is let in; asked for every request, so that new keys count at once.
+    /// The old HTTP+SSE transport: its path for GET, its path for POST, and the endpoint.
+    pub legacy_sse: Option<(String, String, Endpoint)>,
+    /// Returns who is accepted; asked for every request, so that new keys count at once.
     pub policy: Box<dyn Fn() -> Arc<Policy> + Send + Sync>,
-    /// The card, as an anonymous caller may see it.
+    /// Returns the manifest, as an anonymous caller may see it.
     pub manifest: Box<dyn Fn() -> Option<Manifest> + Send + Sync>,
-    /// Who answers operators on this machine.
+    /// Answers operators on this machine, under `/admin/`.
     pub admin: Option<Box<dyn Admin>>,
-    /// Pages for people.
+    /// The pages for people, such as the console.
     pub pages: Option<Box<dyn Pages>>,
-    /// Who tells Prometheus how we fare.
+    /// Renders the metrics for Prometheus.
     pub metrics: Option<Box<dyn MetricsPage>>,
-    /// Seconds since 1970.
+    /// Returns the time in seconds since 1970.
     pub now: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// Whether requests can be answered in full now, or what is missing.
     pub readiness: Box<Readiness>,
     pub config: Config,
 }
 
-/// What the operator decides.
+/// The configuration of a site.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Web pages of these origins may call us.
+    /// The origins whose web pages may call us (CORS).
     pub origins: Vec<String>,
-    /// How many requests are worked on at once; an open stream does not count.
+    /// How many requests may be in progress at once; an open stream does not count.
     pub concurrency: usize,
-    /// Our own address as clients write it, such as `https://gate.example`.
+    /// Our own URL as clients write it, such as `https://gate.example`.
     pub public_url: Option<String>,
-    /// Who issues tokens for us.
+    /// The URLs of the issuers of tokens for us.
     pub authorization_servers: Vec<String>,
-    /// What anybody may know before they connect; nothing when `None`.
+    /// The server card; `None` switches cards off.
     pub card: Option<Card>,
 }
 
-/// What a site has to do at the moment.
+/// The current load of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Sessions of clients.
+    /// The number of sessions.
     pub sessions: usize,
-    /// Requests that are worked on, and that wait for their turn.
+    /// The number of requests in progress.
     pub under_way: usize,
+    /// The number of requests that wait for a permit.
     pub waiting: usize,
 }
 
-/// A pointer to a site that does not keep it.
+/// A weak pointer to a site.
 #[derive(Clone)]
 pub struct WeakSite(Weak<Shared>);
 
 impl WeakSite {
-    /// What the site has to do at the moment; nothing once it is gone.
+    /// The current load of the site; zero when it was dropped.
     pub fn load(&self) -> Load {
         self.0.upgrade().map_or_else(Load::default, |shared| Site(shared).load())
     }
@@ -129,38 +126,38 @@ impl WeakSite {
 pub struct Site(Arc<Shared>);
 
 struct Shared {
-    parts: Parts,
-    /// For requests that are worked on.
+    components: Components,
+    /// One permit for each request that may be in progress.
     permits: Semaphore,
     draining: AtomicBool,
 }
 
 impl Site {
-    pub fn new(parts: Parts) -> Site {
-        let permits = parts.config.concurrency;
-        let limits = Limits { permits, reserve: permits / RESERVED, waiting: WAITING };
+    pub fn new(components: Components) -> Site {
+        let permits = components.config.concurrency;
+        let limits = Limits { permits, reserved: permits / RESERVED_SHARE, waiting: MAX_WAITING };
         let permits = Semaphore::new(limits);
-        Site(Arc::new(Shared { parts, permits, draining: AtomicBool::new(false) }))
+        Site(Arc::new(Shared { components, permits, draining: AtomicBool::new(false) }))
     }
 
-    /// From now on new requests are turned away; those under way go on.
+    /// Refuses new requests from now on; requests in progress go on.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Relaxed);
-        // Nothing is under way on a stream where a client only listens, and it
-        // would keep us waiting for as long as we wait for anybody.
-        let Parts { endpoints, old, .. } = &self.0.parts;
-        let endpoints = endpoints.values().chain(old.iter().map(|(_, _, endpoint)| endpoint));
+        // A stream on which a client only listens would never end by itself.
+        let Components { endpoints, legacy_sse, .. } = &self.0.components;
+        let endpoints =
+            endpoints.values().chain(legacy_sse.iter().map(|(_, _, endpoint)| endpoint));
         endpoints.for_each(Endpoint::stop_listening);
     }
 
     /// Serves this site on a socket until `shutdown` is ready ([`listen::listen`]).
     ///
-    /// Not generic, and boxed: so everything that a request goes through is compiled
-    /// here, and not in the program, which is compiled last, alone and for size.
+    /// Boxed and not generic, so that the code for requests is compiled in this crate and
+    /// not in the binary, which is compiled last and for size.
     pub fn serve(
         self,
         listener: TcpListener,
-        shown: Option<TlsConfigs>,
+        tls: Option<TlsConfigs>,
         limits: listen::Limits,
         shutdown: BoxFuture<'static, ()>,
     ) -> BoxFuture<'static, std::io::Result<()>> {
@@ -168,7 +165,7 @@ impl Site {
             let site = self.clone();
             async move { site.respond(request).await }
         };
-        Box::pin(listen::listen(listener, shown, limits, answer, shutdown))
+        Box::pin(listen::listen(listener, tls, limits, answer, shutdown))
     }
 
     /// Answers one request.
@@ -184,11 +181,11 @@ impl Site {
         let origin = self.listed_origin(&request);
         let mut response = match (&origin, request.method()) {
             (Some(_), &Method::OPTIONS) => full_response(StatusCode::NO_CONTENT, "", ""),
-            (None, _) if self.is_namesake(&request) => foreign_host(),
+            (None, _) if self.is_other_origin_of_listed_host(&request) => foreign_origin(),
             _ => self.route(request).await,
         };
         if let Some(origin) = origin {
-            allow(&mut response, origin);
+            add_cors_headers(&mut response, origin);
         }
         response
     }
@@ -222,14 +219,14 @@ impl Site {
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
         }
-        // An operator must come through when nobody else does.
-        if let Some(pages) = self.0.parts.pages.as_deref()
+        // The console needs no permit, so that operators get through under any load.
+        if let Some(pages) = self.0.components.pages.as_deref()
             && pages::is_below(pages, request.uri().path())
         {
             let site = self.clone();
             let identify = move |shown: &str| {
-                let parts = &site.0.parts;
-                (parts.policy)().identify(Some(shown), None, (parts.now)()).ok()
+                let components = &site.0.components;
+                (components.policy)().identify(Some(shown), None, (components.now)()).ok()
             };
             return pages::respond(pages, request, Arc::new(identify)).await;
         }
@@ -243,7 +240,7 @@ impl Site {
                 false => CallerStanding::Identified,
             });
         }
-        // An operator must come through when nobody else does.
+        // Operators need no permit, so that they get through under any load.
         let _permit = match self.is_admin(path) {
             true => None,
             false => match self.permit(&request, &caller).await {
@@ -252,98 +249,101 @@ impl Site {
             },
         };
         let credentials = stream_expiry::credentials(&request);
-        let response = self.enter(request, caller).await;
+        let response = self.answer(request, caller).await;
         let site = self.clone();
-        stream_expiry::watched(response, credentials, move |head| site.identify(head).is_ok())
+        stream_expiry::end_with_credentials(response, credentials, move |head| {
+            site.identify(head).is_ok()
+        })
     }
 
-    /// The right to be worked on, when it is this caller's turn; `None` when
-    /// that takes too long.
+    /// Waits for a permit to answer the request; `None` when that takes too long.
     async fn permit<B>(&self, request: &Request<B>, caller: &Identity) -> Option<Permit> {
-        if self.0.parts.config.concurrency == 0 {
+        if self.0.components.config.concurrency == 0 {
             return None;
         }
         let permits = &self.0.permits;
         let key = permits.key(caller.caller_key(), caller::session(request));
-        let permit = permits.acquire(key, caller::urgency(request));
-        timeout(TO_WAIT, permit).await.ok()?.ok()
+        let permit = permits.acquire(key, caller::priority(request));
+        timeout(PERMIT_TIMEOUT, permit).await.ok()?.ok()
     }
 
-    async fn enter<B>(&self, mut request: Request<B>, identity: Arc<Identity>) -> Response<Body>
+    /// Answers the request of an authenticated caller.
+    async fn answer<B>(&self, mut request: Request<B>, identity: Arc<Identity>) -> Response<Body>
     where
         B: http_body::Body,
         B::Data: Buf,
         B::Error: Display,
     {
         let path = request.uri().path().trim_end_matches('/');
-        if let Some(endpoint) = self.0.parts.endpoints.get(path) {
+        if let Some(endpoint) = self.0.components.endpoints.get(path) {
             request.extensions_mut().insert(identity);
             return endpoint.respond(request).await;
         }
-        if let Some(admin) = self.0.parts.admin.as_deref()
+        if let Some(admin) = self.0.components.admin.as_deref()
             && path.starts_with(admin::PATH)
         {
             return admin::respond(admin, request, &identity).await;
         }
-        if let Some(page) = self.0.parts.metrics.as_deref()
+        if let Some(page) = self.0.components.metrics.as_deref()
             && path == metrics::PATH
         {
             return metrics::respond(page, &request, &identity).await;
         }
-        let is_old = |old: &str| old == path;
-        match &self.0.parts.old {
-            Some((get, post, endpoint)) if is_old(get) && request.method() == Method::GET => {
+        let is_here = |legacy: &str| legacy == path;
+        match &self.0.components.legacy_sse {
+            Some((get, post, endpoint)) if is_here(get) && request.method() == Method::GET => {
                 request.extensions_mut().insert(identity);
                 endpoint.respond_sse_get(&request, post)
             }
-            Some((_, post, endpoint)) if is_old(post) => {
+            Some((_, post, endpoint)) if is_here(post) => {
                 request.extensions_mut().insert(identity);
                 endpoint.respond_sse_post(request).await
             }
             _ => {
-                let known: Vec<&str> = self.0.parts.endpoints.keys().map(String::as_str).collect();
+                let known: Vec<&str> =
+                    self.0.components.endpoints.keys().map(String::as_str).collect();
                 let message = format!("nothing is here; endpoints: {}", known.join(", "));
                 json_error(StatusCode::NOT_FOUND, &message)
             }
         }
     }
 
+    /// Authenticates the caller of a request.
     fn identify<B>(&self, request: &Request<B>) -> Result<Arc<Identity>, Denied> {
-        // What is shown and cannot even be read is not nothing.
-        let text = |name: &HeaderName| match request.headers().get(name).map(HeaderValue::to_str) {
-            None => Ok(None),
-            Some(Ok(text)) => Ok(Some(text)),
-            Some(Err(_)) => Err(Denied::Invalid),
+        // A malformed header is an invalid credential, not a missing one.
+        let texts = |name: &HeaderName| {
+            let values = request.headers().get_all(name).iter().map(HeaderValue::to_str);
+            values.collect::<Result<Vec<_>, _>>().map_err(|_| Denied::Invalid)
         };
-        let shown = credential(text(&header::AUTHORIZATION)?, text(&API_KEY)?);
+        let shown = credential(&texts(&header::AUTHORIZATION)?, &texts(&API_KEY)?)?;
         let holder = request.extensions().get::<CertificateHolder>().map(|holder| &*holder.0);
-        let policy = (self.0.parts.policy)();
-        let mut caller = policy.identify(shown, holder, (self.0.parts.now)())?;
+        let policy = (self.0.components.policy)();
+        let mut caller = policy.identify(shown, holder, (self.0.components.now)())?;
         if caller.is_anonymous() {
             Arc::make_mut(&mut caller).address = caller::network(request);
         }
-        // Operators need a scope of their own and no other.
+        // Operators need a scope of their own instead.
         if !self.is_admin(request.uri().path()) {
             policy.admit(&caller)?;
         }
         Ok(caller)
     }
 
-    /// Whether a path is for operators, who need a scope of their own.
+    /// Returns whether a path is for operators, who need a scope of their own.
     fn is_admin(&self, path: &str) -> bool {
-        let parts = &self.0.parts;
-        parts.admin.is_some() && path.starts_with(admin::PATH)
-            || parts.metrics.is_some() && path == metrics::PATH
+        let components = &self.0.components;
+        components.admin.is_some() && path.starts_with(admin::PATH)
+            || components.metrics.is_some() && path == metrics::PATH
     }
 
-    /// A pointer that does not keep the site.
+    /// Returns a weak pointer to the site.
     pub fn downgrade(&self) -> WeakSite {
         WeakSite(Arc::downgrade(&self.0))
     }
 
-    /// What the site has to do at the moment.
+    /// The current load of the site.
     pub fn load(&self) -> Load {
-        let Parts { endpoints, config, .. } = &self.0.parts;
+        let Components { endpoints, config, .. } = &self.0.components;
         Load {
             sessions: endpoints.values().map(Endpoint::n_sessions).sum(),
             under_way: config.concurrency.saturating_sub(self.0.permits.free()),
@@ -354,11 +354,11 @@ impl Site {
     fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {
         let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::UNAUTHORIZED);
         let mut response = json_error(status, &denied.to_string());
-        let config = &self.0.parts.config;
+        let config = &self.0.components.config;
         let metadata =
             config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty());
         let url = metadata.map(|base| format!("{base}{METADATA_PATH}{}", request.uri().path()));
-        let policy = (self.0.parts.policy)();
+        let policy = (self.0.components.policy)();
         let challenge = denied.challenge(url.as_deref(), policy.scope.as_deref());
         if let Ok(challenge) = HeaderValue::from_str(&challenge) {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
@@ -373,12 +373,12 @@ impl Site {
         well("ok")
     }
 
-    /// Whether a balancer should send requests here.
+    /// Answers the readiness probe: whether a load balancer should send requests here.
     async fn readiness(&self) -> Response<Body> {
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
         }
-        match (self.0.parts.readiness)().await {
+        match (self.0.components.readiness)().await {
             Ok(()) => well("ready"),
             Err(reason) => busy(&reason),
         }
@@ -386,14 +386,14 @@ impl Site {
 
     /// The endpoints by their path.
     pub fn endpoints(&self) -> &BTreeMap<String, Endpoint> {
-        &self.0.parts.endpoints
+        &self.0.components.endpoints
     }
 
     fn manifest<B>(&self, request: &Request<B>) -> Response<Body> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return json_error(StatusCode::METHOD_NOT_ALLOWED, "the manifest is read with GET");
         }
-        let Some(manifest) = (self.0.parts.manifest)() else {
+        let Some(manifest) = (self.0.components.manifest)() else {
             return json_error(StatusCode::NOT_FOUND, "this gate publishes no manifest");
         };
         let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -410,13 +410,13 @@ impl Site {
         response
     }
 
-    /// The server card of an endpoint, or the catalog; `None` for what is neither,
-    /// and where they are switched off.
+    /// Answers a request for a server card or the catalog; `None` for other paths, and if
+    /// cards are switched off.
     fn card<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
-        let card = self.0.parts.config.card.as_ref()?;
+        let card = self.0.components.config.card.as_ref()?;
         let path = request.uri().path();
         let endpoint = path.strip_suffix(CARD_SUFFIX);
-        let endpoint = endpoint.filter(|path| self.0.parts.endpoints.contains_key(*path));
+        let endpoint = endpoint.filter(|path| self.0.components.endpoints.contains_key(*path));
         let (document, content_type) = match endpoint {
             Some(endpoint) => (card.of_endpoint(endpoint), card::MEDIA_TYPE),
             None if path == CATALOG_PATH => (card.catalog("/mcp"), "application/json"),
@@ -437,8 +437,9 @@ impl Site {
         Some(response)
     }
 
+    /// Answers a request for the OAuth metadata of the resource at the path `rest`.
     fn metadata(&self, rest: &str) -> Response<Body> {
-        let config = &self.0.parts.config;
+        let config = &self.0.components.config;
         let Some(base) =
             config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty())
         else {
@@ -450,12 +451,13 @@ impl Site {
             "authorization_servers": config.authorization_servers,
             "bearer_methods_supported": ["header"],
         });
-        if let Some(scope) = &(self.0.parts.policy)().scope {
+        if let Some(scope) = &(self.0.components.policy)().scope {
             document["scopes_supported"] = json!([scope]);
         }
         full_response(StatusCode::OK, "application/json", document.to_string())
     }
 
+    /// Returns the `Origin` of a request, if the configuration lists it.
     fn listed_origin<B>(&self, request: &Request<B>) -> Option<HeaderValue> {
         let origin = request.headers().get(header::ORIGIN)?;
         let page = Url::parse(origin.to_str().ok()?).ok()?;
@@ -463,10 +465,9 @@ impl Site {
         listed.any(|listed| listed.origin() == page.origin()).then(|| origin.clone())
     }
 
-    /// Returns whether a page is on the host of a listed origin, but is another
-    /// origin: the endpoints only look at hosts. Pages of this machine are always
-    /// let in.
-    fn is_namesake<B>(&self, request: &Request<B>) -> bool {
+    /// Returns whether the `Origin` has the host of a listed origin, but another scheme or
+    /// port: the endpoints compare only hosts. Pages of this machine are always accepted.
+    fn is_other_origin_of_listed_host<B>(&self, request: &Request<B>) -> bool {
         let page = request.headers().get(header::ORIGIN).and_then(|page| page.to_str().ok());
         let Some(page) = page.and_then(|page| Url::parse(page).ok()) else { return false };
         let here = matches!(page.host_str(), Some("localhost" | "127.0.0.1" | "[::1]") | None);
@@ -474,12 +475,11 @@ impl Site {
     }
 
     fn listed(&self) -> impl Iterator<Item = Url> {
-        self.0.parts.config.origins.iter().filter_map(|origin| Url::parse(origin).ok())
+        self.0.components.config.origins.iter().filter_map(|origin| Url::parse(origin).ok())
     }
 }
 
-/// Returns whether JSON is asked for rather than YAML. YAML wins when both are
-/// equal.
+/// Returns whether an `Accept` header prefers JSON to YAML.
 fn wants_json(accept: &str) -> bool {
     let weight = |wanted: &str| {
         accept
@@ -495,8 +495,8 @@ fn wants_json(accept: &str) -> bool {
     weight("application/yaml") < weight("application/json")
 }
 
-/// Lets a listed origin's pages read the response and send what MCP needs.
-fn allow(response: &mut Response<Body>, origin: HeaderValue) {
+/// Adds the CORS headers that let pages of an origin use MCP.
+fn add_cors_headers(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     let fixed = [
         ("access-control-allow-methods", "GET, POST, DELETE, OPTIONS"),
@@ -515,8 +515,8 @@ fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     }
 }
 
-/// Why it is not clear by which name a request asks for us, or which page it
-/// comes from. Whoever looks at one of two answers could look at the wrong one.
+/// Returns an error if the host or the origin of a request is ambiguous, so that two
+/// checks could use different ones.
 fn ambiguous_host<B>(request: &Request<B>) -> Option<&'static str> {
     let headers = request.headers();
     let is_given_twice = |name| 1 < headers.get_all(name).iter().count();
@@ -528,8 +528,8 @@ fn ambiguous_host<B>(request: &Request<B>) -> Option<&'static str> {
     (!is_same).then_some("`Host` and the request's target name different hosts")
 }
 
-/// Returns what a page gets that may not call us, as the endpoints say it.
-fn foreign_host() -> Response<Body> {
+/// The error for a page of an origin that may not call us, in the form of the endpoints.
+fn foreign_origin() -> Response<Body> {
     let message = "pages of this origin may not talk to this server: another scheme or port is \
                    another origin";
     let error =

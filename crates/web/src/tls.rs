@@ -1,8 +1,7 @@
-//! The TLS configuration: our certificate, and the client certificates that are
-//! accepted.
+//! Builds the TLS configuration from our certificate and the CA of client certificates.
 //!
-//! Keys and certificates come in as PEM text. What they make is one value that
-//! is replaced as a whole, so a connection never sees half of a change.
+//! Keys and certificates are passed in as PEM text. The result is one immutable value,
+//! which is replaced as a whole when files change.
 
 use std::sync::Arc;
 
@@ -11,27 +10,27 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-/// Everything as PEM.
+/// Our certificate and key, and the client CA, as PEM text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pem {
-    /// Our certificate first, then those between it and the root.
+    /// Our certificate, followed by the intermediate ones.
     pub chain: Vec<u8>,
+    /// Our private key.
     pub key: Vec<u8>,
-    /// Who signs the certificates of callers; nobody is asked for one when
-    /// `None`.
+    /// The CA of client certificates; when `None`, clients are not asked for one.
     pub callers: Option<Vec<u8>>,
 }
 
-/// Whether a caller has to show a certificate.
+/// Whether clients must have a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// One that is shown must be good.
+    /// A client may have none, but an invalid one is refused.
     #[default]
-    May,
-    Must,
+    Optional,
+    Required,
 }
 
-/// Why no server can be made of this.
+/// Why no TLS configuration can be built.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("there is no certificate in the chain")]
@@ -44,8 +43,11 @@ pub enum TlsError {
     Useless(String),
 }
 
-/// A server of these certificates.
-pub fn server(pem: &Pem, callers: ClientCertificates) -> Result<Arc<ServerConfig>, TlsError> {
+/// Builds the configuration of a TLS server.
+pub fn server(
+    pem: &Pem,
+    client_certificates: ClientCertificates,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let useless = |error: &dyn std::fmt::Display| TlsError::Useless(error.to_string());
     let chain = certificates(&pem.chain).ok_or(TlsError::NoCertificate)?;
     let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|_| TlsError::NoKey)?;
@@ -61,9 +63,9 @@ pub fn server(pem: &Pem, callers: ClientCertificates) -> Result<Arc<ServerConfig
                 roots.add(root).map_err(|error| useless(&error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            let verifier = match callers {
-                ClientCertificates::May => verifier.allow_unauthenticated(),
-                ClientCertificates::Must => verifier,
+            let verifier = match client_certificates {
+                ClientCertificates::Optional => verifier.allow_unauthenticated(),
+                ClientCertificates::Required => verifier,
             };
             builder.with_client_cert_verifier(verifier.build().map_err(|error| useless(&error))?)
         }
@@ -73,7 +75,7 @@ pub fn server(pem: &Pem, callers: ClientCertificates) -> Result<Arc<ServerConfig
     Ok(Arc::new(server))
 }
 
-/// The certificates in a PEM text, if there is one and all are whole.
+/// Parses the certificates in a PEM text; `None` if there are none or one is malformed.
 fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     found.ok().filter(|found| !found.is_empty())
@@ -93,7 +95,7 @@ mod tests {
     fn check(change: impl FnOnce(&mut Pem), expected: &str) {
         let mut pem = pem();
         change(&mut pem);
-        let made = server(&pem, ClientCertificates::Must);
+        let made = server(&pem, ClientCertificates::Required);
         let told = made.map_or_else(|unfit| unfit.to_string(), |_| "good".to_owned());
         assert!(told.starts_with(expected), "{told}");
     }

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is a failed test")]
 
 use web::manifest::sign::{PublicKey, SecretKey, verify};
-use web::manifest::{MAX_BYTES, Manifest, read, yaml};
+use web::manifest::{MAX_BYTES, Manifest, parse, yaml};
 
 const SEED: &str = "cash_version: \"0.1.1\"\nlast_updated: 2026-11-15\npublisher: Shop\n\
     endpoint: https://shop.example/mcp\ncache_ttl: 600\n\
@@ -104,7 +104,7 @@ fn mutate(text: &str, numbers: &mut Numbers) -> String {
 
 /// What must hold of everything that is believed.
 fn check(text: &str) -> bool {
-    let Ok((manifest, _)) = read(text) else { return false };
+    let Ok((manifest, _)) = parse(text) else { return false };
     assert!(manifest.endpoint.starts_with("http"), "{text}");
     assert!(!manifest.publisher.is_empty() && !manifest.cash_version.is_empty());
     assert!((1..=1000).contains(&manifest.namespaces.len()) && manifest.skills.len() <= 1000);
@@ -114,12 +114,12 @@ fn check(text: &str) -> bool {
         assert!(!entry.description.contains('\n'), "{text}");
     }
     for written in [manifest.to_yaml(), manifest.to_json()] {
-        let again = read(&written).unwrap_or_else(|problems| panic!("{problems:?}: {written}"));
+        let again = parse(&written).unwrap_or_else(|problems| panic!("{problems:?}: {written}"));
         assert_eq!(again.0, Manifest { whole: None, ..manifest.clone() }, "{written}");
     }
     // The document as it was written is written again without a loss.
     let written = yaml(&manifest.document());
-    let again = read(&written).unwrap_or_else(|problems| panic!("{problems:?}: {written}"));
+    let again = parse(&written).unwrap_or_else(|problems| panic!("{problems:?}: {written}"));
     assert_eq!(again.0, manifest, "{written}");
     let pin: PublicKey = SecretKey::from_seed([9; 32]).public();
     assert!(verify(&manifest, &[pin]).is_err(), "nobody signed this");
@@ -129,7 +129,7 @@ fn check(text: &str) -> bool {
 #[test]
 fn whatever_is_done_to_a_manifest_reading_it_ends() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    let json = read(SEED).unwrap().0.to_json();
+    let json = parse(SEED).unwrap().0.to_json();
     let (mut n_believed, mut corpus) = (0, vec![SEED.to_owned(), json]);
     for _ in 0..20_000 {
         let from = numbers.below(corpus.len());
@@ -158,6 +158,6 @@ fn bombs_of_every_kind_are_refused_before_they_go_off() {
         SEED.replace("- suggested", &"- suggested: a\n    description: b\n  ".repeat(2_000)),
         format!("<<: {{publisher: x}}\n{}", "- ".repeat(50_000)),
     ] {
-        assert!(read(&bomb).is_err(), "{}", &bomb[..80]);
+        assert!(parse(&bomb).is_err(), "{}", &bomb[..80]);
     }
 }

@@ -1,63 +1,71 @@
-//! Chooses the namespace of a mounted server.
+//! Chooses the label (the namespace) of each mounted server.
 //!
-//! The operator's word counts first, then the manifest's only suggestion, then
-//! the name of the host. Where a label is taken, the host's name goes before it,
-//! then a few digits that follow from the manifest's address. So a label depends
-//! on who came before and on where the manifest is, never on who answered first.
+//! It is the operator's choice, else the label that the server had with its last manifest,
+//! else the namespace that the manifest suggests, if it suggests just one, else the specific
+//! part of the host name. If a label is taken, that part is put before it, or a hash of the
+//! manifest's URL behind it; if these are taken, too, the part gets a number.
+//!
+//! Servers choose in the order of the configuration, so the first to answer has no
+//! advantage. The price is that a label may change until all manifests are known: a server
+//! that comes earlier may claim it when its own manifest arrives.
 
 use catalog::name;
 use url::Url;
 
-use crate::manifest::{LONGEST, Manifest};
+use crate::manifest::{MAX_LABEL, Manifest};
 
-/// The labels of servers, in the operator's order. `taken` are those of the
-/// servers that have no manifest; `kept` is what each was called before.
-pub fn assign(taken: &[String], servers: &[Server<'_>]) -> Vec<String> {
-    let mut all: Vec<String> = taken.iter().map(|label| name::canonical(label)).collect();
+/// Returns a label for each server, in order. None gets a label of `reserved`: those of
+/// configured upstreams and of built-in tools.
+pub fn assign(reserved: &[String], servers: &[Server<'_>]) -> Vec<String> {
+    let mut taken: Vec<String> = reserved.iter().map(|label| name::canonical(label)).collect();
     let mut labels = Vec::with_capacity(servers.len());
     for server in servers {
-        let free = |label: &String| !all.contains(&name::canonical(label));
+        let free = |label: &String| !taken.contains(&name::canonical(label));
         let label = server.candidates().into_iter().find(free);
         let label = label.unwrap_or_else(|| {
-            // Everything derived is taken, so numbers decide.
-            let numbered = (2..).map(|n| format!("{}_{n}", server.host()));
+            // All candidates are taken, so a number is appended.
+            let numbered = (2..).map(|n| shorten(&format!("{}_{n}", server.host_word())));
             numbered.into_iter().find(free).unwrap_or_default()
         });
-        all.push(name::canonical(&label));
+        taken.push(name::canonical(&label));
         labels.push(label);
     }
     labels
 }
 
-/// A server that wants a label.
+/// A server that needs a label.
 #[derive(Clone, Copy, Debug)]
 pub struct Server<'a> {
+    /// The URL of its manifest.
     pub source: &'a Url,
+    /// The label that the operator chose.
     pub label: Option<&'a str>,
+    /// Its manifest; `None` while none was accepted.
     pub manifest: Option<&'a Manifest>,
-    /// What it was called before, if it was.
-    pub before: Option<&'a str>,
+    /// The label that it had with its last manifest, in this run or an earlier one.
+    pub kept_label: Option<&'a str>,
 }
 
 impl Server<'_> {
-    /// Returns what it would be called, best first.
+    /// Returns possible labels, best first.
     fn candidates(&self) -> Vec<String> {
         let own = self.label.map(name::alias);
         let suggested = match self.manifest.map(|manifest| manifest.namespaces.as_slice()) {
             Some([only]) => only.suggested.split('.').next().map(name::alias),
             Some(_) | None => None,
         };
-        let before = self.before.filter(|_| own.is_none()).map(str::to_owned);
-        let first = own.or(before).or(suggested).unwrap_or_else(|| self.host());
-        let host = self.host();
+        let kept = self.kept_label.filter(|_| own.is_none()).map(str::to_owned);
+        let first = own.or(kept).or(suggested).unwrap_or_else(|| self.host_word());
+        let host = self.host_word();
         let tag = name::tag(self.source.as_str(), 4);
         let mixed = if first == host { None } else { Some(format!("{host}_{first}")) };
         let candidates = [Some(first.clone()), mixed, Some(format!("{first}_{tag}"))];
-        candidates.into_iter().flatten().map(|label| short(&label)).collect()
+        candidates.into_iter().flatten().map(|label| shorten(&label)).collect()
     }
 
-    /// The first word of the host that says something.
-    fn host(&self) -> String {
+    /// Returns the first specific word of the host name, so not `www`, `mcp` or `api`, as a
+    /// label.
+    fn host_word(&self) -> String {
         let host = self.source.host_str().unwrap_or("server");
         if self.source.domain().is_none() {
             return name::alias(&format!("host_{host}"));
@@ -67,12 +75,12 @@ impl Server<'_> {
     }
 }
 
-/// A label that is not too long to be one.
-fn short(label: &str) -> String {
-    if label.len() <= LONGEST {
+/// Shortens a label to [`MAX_LABEL`]; a hash keeps it unique.
+fn shorten(label: &str) -> String {
+    if label.len() <= MAX_LABEL {
         return label.to_owned();
     }
     let tag = name::tag(label, 6);
-    let cut: String = label.chars().take(LONGEST - 7).collect();
+    let cut: String = label.chars().take(MAX_LABEL - 7).collect();
     format!("{}_{tag}", cut.trim_end_matches('_'))
 }

@@ -2,7 +2,7 @@ use super::label::{Server, assign};
 use super::refresh::RefreshSchedule;
 use super::*;
 use crate::manifest::sign::SecretKey;
-use crate::manifest::{CASH_VERSION, Suggested};
+use crate::manifest::{CASH_VERSION, SuggestedNamespace};
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
@@ -13,7 +13,7 @@ fn source(text: &str) -> Source {
 }
 
 fn manifest(endpoint: &str, namespaces: &[&str]) -> Manifest {
-    let suggested = |label: &&str| Suggested {
+    let suggested = |label: &&str| SuggestedNamespace {
         suggested: (*label).to_owned(),
         description: "Things.".to_owned(),
     };
@@ -128,18 +128,18 @@ fn labels_are_unique_and_do_not_depend_on_who_answered_first() {
     );
     let orders = manifest("https://x.example/", &["or_ders"]);
     let many = manifest("https://x.example/", &["orders", "stock"]);
-    let server = |source, manifest| Server { source, label: None, manifest, before: None };
-    let taken = ["time".to_owned()];
+    let server = |source, manifest| Server { source, label: None, manifest, kept_label: None };
+    let reserved = ["time".to_owned()];
     let labels = assign(
-        &taken,
+        &reserved,
         &[server(&one, Some(&orders)), server(&two, Some(&orders)), server(&three, Some(&many))],
     );
     assert_eq!(labels, ["or_ders", "store_or_ders", "host_127_0_0_1"]);
-    // One that has not answered yet leaves the others as they are.
+    // One that has not answered yet claims nothing, so a later one has the label until then.
     let unseen = [server(&one, None), server(&two, Some(&orders))];
-    assert_eq!(assign(&taken, &unseen), ["shop", "or_ders"]);
-    let kept = [Server { before: Some("or_ders"), ..unseen[0] }, unseen[1]];
-    assert_eq!(assign(&taken, &kept), ["or_ders", "store_or_ders"]);
+    assert_eq!(assign(&reserved, &unseen), ["shop", "or_ders"]);
+    let kept = [Server { kept_label: Some("or_ders"), ..unseen[0] }, unseen[1]];
+    assert_eq!(assign(&reserved, &kept), ["or_ders", "store_or_ders"]);
     // The operator's word counts, and a static label always does.
     let named = [Server { label: Some("Orders"), ..unseen[1] }];
     assert_eq!(assign(&["orders".to_owned()], &named), ["store_Orders"]);
@@ -152,20 +152,33 @@ fn labels_are_unique_and_do_not_depend_on_who_answered_first() {
 }
 
 #[test]
+fn a_numbered_label_is_no_longer_than_any_other() {
+    let host = "a".repeat(63);
+    let source = url(&format!("https://{host}.example/m"));
+    // The same source many times, so that only numbers are left to tell them apart.
+    let server = Server { source: &source, label: None, manifest: None, kept_label: None };
+    let labels = assign(&[], &[server; 50]);
+    assert!(labels.iter().all(|label| label.len() <= 64), "{labels:?}");
+    let distinct: std::collections::HashSet<String> =
+        labels.iter().map(|label| catalog::name::canonical(label)).collect();
+    assert_eq!(distinct.len(), labels.len(), "{labels:?}");
+}
+
+#[test]
 fn a_manifest_is_never_looked_at_sooner_than_it_says() {
     let mut schedule = RefreshSchedule::default();
     assert_eq!(schedule.due(), 0, "at once");
     let mut short = manifest("https://shop.example/mcp", &["orders"]);
     short.cache_ttl = Some(2);
-    schedule.went_well(&short, 1000);
+    schedule.succeeded(&short, 1000);
     assert_eq!(schedule.due(), 1060, "never under a minute");
     short.cache_ttl = Some(600);
-    schedule.went_well(&short, 1060);
+    schedule.succeeded(&short, 1060);
     assert_eq!(schedule.due(), 1660);
     schedule.failed(1660);
     assert_eq!(schedule.due(), 2260, "nor after a failure");
     short.cache_ttl = None;
-    schedule.went_well(&short, 2260);
+    schedule.succeeded(&short, 2260);
     assert_eq!(schedule.due(), 2260 + 3600, "an hour where it does not say");
 }
 

@@ -1,8 +1,8 @@
-//! Identifies callers by their TLS client certificate.
+//! Derives the identity of a caller from its TLS client certificate.
 //!
-//! Whether a certificate is good was decided when the connection was made (see
-//! [`tls`](crate::tls)); here it is only read. Its holder is `cert:` and the
-//! common name, and belongs to the groups that its organisational units name.
+//! The certificate was verified when the connection was made (see [`tls`](crate::tls)).
+//! The subject of its holder is `cert:` and the common name; its organisational units
+//! are the holder's groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
-const UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
+const ORGANIZATIONAL_UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
 
-/// Longer names are cut off from being names.
-const LONGEST: usize = 256;
+/// The length of the longest name that is used; longer ones are ignored.
+const MAX_NAME_BYTES: usize = 256;
 
-/// Who holds the certificate of a connection, in the request's extensions.
+/// The holder of the client certificate of a connection, in the request's extensions.
 #[derive(Clone, Debug)]
 pub struct CertificateHolder(pub Arc<Identity>);
 
-/// Returns who a certificate says its holder is: by common name, else by its first
-/// other name, else by the certificate itself.
+/// Returns the identity of a certificate's holder: by the common name, else by the first
+/// alternative name, else by the fingerprint.
 pub fn holder(der: &[u8]) -> Identity {
     let certificate = Certificate::from_der(der).ok();
-    let named = |wanted| certificate.iter().flat_map(move |known| named(known, wanted));
-    let name = named(COMMON_NAME).next();
-    let name = name.or_else(|| alternative(certificate.as_ref()?));
-    let groups: BTreeSet<String> = named(UNIT).collect();
+    let values = |oid| certificate.iter().flat_map(move |read| subject_values(read, oid));
+    let name = values(COMMON_NAME).next();
+    let name = name.or_else(|| alternative_name(certificate.as_ref()?));
+    let groups: BTreeSet<String> = values(ORGANIZATIONAL_UNIT).collect();
     let subject = format!("cert:{}", name.unwrap_or_else(|| fingerprint(der)));
     Identity { subject, groups, ..Identity::default() }
 }
 
-/// The values of one kind in the subject.
-fn named(
+/// The values of one attribute of the certificate's subject.
+fn subject_values(
     certificate: &Certificate,
-    wanted: ObjectIdentifier,
+    attribute: ObjectIdentifier,
 ) -> impl Iterator<Item = String> + use<'_> {
     let parts = certificate.tbs_certificate.subject.0.iter().flat_map(|part| part.0.iter());
-    parts.filter(move |part| part.oid == wanted).filter_map(|part| text(&part.value))
+    parts.filter(move |part| part.oid == attribute).filter_map(|part| text(&part.value))
 }
 
 fn text(value: &Any) -> Option<String> {
@@ -56,7 +56,7 @@ fn text(value: &Any) -> Option<String> {
     utf8.ok().filter(|text| is_name(text))
 }
 
-fn alternative(certificate: &Certificate) -> Option<String> {
+fn alternative_name(certificate: &Certificate) -> Option<String> {
     let (_, names) = certificate.tbs_certificate.get::<SubjectAltName>().ok()??;
     names.0.iter().find_map(|name| {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is no text")]
@@ -71,7 +71,7 @@ fn alternative(certificate: &Certificate) -> Option<String> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control)
 }
 
 fn fingerprint(der: &[u8]) -> String {

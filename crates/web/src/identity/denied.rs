@@ -1,22 +1,23 @@
-//! The reasons why a request is refused.
+//! The reasons why a caller is refused, and the HTTP challenge for each.
 
-/// Why a request is refused, one variant per remedy.
+/// Why a caller is refused. One variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// No credential, and this endpoint wants one.
+    /// The request has no credential, and one is required.
     #[error("credentials are required")]
     Missing,
-    /// A credential that is malformed, unknown, forged or for somebody else.
+    /// The credential is malformed, unknown, forged or meant for another server.
     #[error("the credentials are not valid")]
     Invalid,
     #[error("the credentials have expired")]
     Expired,
-    /// A good credential that does not reach this far.
+    /// The credential is valid, but lacks this scope.
     #[error("the credentials lack the scope `{0}`")]
     Insufficient(String),
 }
 
 impl Denied {
+    /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
             Denied::Missing | Denied::Invalid | Denied::Expired => 401,
@@ -24,8 +25,8 @@ impl Denied {
         }
     }
 
-    /// The `WWW-Authenticate` header that makes a client do the right thing.
-    /// `scope` is what every caller needs, so that it is asked for at once.
+    /// Renders the `WWW-Authenticate` header. `metadata_url` is where the client learns who
+    /// issues tokens; `scope` is the one that every caller needs.
     pub fn challenge(&self, metadata_url: Option<&str>, scope: Option<&str>) -> String {
         let mut parts = Vec::new();
         match self {

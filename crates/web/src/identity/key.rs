@@ -1,8 +1,7 @@
-//! API keys: `gate_<name>_<secret>`.
+//! API keys of the form `gate_<name>_<secret>`: created, revoked and checked.
 //!
-//! The secret has 160 random bits, so one round of SHA-256 is enough to store
-//! it; comparisons take the same time whether they fail early or late, and an
-//! unknown name costs the same as a known one.
+//! The secret has 160 random bits, so one round of SHA-256 is enough to store it.
+//! Hashes are compared in constant time, and always all of them.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use super::denied::Denied;
 
 const PREFIX: &str = "gate_";
 
-/// One key as it is stored: never the secret itself.
+/// A key as it is stored, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub name: String,
@@ -27,7 +26,7 @@ pub struct Key {
     pub roles: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub groups: BTreeSet<String>,
-    /// Seconds since 1970.
+    /// In seconds since 1970, as the other times.
     pub created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
@@ -42,13 +41,14 @@ pub struct KeyRing {
     pub keys: Vec<Key>,
 }
 
-/// A key that was just made, with the only copy of its secret.
+/// A key that was just created, with the only copy of its text.
 pub struct NewKey {
     pub key: Key,
+    /// The whole text of the key, as callers send it.
     pub secret: String,
 }
 
-/// Why a key cannot be made or revoked.
+/// Why a key cannot be created or revoked.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     #[error("a key's name has 1 to 32 of the characters a-z, 0-9 and `-`, not `{0}`")]
@@ -59,13 +59,13 @@ pub enum KeyError {
     Unknown(String),
 }
 
-/// Returns whether a credential claims to be one of our keys.
-pub fn looks_like_one(credential: &str) -> bool {
+/// Returns whether a credential has the prefix of our keys.
+pub fn has_key_prefix(credential: &str) -> bool {
     credential.starts_with(PREFIX)
 }
 
 impl KeyRing {
-    /// Makes a key from 20 random bytes and adds it.
+    /// Creates a key from 20 random bytes and adds it.
     pub fn create(&mut self, name: &str, random: [u8; 20], now: u64) -> Result<NewKey, KeyError> {
         let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if name.is_empty() || 32 < name.len() || !name.bytes().all(legal) {
@@ -96,10 +96,10 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Returns who holds this key.
+    /// Returns the identity of the holder of a key.
     pub fn identify(&self, credential: &str, now: u64) -> Result<Identity, Denied> {
         let given = hash(credential);
-        // Every key is compared, so that time tells nothing about which fits.
+        // All keys are compared, so that the time does not reveal which one matches.
         let mut found = None;
         for key in &self.keys {
             if bool::from(key.hash.as_bytes().ct_eq(given.as_bytes())) {

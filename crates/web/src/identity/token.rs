@@ -1,11 +1,10 @@
-//! Identifies callers by bearer tokens (JWT) that a trusted issuer signed.
+//! Authenticates callers by bearer tokens (JWT) of trusted issuers.
 //!
-//! An issuer has a shared secret or a set of public keys (JWKS), and says for
-//! whom it must have signed. Signatures are checked by [`jwt`].
+//! An issuer has a shared secret or a set of public keys (JWKS), and the audiences that
+//! its tokens must be for. Signatures are verified by [`jwt`].
 //!
-//! A subject means something to its issuer only. Where several issuers are
-//! trusted, a caller goes by both ([`all`]), so that nobody is somebody else's
-//! namesake.
+//! Two issuers may use the same subject for different people. So where several issuers
+//! are trusted, [`identify`] makes the issuer a part of the subject.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +15,16 @@ use super::denied::Denied;
 
 pub use jwt::Keys;
 
-/// How far clocks may differ, in seconds.
+/// How far the clocks of an issuer and ours may differ, in seconds.
 const LEEWAY: u64 = 30;
 
-/// Somebody whose tokens are accepted.
+/// An issuer whose tokens are accepted.
 #[derive(Clone)]
 pub struct Issuer {
     pub keys: Keys,
     /// The `iss` that a token must have.
     pub issuer: Option<String>,
-    /// One of these must be in `aud`. A resource server always sets this.
+    /// One of these must be in `aud`; if empty, every audience is accepted.
     pub audiences: Vec<String>,
 }
 
@@ -38,15 +37,14 @@ impl std::fmt::Debug for Issuer {
     }
 }
 
-/// Returns who a token says its holder is, by the first of these issuers that
-/// signed it.
+/// Returns the identity of a token's holder, by the first of these issuers that signed it.
 ///
-/// Of one issuer it is the token's subject. Of several it is the issuer's
-/// address, `#` and the subject; an issuer without an address goes by its
-/// number. No address has a `#` in it, so two pairs never read the same.
-pub fn all(issuers: &[Issuer], token: &str, now: u64) -> Result<Identity, Denied> {
+/// With one issuer, its subject is that of the token. With several, it is the issuer's
+/// URL, `#` and that subject; for an issuer without a URL, its number is used. No URL of
+/// an issuer contains `#`, so the result is unambiguous.
+pub fn identify(issuers: &[Issuer], token: &str, now: u64) -> Result<Identity, Denied> {
     let several = issuers.iter().any(|one| one.issuer.is_none() || one.issuer != issuers[0].issuer);
-    let mut told = Denied::Invalid;
+    let mut denied = Denied::Invalid;
     for (at, issuer) in issuers.iter().enumerate() {
         match issuer.identify(token, now) {
             Ok(who) if several && 1 < issuers.len() => {
@@ -55,26 +53,26 @@ pub fn all(issuers: &[Issuer], token: &str, now: u64) -> Result<Identity, Denied
                 return Ok(Identity { subject, ..who });
             }
             Ok(who) => return Ok(who),
-            // Whoever knows the token well enough to know its end says more.
-            Err(Denied::Expired) => told = Denied::Expired,
+            // Only the issuer of a token can tell that it expired.
+            Err(Denied::Expired) => denied = Denied::Expired,
             Err(Denied::Missing | Denied::Invalid | Denied::Insufficient(_)) => {}
         }
     }
-    Err(told)
+    Err(denied)
 }
 
-/// The issuers with the public keys that they have now, if others than before.
-/// Nobody is added, taken away or given another secret by it.
-pub fn renewed(known: &[Issuer], read: &[Issuer]) -> Option<Vec<Issuer>> {
+/// Returns the `current` issuers with the public keys that they have in `reloaded`, or
+/// `None` if no key changed. Issuers are not added or removed, and secrets stay.
+pub fn with_new_keys(current: &[Issuer], reloaded: &[Issuer]) -> Option<Vec<Issuer>> {
     let is_like = |one: &Issuer, other: &Issuer| {
         one.issuer == other.issuer && one.audiences == other.audiences
     };
     let mut is_new = false;
     let renew = |(at, issuer): (usize, &Issuer)| {
-        // Of several that are alike, each is the one in its place.
-        let place = known[..at].iter().filter(|other| is_like(issuer, other)).count();
-        let read = read.iter().filter(|other| is_like(issuer, other)).nth(place);
-        let keys = match (&issuer.keys, read.map(|read| &read.keys)) {
+        // Of several issuers that are alike, the first belongs to the first, and so on.
+        let position = current[..at].iter().filter(|other| is_like(issuer, other)).count();
+        let same = reloaded.iter().filter(|other| is_like(issuer, other)).nth(position);
+        let keys = match (&issuer.keys, same.map(|same| &same.keys)) {
             (Keys::Public(old), Some(keys @ Keys::Public(new))) if old != new => {
                 is_new = true;
                 keys
@@ -83,12 +81,12 @@ pub fn renewed(known: &[Issuer], read: &[Issuer]) -> Option<Vec<Issuer>> {
         };
         Issuer { keys: keys.clone(), ..issuer.clone() }
     };
-    let issuers = known.iter().enumerate().map(renew).collect();
+    let issuers = current.iter().enumerate().map(renew).collect();
     is_new.then_some(issuers)
 }
 
 impl Issuer {
-    /// Returns who the token says it is for, if it is good.
+    /// Returns the identity of a token's holder, if this issuer signed it and it is valid.
     pub fn identify(&self, token: &str, now: u64) -> Result<Identity, Denied> {
         let claims = jwt::verify(&self.keys, token).map_err(|_| Denied::Invalid)?;
         let claims = Value::Object(claims);
@@ -97,11 +95,11 @@ impl Issuer {
         if !is_theirs || !self.is_for_us(&claims["aud"]) {
             return Err(Denied::Invalid);
         }
-        in_time(&claims, now)?;
+        check_times(&claims, now)?;
         identity(&claims)
     }
 
-    /// Returns whether one of our names is among those that a token is for.
+    /// Returns whether a token's `aud` names one of our audiences.
     fn is_for_us(&self, audience: &Value) -> bool {
         let several = audience.as_array().into_iter().flatten();
         let mut named = several.chain([audience]).filter_map(Value::as_str);
@@ -109,8 +107,8 @@ impl Issuer {
     }
 }
 
-/// A token must end, and be within its time.
-fn in_time(claims: &Value, now: u64) -> Result<(), Denied> {
+/// Checks `exp`, which is required, and `nbf`.
+fn check_times(claims: &Value, now: u64) -> Result<(), Denied> {
     let seconds = |name: &str| claims[name].as_f64().map(|time| time.max(0.0) as u64);
     let end = seconds("exp").ok_or(Denied::Invalid)?;
     if end.saturating_add(LEEWAY) <= now {
@@ -123,8 +121,8 @@ fn in_time(claims: &Value, now: u64) -> Result<(), Denied> {
 }
 
 fn identity(claims: &Value) -> Result<Identity, Denied> {
-    // Holders of our keys and of certificates are called so; nobody signs
-    // himself into being one of them.
+    // These are the subjects of holders of our keys and of certificates; a token must not
+    // claim to be one of them.
     let ours = |subject: &str| ["key:", "cert:"].iter().any(|kind| subject.starts_with(kind));
     let subject = claims["sub"].as_str().filter(|subject| !subject.is_empty() && !ours(subject));
     let subject = subject.ok_or(Denied::Invalid)?.to_owned();
@@ -139,7 +137,7 @@ fn identity(claims: &Value) -> Result<Identity, Denied> {
     })
 }
 
-/// Words of a string, or the strings of a list.
+/// Returns the words of a string, or the strings of a list.
 fn words(value: &Value) -> BTreeSet<String> {
     let list = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     let text = value.as_str().into_iter().flat_map(str::split_whitespace);
@@ -224,7 +222,8 @@ mod tests {
             let key = EncodingKey::from_secret(b"another secret of thirty-two bytes!!");
             encode(&Header::default(), &claims, &key).unwrap()
         };
-        let who = |issuers: &[Issuer], token: &str| all(issuers, token, 900).map(|who| who.subject);
+        let who =
+            |issuers: &[Issuer], token: &str| identify(issuers, token, 900).map(|who| who.subject);
         let both = [issuer(), other];
         assert_eq!(who(&both, &token(&[])), Ok("https://login.example#ann".into()));
         assert_eq!(who(&both, &foreign), Ok("https://other.example#ann".into()));
@@ -236,7 +235,7 @@ mod tests {
         };
         assert_eq!(who(&[old, issuer()], &token(&[])), Ok("ann".into()));
         assert_eq!(who(&both, "nonsense"), Err(Denied::Invalid));
-        assert_eq!(all(&both, &token(&[]), 2000), Err(Denied::Expired));
+        assert_eq!(identify(&both, &token(&[]), 2000), Err(Denied::Expired));
         assert_eq!(who(&[], &token(&[])), Err(Denied::Invalid));
     }
 
@@ -248,14 +247,17 @@ mod tests {
         };
         let with = |keys| Issuer { keys, ..issuer() };
         let known = [with(set("1"))];
-        assert!(renewed(&known, &known).is_none());
-        let fresh = renewed(&known, &[with(set("2"))]).unwrap();
+        assert!(with_new_keys(&known, &known).is_none());
+        let fresh = with_new_keys(&known, &[with(set("2"))]).unwrap();
         let Keys::Public(keys) = &fresh[0].keys else { panic!() };
         assert!(keys.find(Some("2")).is_some() && keys.find(Some("1")).is_none());
         let stranger = Issuer { issuer: Some("https://evil.example".into()), ..with(set("2")) };
-        assert!(renewed(&known, &[stranger]).is_none());
-        assert!(renewed(&known, &[with(Keys::Secret(SECRET.into()))]).is_none());
-        assert!(renewed(&known, &[]).is_none(), "a file that says nothing takes nothing away");
+        assert!(with_new_keys(&known, &[stranger]).is_none());
+        assert!(with_new_keys(&known, &[with(Keys::Secret(SECRET.into()))]).is_none());
+        assert!(
+            with_new_keys(&known, &[]).is_none(),
+            "a file that says nothing takes nothing away"
+        );
     }
 
     #[test]

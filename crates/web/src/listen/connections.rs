@@ -1,9 +1,9 @@
-//! The open connections, and which of them is closed first when there are too many.
+//! The table of open connections, and which one is closed first when there are too many.
 //!
-//! A connection on which a request is under way is never closed for another.
-//! Of those that stand idle, the ones go first whose clients have said nothing
-//! yet, then those of anonymous callers, then those of callers with
-//! credentials; among equals, whichever has been idle for longest.
+//! A connection with a request in flight is never closed for another. Of the idle ones,
+//! those are closed first on which no request was accepted yet, then those of anonymous
+//! callers, then those of callers with credentials; among equals, the one that has been
+//! idle for longest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,18 +15,19 @@ use tokio::time::Instant;
 
 use super::wait::until;
 
-/// All connections of a server. Clones are the same.
+/// The open connections of a server. Clones share the table.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
-    /// How many there may be.
+    /// How many connections may be open.
     limit: usize,
-    /// How many more there may be while others are closing.
+    /// How many more may be open while others are closing.
     slack: usize,
+    /// When the server started.
     since: Instant,
     table: Mutex<Table>,
-    /// Told when the last one is gone.
+    /// Notified when the last connection was closed.
     none: Notify,
 }
 
@@ -36,14 +37,14 @@ struct Table {
     next: u64,
 }
 
-/// What is known of whoever is at the other end.
+/// Who the client of a connection is, in the order in which connections are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallerStanding {
-    /// Nothing: no request was let in.
+    /// No request was accepted yet.
     Stranger,
-    /// A request without credentials was let in.
+    /// A request without credentials was accepted.
     Anonymous,
-    /// A request with good credentials was let in.
+    /// A request with valid credentials was accepted.
     Identified,
 }
 
@@ -53,18 +54,18 @@ pub struct Connection(Arc<State>);
 
 struct State {
     standing: AtomicU8,
-    /// Requests that are under way.
+    /// The number of requests in flight.
     requests: AtomicUsize,
-    /// Whether there ever was one.
+    /// Whether there ever was a request.
     has_asked: AtomicBool,
-    /// When the last request ended, in milliseconds after the server began.
+    /// When the last request ended, in milliseconds after the server started.
     idle_since: AtomicU64,
     since: Instant,
     is_closing: AtomicBool,
     close: Notify,
 }
 
-/// A connection in the table, taken out when dropped.
+/// A connection in the table, which is removed when this is dropped.
 pub(super) struct Entry {
     connections: Connections,
     number: u64,
@@ -83,8 +84,7 @@ impl Connections {
         Connections(Arc::new(shared))
     }
 
-    /// Takes a connection in, for which an idle one may have to go. `None` when
-    /// all are busy.
+    /// Adds a connection, for which an idle one may be closed; `None` when all are busy.
     pub(super) fn admit(&self) -> Option<Entry> {
         let mut table = self.0.table.lock();
         let n_open = table.open.len();
@@ -101,36 +101,36 @@ impl Connections {
         Some(Entry { connections: self.clone(), number, connection })
     }
 
-    /// Returns whether the next one needs the place of another.
+    /// Returns whether another connection has to be closed for the next one.
     pub(super) fn is_full(&self) -> bool {
         self.0.limit <= self.0.table.lock().open.len()
     }
 
-    /// Closes up to so many idle connections, because something else needs
-    /// their descriptors.
-    pub(super) fn close_idle(&self, n_most: usize) {
+    /// Closes at most `max` idle connections, to free their descriptors.
+    pub(super) fn close_idle(&self, max: usize) {
         let table = self.0.table.lock();
-        let mut closed = 0;
-        while closed < n_most && table.close_idle() {
-            closed += 1;
+        let mut n_closed = 0;
+        while n_closed < max && table.close_idle() {
+            n_closed += 1;
         }
     }
 
-    /// Closes all of them, because the server ends.
+    /// Closes all connections, because the server ends.
     pub(super) fn close(&self) {
         for state in self.0.table.lock().open.values() {
             state.close();
         }
     }
 
-    /// Ready when none is open.
+    /// Waits until no connection is open.
     pub(super) async fn none(&self) {
         until(&self.0.none, || self.0.table.lock().open.is_empty()).await;
     }
 }
 
 impl Table {
-    /// Closes the idle connection that is missed least; whether there was one.
+    /// Closes the idle connection that comes first in the order above, and returns whether
+    /// there was one.
     fn close_idle(&self) -> bool {
         let idle = self.open.values().filter(|state| state.is_idle() && !state.is_closing());
         let rank = |state: &&Arc<State>| {
@@ -170,37 +170,36 @@ impl State {
 }
 
 impl Connection {
-    /// Notes what was learnt of the other end. What is known is not forgotten.
+    /// Raises the standing of the client; it is never lowered.
     pub fn learn(&self, standing: CallerStanding) {
         self.0.standing.fetch_max(standing as u8, Ordering::Relaxed);
     }
 
-    /// A request begins.
+    /// Notes that a request begins.
     pub(super) fn begin(&self) {
         self.0.has_asked.store(true, Ordering::Relaxed);
         self.0.requests.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A request and its answer are over.
+    /// Notes that a request was answered.
     pub(super) fn end(&self) {
         self.0.idle_since.store(elapsed(self.0.since), Ordering::Relaxed);
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Ready when the connection is to be closed.
+    /// Waits until the connection is told to close.
     pub(super) async fn closing(&self) {
         while !self.0.is_closing() {
             self.0.close.notified().await;
         }
     }
 
-    /// Returns whether a request is under way.
+    /// Returns whether a request is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.0.is_idle()
     }
 
-    /// Returns whether there ever was a request, whose answer may not be sent
-    /// whole.
+    /// Returns whether there ever was a request; its answer may not be sent completely yet.
     pub(super) fn has_asked(&self) -> bool {
         self.0.has_asked.load(Ordering::Relaxed)
     }

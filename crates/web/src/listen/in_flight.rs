@@ -1,4 +1,4 @@
-//! Counts the requests that are being answered.
+//! Counts the requests in flight, so that a server can finish them before it stops.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -16,20 +16,19 @@ use tokio::sync::Notify;
 use super::connections::Connection;
 use super::wait::until;
 
-/// What is told to whom the server does not wait for.
+/// The message for requests that the server does not wait for any longer.
 const CLOSING: &str = "the gate is closing, and this took too long";
 
-/// All requests of a server. Clones are the same.
+/// The requests in flight of a server. Clones share the count.
 #[derive(Clone, Default)]
 pub(super) struct InFlight(Arc<Shared>);
 
-/// Every request counts itself in and out, so this is a number, and only who
-/// waits for the last one is told.
 #[derive(Default)]
 struct Shared {
-    now: AtomicUsize,
-    none: Notify,
-    /// Whether they are to end.
+    n_requests: AtomicUsize,
+    /// Notified when the last request ended.
+    none_left: Notify,
+    /// Whether all requests have to end now.
     is_over: AtomicBool,
 }
 
@@ -40,21 +39,21 @@ struct Guard {
     connection: Connection,
 }
 
-/// The body of an answer, whose request is under way until it is sent.
+/// The body of an answer, whose request counts as in flight until the body is sent.
 pub(super) struct CountedBody {
     body: Body,
-    /// A stream is to end when the server does; what comes in one piece is let
-    /// go on.
+    /// Whether the body is a stream, which is cut when the server ends; other bodies are
+    /// sent to their end.
     is_stream: bool,
-    /// What was asked, for a stream that has to end without an answer.
+    /// The request, for a stream that has to end without an answer.
     asked: Option<AnswerTo>,
     has_ended: bool,
     guard: Guard,
 }
 
 impl InFlight {
-    /// Waits for an answer, and goes on counting until it is sent. It is only
-    /// looked at when its connection is.
+    /// Counts a request from now until its answer is sent. When the server ends before
+    /// there is an answer, the answer is an error.
     pub(super) fn track<F>(
         &self,
         connection: Connection,
@@ -63,14 +62,14 @@ impl InFlight {
     where
         F: Future<Output = Response<Body>>,
     {
-        self.0.now.fetch_add(1, Ordering::AcqRel);
+        self.0.n_requests.fetch_add(1, Ordering::AcqRel);
         connection.begin();
         let guard = Guard { server: Arc::clone(&self.0), connection };
-        // An async block would keep room for the answer's future twice.
+        // Boxed, because an async block would reserve space for the future twice.
         let mut answer = Box::pin(answer);
         async move {
             let response = poll_fn(|task| match answer.as_mut().poll(task) {
-                Poll::Pending if guard.is_over() => Poll::Ready(given_up()),
+                Poll::Pending if guard.is_over() => Poll::Ready(closing_response()),
                 answer @ (Poll::Ready(_) | Poll::Pending) => answer,
             });
             let response = response.await;
@@ -80,13 +79,12 @@ impl InFlight {
         }
     }
 
-    /// Ready when nothing is under way.
+    /// Waits until no request is in flight.
     pub(super) async fn none(&self) {
-        until(&self.0.none, || self.0.now.load(Ordering::Acquire) == 0).await;
+        until(&self.0.none_left, || self.0.n_requests.load(Ordering::Acquire) == 0).await;
     }
 
-    /// Ends whatever is still under way, as soon as its connection is looked at
-    /// again.
+    /// Ends all requests in flight, each when its connection is polled next.
     pub(super) fn end(&self) {
         self.0.is_over.store(true, Ordering::Release);
     }
@@ -101,15 +99,15 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.connection.end();
-        if self.server.now.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.server.none.notify_waiters();
+        if self.server.n_requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.server.none_left.notify_waiters();
         }
     }
 }
 
-fn given_up() -> Response<Body> {
-    let told = serde_json::json!({"error": CLOSING});
-    let mut response = Response::new(Body::whole(told.to_string()));
+fn closing_response() -> Response<Body> {
+    let error = serde_json::json!({"error": CLOSING});
+    let mut response = Response::new(Body::whole(error.to_string()));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -135,8 +133,8 @@ impl http_body::Body for CountedBody {
             return Poll::Pending;
         }
         self.has_ended = true;
-        let words = self.asked.take().map(|asked| asked.refused(CLOSING));
-        Poll::Ready(words.map(|words| Ok(Frame::data(words))))
+        let error = self.asked.take().map(|asked| asked.refused(CLOSING));
+        Poll::Ready(error.map(|error| Ok(Frame::data(error))))
     }
 
     fn is_end_stream(&self) -> bool {

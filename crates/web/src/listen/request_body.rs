@@ -1,10 +1,9 @@
-//! The body of a request, whose unread rest is taken off the connection.
+//! The body of a request, whose unread rest is discarded after the answer.
 //!
-//! A request may be answered before its body was read, because its head is enough
-//! to refuse it. What the client still sends then stands in the way of its next
-//! request: hyper closes such a connection without telling the client, who
-//! loses whatever it sends there next. So the rest is read and thrown away, and where
-//! it is too long or does not come, the answer says that the connection closes.
+//! A request may be answered before its body was read, for example if it is refused by
+//! its head. If a part of the body stays unread, hyper closes the connection without
+//! telling the client, who loses the next request. So the rest is read and discarded; if
+//! it is too long or does not come, the answer says `Connection: close`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,26 +18,26 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-/// How many bytes are read to keep a connection.
-const UNWANTED_BYTES: usize = 1 << 20;
+/// How many bytes of a body are discarded at most, to keep a connection.
+const MAX_DISCARDED_BYTES: usize = 1 << 20;
 
-/// How long is waited for them.
-const UNWANTED_TIME: Duration = Duration::from_millis(500);
+/// How long discarding may take.
+const MAX_DISCARD_TIME: Duration = Duration::from_millis(500);
 
-/// The body of a request. When it is dropped before its end, what is left of it
-/// goes to [`UnreadBody`].
+/// The body of a request. When it is dropped before its end, the rest is moved to
+/// [`UnreadBody`].
 pub struct RequestBody {
     incoming: Option<Incoming>,
     unread: Option<UnreadBody>,
-    /// Whether the client sends nothing before somebody reads (`Expect: 100-continue`).
+    /// Whether the client waits to be asked for the body (`Expect: 100-continue`).
     is_held_back: bool,
 }
 
-/// What is left of a request's body, once its answer is known.
+/// The unread rest of a request's body, once the body was dropped.
 #[derive(Clone, Default)]
 pub(super) struct UnreadBody(Arc<Mutex<Option<Rest>>>);
 
-/// Whether the next request can come on the same connection.
+/// Whether the connection can be used for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reuse {
     Possible,
@@ -51,7 +50,8 @@ struct Rest {
 }
 
 impl RequestBody {
-    /// Wraps the body of a request; what is left of it can be had when there is one.
+    /// Wraps the body of a request, and returns where its unread rest will be, if the
+    /// request has a body.
     pub(super) fn wrap(request: Request<Incoming>) -> (Request<RequestBody>, Option<UnreadBody>) {
         let is_held_back = request.headers().contains_key(header::EXPECT);
         let has_body = !http_body::Body::is_end_stream(request.body());
@@ -63,12 +63,12 @@ impl RequestBody {
 }
 
 impl UnreadBody {
-    /// Reads what is left, within bounds.
+    /// Reads and discards the rest, within bounds.
     pub(super) async fn discard(self) -> Reuse {
         let rest = self.0.lock().take();
         let Some(Rest { mut incoming, is_held_back }) = rest else { return Reuse::Possible };
         if is_held_back {
-            // Reading would ask the client for what nobody wants.
+            // Reading would make the client send the body.
             return Reuse::Impossible;
         }
         let mut n_read = 0;
@@ -76,13 +76,13 @@ impl UnreadBody {
             while let Some(frame) = incoming.frame().await {
                 let Ok(frame) = frame else { return Reuse::Impossible };
                 n_read += frame.data_ref().map_or(0, Bytes::len);
-                if UNWANTED_BYTES < n_read {
+                if MAX_DISCARDED_BYTES < n_read {
                     return Reuse::Impossible;
                 }
             }
             Reuse::Possible
         };
-        timeout(UNWANTED_TIME, to_the_end).await.unwrap_or(Reuse::Impossible)
+        timeout(MAX_DISCARD_TIME, to_the_end).await.unwrap_or(Reuse::Impossible)
     }
 }
 

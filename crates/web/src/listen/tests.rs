@@ -290,13 +290,13 @@ async fn greet(
 #[tokio::test]
 async fn a_new_certificate_counts_for_the_next_connection_and_breaks_none() {
     let (old, new) = (Authority::fresh(), Authority::fresh());
-    let shown = Arc::new(Mutex::new(configured(&old, None, ClientCertificates::May)));
+    let shown = Arc::new(Mutex::new(configured(&old, None, ClientCertificates::Optional)));
     let asked = Arc::clone(&shown);
     let server =
         run(Some(Arc::new(move || asked.lock().unwrap().clone())), Limits::default()).await;
     let mut standing = greet(&old, &server, None).await.unwrap();
     assert!(ask(&mut standing, "/").await.ends_with("nobody"));
-    *shown.lock().unwrap() = configured(&new, None, ClientCertificates::May);
+    *shown.lock().unwrap() = configured(&new, None, ClientCertificates::Optional);
     assert!(greet(&old, &server, None).await.is_err(), "the old certificate is not shown any more");
     let mut fresh = greet(&new, &server, None).await.unwrap();
     assert!(ask(&mut fresh, "/").await.ends_with("nobody"));
@@ -306,7 +306,7 @@ async fn a_new_certificate_counts_for_the_next_connection_and_breaks_none() {
 #[tokio::test]
 async fn a_caller_is_who_its_certificate_says() {
     let (own, callers, stranger) = (Authority::fresh(), Authority::fresh(), Authority::fresh());
-    let config = configured(&own, Some(&callers), ClientCertificates::May);
+    let config = configured(&own, Some(&callers), ClientCertificates::Optional);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     let mut known = greet(&own, &server, Some(callers.sign("ann.example", "ann"))).await.unwrap();
     assert!(ask(&mut known, "/").await.ends_with("cert:ann"));
@@ -333,7 +333,7 @@ async fn a_caller_is_who_its_certificate_says() {
 #[tokio::test]
 async fn where_a_certificate_is_a_must_nobody_comes_in_without() {
     let (own, callers) = (Authority::fresh(), Authority::fresh());
-    let config = configured(&own, Some(&callers), ClientCertificates::Must);
+    let config = configured(&own, Some(&callers), ClientCertificates::Required);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     if let Ok(mut stream) = greet(&own, &server, None).await {
         stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.ok();
@@ -348,7 +348,7 @@ async fn where_a_certificate_is_a_must_nobody_comes_in_without() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_shakes_hands_is_let_go() {
     let own = Authority::fresh();
-    let config = configured(&own, None, ClientCertificates::May);
+    let config = configured(&own, None, ClientCertificates::Optional);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     let mut silent = server.connect().await;
     let mut nothing = Vec::new();

@@ -1,19 +1,19 @@
-//! Waits until a condition holds.
+//! Waits until a condition is true.
 
 use std::pin::pin;
 
 use tokio::sync::Notify;
 
-/// Waits until something is so; whoever makes it so tells.
-pub(super) async fn until(told: &Notify, is_so: impl Fn() -> bool) {
-    let mut next = pin!(told.notified());
+/// Waits until a condition is true; `changed` is notified whenever it may have changed.
+pub(super) async fn until(changed: &Notify, condition: impl Fn() -> bool) {
+    let mut next = pin!(changed.notified());
     loop {
-        // Before the look, so that what happens in between is heard.
+        // Enabled before the check, so that no notification in between is lost.
         next.as_mut().enable();
-        if is_so() {
+        if condition() {
             return;
         }
         next.as_mut().await;
-        next.set(told.notified());
+        next.set(changed.notified());
     }
 }

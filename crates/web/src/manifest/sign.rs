@@ -1,9 +1,9 @@
-//! Signs manifests.
+//! Signs manifests, and verifies their signatures.
 //!
-//! A signature is Ed25519 over the canonical JSON form of the whole document,
-//! with the members that this program does not know, and names its key, so an
-//! aggregator can pin keys and a publisher can change them: pin the new key
-//! beside the old one, sign with the new one, drop the old pin.
+//! A signature is Ed25519 over the canonical JSON form of the whole document, also of
+//! members that this program does not know. It names its key, so that aggregators can
+//! pin keys. To change a key: pin the new one beside the old one, sign with the new one,
+//! remove the old pin.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -64,7 +64,7 @@ impl SecretKey {
         PublicKey(bytes.try_into().expect("a public key has 32 bytes"))
     }
 
-    /// The manifest with its signature by this key.
+    /// Returns the manifest with a signature by this key.
     pub fn sign(&self, manifest: &Manifest) -> Manifest {
         let value = STANDARD.encode(self.pair.sign(manifest.canonical().as_bytes()));
         let signature =
@@ -94,7 +94,7 @@ impl PublicKey {
     }
 }
 
-/// Checks a manifest against the keys that are pinned.
+/// Checks that one of the pinned keys signed the manifest.
 pub fn verify(manifest: &Manifest, pinned: &[PublicKey]) -> Result<(), SignatureError> {
     let signature = manifest.signature.as_ref().ok_or(SignatureError::Unsigned)?;
     if signature.algorithm != "ed25519" {

@@ -1,4 +1,4 @@
-//! The signature in a manifest, and its verification.
+//! The member `signature` of a manifest.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,6 @@ pub struct Signature {
     /// The id of the key that signed: see [`PublicKey::id`](super::sign::PublicKey::id).
     pub key: String,
     pub algorithm: String,
-    /// Base64.
+    /// The signature itself, in base64.
     pub value: String,
 }

@@ -10,13 +10,13 @@ fn manifest() -> Manifest {
         endpoint: "https://gate.example/mcp".into(),
         cache_ttl: Some(600),
         authentication: Some(Authentication { scheme: Scheme::ApiKey, docs_url: None }),
-        namespaces: vec![Suggested {
+        namespaces: vec![SuggestedNamespace {
             suggested: "orders".into(),
             description: "It's # fine".into(),
         }],
         skills: vec![
-            Advertised { name: "a".into(), description: "One.".into() },
-            Advertised { name: "b".into(), description: "Two: yes".into() },
+            AdvertisedSkill { name: "a".into(), description: "One.".into() },
+            AdvertisedSkill { name: "b".into(), description: "Two: yes".into() },
         ],
         signature: None,
         whole: None,
@@ -26,8 +26,13 @@ fn manifest() -> Manifest {
 #[test]
 fn the_yaml_and_the_json_form_are_read_back_as_the_same_value() {
     for value in [manifest(), Manifest { skills: vec![], authentication: None, ..manifest() }] {
-        assert_eq!(read(&value.to_yaml()).unwrap(), (value.clone(), vec![]), "{}", value.to_yaml());
-        assert_eq!(read(&value.to_json()).unwrap(), (value.clone(), vec![]));
+        assert_eq!(
+            parse(&value.to_yaml()).unwrap(),
+            (value.clone(), vec![]),
+            "{}",
+            value.to_yaml()
+        );
+        assert_eq!(parse(&value.to_json()).unwrap(), (value.clone(), vec![]));
     }
 }
 
@@ -35,7 +40,7 @@ fn the_yaml_and_the_json_form_are_read_back_as_the_same_value() {
 fn every_problem_is_told_at_once() {
     let text = "cash_version: 1\nlast_updated: soon\nendpoint: 'stdio:rm'\ncache_ttl: -1\nnamespaces: []\nauthentication: {scheme: magic}\n";
     let fields: Vec<String> =
-        read(text).unwrap_err().into_iter().map(|problem| problem.field).collect();
+        parse(text).unwrap_err().into_iter().map(|problem| problem.field).collect();
     for field in
         ["cash_version", "last_updated", "publisher", "endpoint", "cache_ttl", "namespaces"]
     {
@@ -47,7 +52,7 @@ fn every_problem_is_told_at_once() {
 #[test]
 fn hyphens_in_labels_are_folded_with_a_warning() {
     let text = manifest().to_yaml().replace("\"orders\"", "\"order-mgmt\"");
-    let (manifest, warnings) = read(&text).unwrap();
+    let (manifest, warnings) = parse(&text).unwrap();
     assert_eq!(manifest.namespaces[0].suggested, "ordermgmt");
     assert_eq!(warnings.len(), 1);
 }
@@ -63,7 +68,7 @@ fn a_date_is_in_the_calendar() {
         ("2026-11-31", false),
     ] {
         let text = manifest().to_yaml().replace("2026-11-15", date);
-        assert_eq!(read(&text).is_ok(), good, "{date}");
+        assert_eq!(parse(&text).is_ok(), good, "{date}");
     }
 }
 
@@ -75,11 +80,14 @@ fn odd_addresses_and_labels_that_are_read_alike_are_warnings() {
             docs_url: Some("nope".into()),
         }),
         namespaces: ["order_mgmt", "OrderMgmt"]
-            .map(|name| Suggested { suggested: name.into(), description: "Orders.".into() })
+            .map(|name| SuggestedNamespace {
+                suggested: name.into(),
+                description: "Orders.".into(),
+            })
             .into(),
         ..manifest()
     };
-    let (_, warnings) = read(&odd.to_yaml()).unwrap();
+    let (_, warnings) = parse(&odd.to_yaml()).unwrap();
     let fields: Vec<&str> = warnings.iter().map(|problem| problem.field.as_str()).collect();
     assert_eq!(fields, ["namespaces[1].suggested", "authentication.docs_url"]);
 }
@@ -88,19 +96,19 @@ fn odd_addresses_and_labels_that_are_read_alike_are_warnings() {
 fn a_signature_covers_what_we_do_not_understand() {
     let text = manifest().to_yaml()
         + "future: {a: [1, [2, {}], {\"b c\": true}], \"yes\": null, empty: [], n: 1.5}\n";
-    let (read_in, _) = read(&text).unwrap();
+    let (read_in, _) = parse(&text).unwrap();
     let key = SecretKey::from_seed([1; 32]);
     let signed = key.sign(&read_in);
     let pins = [key.public()];
     for text in [yaml(&signed.document()), signed.document().to_string()] {
-        let (again, _) = read(&text).unwrap();
+        let (again, _) = parse(&text).unwrap();
         assert_eq!(again, signed, "nothing is lost: {text}");
         assert_eq!(verify(&again, &pins), Ok(()));
-        let changed = read(&text.replace("1.5", "1.6")).unwrap().0;
+        let changed = parse(&text.replace("1.5", "1.6")).unwrap().0;
         assert_eq!(verify(&changed, &pins), Err(SignatureError::Forged));
         let mut dropped = signed.document();
         dropped.as_object_mut().unwrap().remove("future");
-        assert_eq!(verify(&read(&yaml(&dropped)).unwrap().0, &pins), Err(SignatureError::Forged));
+        assert_eq!(verify(&parse(&yaml(&dropped)).unwrap().0, &pins), Err(SignatureError::Forged));
     }
     // The form is the one that is written down: anybody can make it.
     let canonical = signed.canonical();
@@ -112,15 +120,15 @@ fn a_signature_covers_what_we_do_not_understand() {
 fn a_label_that_is_too_long_is_none() {
     let long =
         |n: usize| manifest().to_yaml().replace("\"orders\"", &format!("{:?}", "a".repeat(n)));
-    assert!(read(&long(64)).is_ok());
-    let told = read(&long(65)).unwrap_err()[0].to_string();
+    assert!(parse(&long(64)).is_ok());
+    let told = parse(&long(65)).unwrap_err()[0].to_string();
     assert!(told.contains("longer than 64"), "{told}");
 }
 
 #[test]
 fn unknown_fields_are_ignored_and_bare_dates_are_dates() {
     let text = manifest().to_yaml().replace("\"2026-11-15\"", "2026-11-15") + "future: 1\n";
-    let (read_in, warnings) = read(&text).unwrap();
+    let (read_in, warnings) = parse(&text).unwrap();
     assert_eq!(Manifest { whole: None, ..read_in }, manifest());
     assert_eq!(warnings, []);
 }
@@ -138,7 +146,7 @@ fn a_hostile_manifest_is_refused_cheaply() {
     for text in
         [bomb.as_str(), &deep, &long, &many, "- 1\n", "", "\u{0}", "a: b: c", "!!python/x y"]
     {
-        assert!(read(text).is_err(), "{}", &text[..text.len().min(40)]);
+        assert!(parse(text).is_err(), "{}", &text[..text.len().min(40)]);
     }
 }
 
@@ -151,8 +159,8 @@ fn a_signature_holds_for_the_manifest_in_every_form() {
     let signed = key(1).sign(&manifest());
     let pins = [key(1).public()];
     verify(&signed, &pins).unwrap();
-    verify(&read(&signed.to_yaml()).unwrap().0, &pins).unwrap();
-    verify(&read(&signed.to_json()).unwrap().0, &pins).unwrap();
+    verify(&parse(&signed.to_yaml()).unwrap().0, &pins).unwrap();
+    verify(&parse(&signed.to_json()).unwrap().0, &pins).unwrap();
 }
 
 #[test]

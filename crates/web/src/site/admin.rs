@@ -1,8 +1,7 @@
-//! The endpoints for an operator on this machine.
+//! Passes requests below `/admin/` to the operator's API, and checks who may use it.
 //!
-//! Three things are asked of who asks: a connection from this machine, an
-//! identity with the scope [`SCOPE`], and no web page behind it. From elsewhere
-//! there is nothing here at all.
+//! A request must come from this machine, from a caller with the scope [`SCOPE`], and not
+//! from a web page. From other machines the answer is 404.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -19,22 +18,22 @@ use tool::Identity;
 use super::response::{full_response, json_error};
 use crate::listen::Peer;
 
-/// Where operators ask.
+/// The path of the operator's API.
 pub const PATH: &str = "/admin/";
 
 /// The scope that operators have.
 pub const SCOPE: &str = "admin";
 
-/// The largest question.
-const LARGEST: usize = 64 << 10;
+/// The size of the largest body.
+const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// How long a question may take to come.
-const TO_COME: Duration = Duration::from_secs(10);
+/// How long sending a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Answers operators.
+/// The operator's API.
 #[async_trait]
 pub trait Admin: Send + Sync {
-    /// `path` is what follows `/admin`.
+    /// Answers a request with a status and a JSON body. `path` is what follows `/admin`.
     async fn answer(
         &self,
         method: &Method,
@@ -67,17 +66,17 @@ where
         return response;
     }
     let (head, body) = request.into_parts();
-    let body = Limited::new(body.map_err(|error| error.to_string()), LARGEST);
-    let body = match timeout(TO_COME, body.collect()).await {
+    let body = Limited::new(body.map_err(|error| error.to_string()), MAX_BODY_BYTES);
+    let body = match timeout(BODY_TIMEOUT, body.collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
-            let message = format!("the body is over {LARGEST} bytes or broke off");
+            let message = format!("the body is over {MAX_BODY_BYTES} bytes or broke off");
             return json_error(StatusCode::PAYLOAD_TOO_LARGE, &message);
         }
         Err(_) => return json_error(StatusCode::REQUEST_TIMEOUT, "the body did not come"),
     };
     let path = head.uri.path().strip_prefix("/admin").unwrap_or_default();
     let query = head.uri.query().unwrap_or_default();
-    let (status, told) = admin.answer(&head.method, path, query, &body).await;
-    full_response(status, "application/json", json!(told).to_string())
+    let (status, answer) = admin.answer(&head.method, path, query, &body).await;
+    full_response(status, "application/json", json!(answer).to_string())
 }

@@ -1,43 +1,43 @@
-//! Finds out to whom a request belongs, so that callers share the site fairly.
+//! Derives the network, session and priority of a request, for fair sharing of permits.
 //!
-//! A caller with credentials is one caller, whatever it connects from and
-//! however often. Of an anonymous one only the address is known. Within each,
-//! sessions share alike.
+//! A caller with credentials is one caller, whatever it connects from. Anonymous callers
+//! are told apart by their network. The sessions of a caller share its permits equally.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use fair::Urgency;
+use fair::Priority;
 use http::{HeaderName, Method, Request};
 use mcp::revision::{header, method};
 
 use crate::listen::Peer;
 
-/// Where an API key may stand, beside `Authorization`.
+/// The header for an API key, besides `Authorization`.
 pub(super) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The session that a request says it belongs to. Whether there is one is known
-/// later: what names one that does not exist is refused at once.
+/// Returns the session id that a request names. It may not exist; then the endpoint
+/// refuses the request.
 pub(super) fn session<B>(request: &Request<B>) -> Option<&[u8]> {
     let headers = request.headers();
-    // Whoever says so belongs to none, and must not be able to invent any.
+    // Requests of the stateless protocol have no session, and must not invent one.
     if headers.contains_key(header::METHOD) {
         return None;
     }
     headers.get(header::SESSION_ID).map(|session| session.as_bytes())
 }
 
-/// Returns whether a request is the first of a client.
-pub(super) fn urgency<B>(request: &Request<B>) -> Urgency {
+/// Returns `Handshake` for the first request of a client, which comes before others.
+pub(super) fn priority<B>(request: &Request<B>) -> Priority {
     let asked = request.headers().get(header::METHOD);
-    let greets = asked.is_none_or(|asked| asked == method::INITIALIZE || asked == method::DISCOVER);
-    match request.method() == Method::POST && session(request).is_none() && greets {
-        true => Urgency::Greeting,
-        false => Urgency::Ordinary,
+    let is_handshake =
+        asked.is_none_or(|asked| asked == method::INITIALIZE || asked == method::DISCOVER);
+    match request.method() == Method::POST && session(request).is_none() && is_handshake {
+        true => Priority::Handshake,
+        false => Priority::Normal,
     }
 }
 
-/// Returns where a request comes from: whoever has one address of version 6 has
-/// very many.
+/// Returns the network that a request comes from: the IPv4 address, or the first 64 bits
+/// of an IPv6 address, because a client usually has all addresses below them.
 pub(super) fn network<B>(request: &Request<B>) -> Option<IpAddr> {
     let Peer(peer) = request.extensions().get::<Peer>()?;
     Some(match peer.ip().to_canonical() {
@@ -75,11 +75,11 @@ mod tests {
 
     #[test]
     fn a_greeting_has_no_session_and_asks_for_nothing_else() {
-        let urgency = |headers: &[(&str, &str)]| urgency(&request(headers, "1.2.3.4:5"));
-        assert_eq!(urgency(&[]), Urgency::Greeting);
-        assert_eq!(urgency(&[("mcp-method", "server/discover")]), Urgency::Greeting);
-        assert_eq!(urgency(&[("mcp-method", "tools/call")]), Urgency::Ordinary);
-        assert_eq!(urgency(&[("mcp-session-id", "1")]), Urgency::Ordinary);
+        let priority = |headers: &[(&str, &str)]| priority(&request(headers, "1.2.3.4:5"));
+        assert_eq!(priority(&[]), Priority::Handshake);
+        assert_eq!(priority(&[("mcp-method", "server/discover")]), Priority::Handshake);
+        assert_eq!(priority(&[("mcp-method", "tools/call")]), Priority::Normal);
+        assert_eq!(priority(&[("mcp-session-id", "1")]), Priority::Normal);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! `/metrics`, for Prometheus.
+//! The path `/metrics`, for Prometheus, and who may read it.
 //!
-//! Whoever may scrape has the scope [`SCOPE`] or that of operators. Where callers
-//! need no key, a scraper on this machine needs none either. No web page may
-//! read it, and the names of tools are for nobody else.
+//! A scraper needs the scope [`SCOPE`] or that of operators. Where callers need no
+//! credentials, a scraper on this machine needs none either. Web pages may not read
+//! metrics, because they contain the names of tools.
 
 use std::net::IpAddr;
 
@@ -15,21 +15,21 @@ use super::admin;
 use super::response::{full_response, json_error};
 use crate::listen::Peer;
 
-/// Where the metrics are.
+/// The path of the metrics.
 pub const PATH: &str = "/metrics";
 
 /// The scope of a caller that may read them.
 pub const SCOPE: &str = "metrics";
 
-/// Writes the metrics.
+/// Renders the metrics.
 #[async_trait]
 pub trait MetricsPage: Send + Sync {
-    /// What type the text has, and the text.
+    /// Returns the content type and the text.
     async fn write(&self) -> (&'static str, String);
 }
 
-/// Whether a request calls us by a name that only this machine has. A web page
-/// elsewhere can have its own name lead here, but not this one.
+/// Returns whether the `Host` of a request is `localhost` or a loopback address. By DNS
+/// rebinding a web page can make its own host name lead here, but not these.
 pub fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let authority = host.parse::<http::uri::Authority>();

@@ -1,7 +1,7 @@
-//! Pages for people, such as the console, under a path of their own.
+//! Passes requests below a path to pages for people, such as the console.
 //!
-//! Who they are is the pages' own business: a browser shows no key. A connection
-//! that is not from this machine is told apart.
+//! The pages authenticate their visitors themselves, because a browser sends no key. They
+//! are told whether the connection comes from this machine.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use tool::Identity;
 use super::response::json_error;
 use crate::listen::Peer;
 
-/// The longest form.
-const LONGEST: usize = 1 << 20;
+/// The size of the largest form.
+const MAX_FORM_BYTES: usize = 1 << 20;
 
-/// How long a form may take to come.
-const TO_COME: Duration = Duration::from_secs(10);
+/// How long sending a form may take.
+const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who answers below a path.
+/// Answers all requests below a path.
 #[async_trait]
 pub trait Pages: Send + Sync {
     /// The path, such as `/console`.
@@ -33,17 +33,17 @@ pub trait Pages: Send + Sync {
     async fn answer(&self, request: Request<Bytes>, visitor: Visitor) -> Response<Body>;
 }
 
-/// Finds who holds a key or a token.
+/// Returns the identity of the holder of a key or a token.
 pub type Identify = Arc<dyn Fn(&str) -> Option<Arc<Identity>> + Send + Sync>;
 
-/// What is known of who asks.
+/// The visitor of a page.
 pub struct Visitor {
     /// Whether the connection comes from this machine.
     pub is_local: bool,
     pub identify: Identify,
 }
 
-/// Returns whether a path is one of the pages'.
+/// Returns whether a path belongs to the pages.
 pub(super) fn is_below(pages: &dyn Pages, path: &str) -> bool {
     let rest = path.strip_prefix(pages.path());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -62,11 +62,11 @@ where
     let peer = request.extensions().get::<Peer>();
     let is_local = peer.is_some_and(|peer| peer.0.ip().to_canonical().is_loopback());
     let (head, body) = request.into_parts();
-    let body = Limited::new(body.map_err(|error| error.to_string()), LONGEST);
-    let body = match timeout(TO_COME, body.collect()).await {
+    let body = Limited::new(body.map_err(|error| error.to_string()), MAX_FORM_BYTES);
+    let body = match timeout(FORM_TIMEOUT, body.collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
-            let message = format!("the form is over {LONGEST} bytes or broke off");
+            let message = format!("the form is over {MAX_FORM_BYTES} bytes or broke off");
             return json_error(StatusCode::PAYLOAD_TOO_LARGE, &message);
         }
         Err(_) => return json_error(StatusCode::REQUEST_TIMEOUT, "the form did not come"),

@@ -1,8 +1,8 @@
-//! Ends streams whose credentials have expired.
+//! Ends event streams when the caller's credentials expire.
 //!
-//! A call is let finish: it was allowed when it began. A stream on which a
-//! client only listens would go on for ever, so it ends when its credentials
-//! are no longer good.
+//! A call may finish, because it was allowed when it began. A stream on which a client
+//! only listens would go on for ever, so it ends when its credentials are not valid any
+//! more.
 
 use std::time::Duration;
 
@@ -15,17 +15,18 @@ use mcp::serve::http::Body;
 
 use super::caller::API_KEY;
 
-/// How often credentials are looked at again.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often credentials are checked again.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is let finish.
+/// The methods whose streams may finish.
 const CALLS: [&str; 4] = [TOOLS_CALL, PROMPTS_GET, RESOURCES_READ, COMPLETE];
 
-/// Returns what a client that only listens has shown; `None` when it does something
-/// else, or has shown nothing.
+/// Returns the head of a request that only listens and has credentials; `None` for every
+/// other request.
 pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
     let headers = request.headers();
-    // A header has several spellings. What is not plainly a call is watched.
+    // A header may be spelled in several ways, so everything counts as listening that is
+    // not plainly a call.
     let listens = request.method() == Method::GET
         || headers.get(METHOD).is_some_and(|method| !CALLS.iter().any(|call| method == call));
     let shows = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(API_KEY);
@@ -38,11 +39,12 @@ pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
     Some(head)
 }
 
-/// The response, which ends with the credentials if it is a stream.
-pub(super) fn watched(
+/// Makes a response end when its credentials expire, if it is a stream. `is_valid` checks
+/// the head of the request again.
+pub(super) fn end_with_credentials(
     response: Response<Body>,
     credentials: Option<Request<()>>,
-    is_good: impl Fn(&Request<()>) -> bool + Send + Sync + 'static,
+    is_valid: impl Fn(&Request<()>) -> bool + Send + Sync + 'static,
 ) -> Response<Body> {
     let Some(head) = credentials else { return response };
     if http_body::Body::size_hint(response.body()).exact().is_some() {
@@ -50,13 +52,13 @@ pub(super) fn watched(
     }
     response.map(|body| {
         let events = body.into_data_stream().filter_map(async |event| event.ok());
-        Body::events(events.take_until(refused(is_good, head)).boxed())
+        Body::events(events.take_until(expired(is_valid, head)).boxed())
     })
 }
 
-/// Ready when these credentials are no longer good.
-async fn refused(is_good: impl Fn(&Request<()>) -> bool, head: Request<()>) {
-    while is_good(&head) {
-        tokio::time::sleep(LOOK).await;
+/// Waits until the credentials are not valid any more.
+async fn expired(is_valid: impl Fn(&Request<()>) -> bool, head: Request<()>) {
+    while is_valid(&head) {
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }

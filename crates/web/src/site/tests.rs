@@ -7,7 +7,7 @@ use tool::FixedProvider;
 use super::*;
 use crate::identity::{Anonymous, key::KeyRing};
 use crate::listen::Peer;
-use crate::manifest::{CASH_VERSION, Suggested};
+use crate::manifest::{CASH_VERSION, SuggestedNamespace};
 
 fn manifest() -> Manifest {
     Manifest {
@@ -18,7 +18,7 @@ fn manifest() -> Manifest {
         endpoint: "https://gate.example/mcp".into(),
         cache_ttl: None,
         authentication: None,
-        namespaces: vec![Suggested { suggested: "a".into(), description: "A.".into() }],
+        namespaces: vec![SuggestedNamespace { suggested: "a".into(), description: "A.".into() }],
         skills: vec![],
         signature: None,
         whole: None,
@@ -26,22 +26,22 @@ fn manifest() -> Manifest {
 }
 
 /// A site whose endpoint has one tool that says who calls.
-fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
-    let (mut parts, mut policy) = (parts(), Policy::open());
-    change(&mut parts, &mut policy);
+fn site(change: impl FnOnce(&mut Components, &mut Policy)) -> Site {
+    let (mut components, mut policy) = (components(), Policy::open());
+    change(&mut components, &mut policy);
     let policy = Arc::new(policy);
-    parts.policy = Box::new(move || Arc::clone(&policy));
-    Site::new(parts)
+    components.policy = Box::new(move || Arc::clone(&policy));
+    Site::new(components)
 }
 
-fn parts() -> Parts {
+fn components() -> Components {
     let listing = testkit::listing(vec![testkit::tool("who", "Who.", &json!({"type": "object"}))]);
     let provider = testkit::Scripted::new(listing, |_| Ok(tool::Reply::text("it answers")));
     let endpoint =
         Endpoint::new(Arc::new(FixedProvider(provider)), mcp::serve::http::Options::default());
-    Parts {
+    Components {
         endpoints: BTreeMap::from([("/mcp".to_owned(), endpoint)]),
-        old: None,
+        legacy_sse: None,
         policy: Box::new(|| Arc::new(Policy::open())),
         manifest: Box::new(|| Some(manifest())),
         admin: Some(Box::new(Echo)),
@@ -163,7 +163,7 @@ async fn the_manifest_is_yaml_unless_json_is_preferred() {
         assert_eq!(status, 200);
         assert!(head.contains(&format!("content-type: {kind}")), "{accept}: {head}");
         assert!(head.contains("vary: Accept"));
-        assert_eq!(crate::manifest::read(&body).unwrap().0, manifest());
+        assert_eq!(crate::manifest::parse(&body).unwrap().0, manifest());
     }
     assert_eq!(ask(&site, "POST", MANIFEST_PATH, &[]).await.0, 405);
 }
@@ -178,7 +178,7 @@ async fn a_client_learns_who_issues_tokens() {
     let scoped = site(|_, policy| policy.scope = Some("mcp:call".into()));
     let (_, _, body) = ask(&scoped, "GET", METADATA_PATH, &[]).await;
     assert!(body.contains("\"scopes_supported\":[\"mcp:call\"]"), "{body}");
-    let without = site(|parts, _| parts.config.authorization_servers.clear());
+    let without = site(|components, _| components.config.authorization_servers.clear());
     assert_eq!(ask(&without, "GET", METADATA_PATH, &[]).await.0, 404);
 }
 
@@ -211,9 +211,9 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
     let policy: Changing = Arc::new(Mutex::new(Policy::open()));
     let secret = policy.lock().unwrap().keys.create("ci", [1; 20], 0).unwrap().secret;
     let known = Arc::clone(&policy);
-    let mut parts = parts();
-    parts.policy = Box::new(move || Arc::new(known.lock().unwrap().clone()));
-    let site = Site::new(parts);
+    let mut components = components();
+    components.policy = Box::new(move || Arc::new(known.lock().unwrap().clone()));
+    let site = Site::new(components);
     let request = Request::builder().method("GET").uri("/mcp").header("x-api-key", &secret);
     let credentials = stream_expiry::credentials(&request.body(()).unwrap());
     let events = futures::StreamExt::chain(
@@ -225,7 +225,7 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
         let site = site.clone();
         move |head: &Request<()>| site.identify(head).is_ok()
     };
-    let mut body = stream_expiry::watched(response, credentials, is_good).into_body();
+    let mut body = stream_expiry::end_with_credentials(response, credentials, is_good).into_body();
     assert!(body.frame().await.is_some());
     let quiet = tokio::time::timeout(Duration::from_secs(60), body.frame()).await;
     assert!(quiet.is_err(), "a good key is no reason to end");
@@ -247,8 +247,8 @@ async fn a_closing_site_turns_new_requests_away() {
 
 #[tokio::test]
 async fn a_site_that_lacks_something_is_alive_and_not_ready() {
-    let lacking = site(|parts, _| {
-        parts.readiness = Box::new(|| Box::pin(async { Err("the store is away".to_owned()) }));
+    let lacking = site(|components, _| {
+        components.readiness = Box::new(|| Box::pin(async { Err("the store is away".to_owned()) }));
     });
     let (status, _, body) = ask(&lacking, "GET", "/readyz", &[]).await;
     assert!(status == 503 && body.contains("the store is away"), "{status} {body}");
@@ -258,7 +258,7 @@ async fn a_site_that_lacks_something_is_alive_and_not_ready() {
 
 #[tokio::test]
 async fn too_many_requests_at_once_are_told_to_come_back() {
-    let full = site(|parts, _| parts.config.concurrency = 0);
+    let full = site(|components, _| components.config.concurrency = 0);
     let (status, head, _) = ask(&full, "POST", "/mcp", CALL).await;
     assert_eq!(status, 503);
     assert!(head.contains("retry-after: 1"));
@@ -282,7 +282,7 @@ fn a_listening_stream_is_known_however_its_header_is_written() {
 fn slow(concurrency: usize) -> (Site, Arc<tokio::sync::Notify>) {
     let go_on = Arc::new(tokio::sync::Notify::new());
     let told = Arc::clone(&go_on);
-    let site = site(|parts, policy| {
+    let site = site(|components, policy| {
         policy.keys.create("heavy", [1; 20], 0).unwrap();
         policy.keys.create("light", [2; 20], 0).unwrap();
         let slow = Slow(told);
@@ -290,8 +290,8 @@ fn slow(concurrency: usize) -> (Site, Arc<tokio::sync::Notify>) {
             Arc::new(FixedProvider(Arc::new(slow))),
             mcp::serve::http::Options::default(),
         );
-        parts.endpoints.insert("/mcp".to_owned(), endpoint);
-        parts.config.concurrency = concurrency;
+        components.endpoints.insert("/mcp".to_owned(), endpoint);
+        components.config.concurrency = concurrency;
     });
     (site, go_on)
 }
@@ -492,8 +492,8 @@ async fn the_card_is_there_for_everybody_when_it_is_switched_on() {
         version: "1".into(),
     };
     let site = |card: Option<crate::card::Card>| {
-        site(move |parts, policy| {
-            parts.config.card = card;
+        site(move |components, policy| {
+            components.config.card = card;
             policy.anonymous = Anonymous::Refused;
         })
     };
@@ -538,8 +538,8 @@ async fn metrics_are_for_scrapers_with_the_scope_and_for_this_machine() {
     let caller = ring.create("ci", [2; 20], 0).unwrap().secret;
     let with = |anonymous: Anonymous| {
         let ring = ring.clone();
-        site(move |parts, policy| {
-            parts.metrics = Some(Box::new(Figures));
+        site(move |components, policy| {
+            components.metrics = Some(Box::new(Figures));
             (policy.keys, policy.scope, policy.anonymous) =
                 (ring, Some("mcp:call".into()), anonymous);
         })

@@ -1,4 +1,4 @@
-//! A connection that is closed when its client reads too slowly.
+//! A connection that fails when its client does not read for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,31 +8,32 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection that breaks when a write waits for longer than `limit`.
-pub(super) struct Paced<T> {
+/// A connection on which a write fails after it was blocked for `limit`.
+pub(super) struct WriteTimeout<T> {
     inner: T,
     limit: Duration,
-    /// Runs while a write waits.
-    alarm: Option<Pin<Box<Sleep>>>,
+    /// Runs while a write is blocked.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T> Paced<T> {
-    pub(super) fn new(inner: T, limit: Duration) -> Paced<T> {
-        Paced { inner, limit, alarm: None }
+impl<T> WriteTimeout<T> {
+    pub(super) fn new(inner: T, limit: Duration) -> WriteTimeout<T> {
+        WriteTimeout { inner, limit, timer: None }
     }
 
-    fn in_time<R>(
+    /// Passes on the result of a write, or an error if it was blocked for too long.
+    fn check<R>(
         &mut self,
         written: Poll<io::Result<R>>,
         task: &mut Context<'_>,
     ) -> Poll<io::Result<R>> {
         if written.is_ready() {
-            self.alarm = None;
+            self.timer = None;
             return written;
         }
         let limit = self.limit;
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep(limit)));
-        match alarm.as_mut().poll(task) {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(limit)));
+        match timer.as_mut().poll(task) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
                 let message = "the client does not take what it asked for";
@@ -42,7 +43,7 @@ impl<T> Paced<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeout<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
@@ -52,14 +53,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(task, bytes);
-        self.in_time(written, task)
+        self.check(written, task)
     }
 
     fn poll_write_vectored(
@@ -68,7 +69,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(task, slices);
-        self.in_time(written, task)
+        self.check(written, task)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -77,11 +78,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         let written = Pin::new(&mut self.inner).poll_flush(task);
-        self.in_time(written, task)
+        self.check(written, task)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         let written = Pin::new(&mut self.inner).poll_shutdown(task);
-        self.in_time(written, task)
+        self.check(written, task)
     }
 }

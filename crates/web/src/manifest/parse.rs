@@ -1,4 +1,4 @@
-//! Parses the manifest of another server.
+//! Parses the manifest of a CaSH server, and reports everything that is wrong with it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,18 +8,18 @@ use serde_json::Value;
 use url::Url;
 
 use super::signature::Signature;
-use super::{Advertised, Authentication, Manifest, Scheme, Suggested};
+use super::{AdvertisedSkill, Authentication, Manifest, Scheme, SuggestedNamespace};
 
-/// The largest manifest that is looked at.
+/// The size of the largest manifest that is parsed.
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// The most namespaces or skills that one manifest may name.
 const MAX_ENTRIES: usize = 1000;
 
-/// The longest label of one level.
-pub(crate) const LONGEST: usize = 64;
+/// The length of the longest label, between two dots.
+pub(crate) const MAX_LABEL: usize = 64;
 
-/// What is wrong with a manifest, by the field.
+/// An error or a warning about one field of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub field: String,
@@ -33,29 +33,29 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads YAML or JSON (which is YAML).
+/// Parses a manifest in YAML or JSON (which is YAML).
 ///
-/// Gives the manifest with its warnings, or every problem at once.
-pub fn read(text: &str) -> Result<(Manifest, Vec<Problem>), Vec<Problem>> {
-    let mut reader = Reader::default();
-    let manifest = match tree(text) {
-        Ok(tree) => reader.manifest(&tree).map(|understood| {
-            let whole = Some(tree).filter(|tree| *tree != understood.to_value());
-            Manifest { whole, ..understood }
+/// Returns the manifest with its warnings, or all problems.
+pub fn parse(text: &str) -> Result<(Manifest, Vec<Problem>), Vec<Problem>> {
+    let mut parser = ManifestParser::default();
+    let manifest = match parse_yaml(text) {
+        Ok(tree) => parser.manifest(&tree).map(|parsed| {
+            let whole = Some(tree).filter(|tree| *tree != parsed.to_value());
+            Manifest { whole, ..parsed }
         }),
         Err(problem) => {
-            reader.problems.push(problem);
+            parser.problems.push(problem);
             None
         }
     };
-    let failed = reader.problems.iter().any(|problem| problem.severity == tool::Severity::Error);
+    let failed = parser.problems.iter().any(|problem| problem.severity == tool::Severity::Error);
     match manifest {
-        Some(manifest) if !failed => Ok((manifest, reader.problems)),
-        Some(_) | None => Err(reader.problems),
+        Some(manifest) if !failed => Ok((manifest, parser.problems)),
+        Some(_) | None => Err(parser.problems),
     }
 }
 
-fn tree(text: &str) -> Result<Value, Problem> {
+fn parse_yaml(text: &str) -> Result<Value, Problem> {
     let whole = |message: String| Problem {
         field: "manifest".to_owned(),
         message,
@@ -64,7 +64,7 @@ fn tree(text: &str) -> Result<Value, Problem> {
     if MAX_BYTES < text.len() {
         return Err(whole(format!("is larger than {MAX_BYTES} bytes")));
     }
-    // A manifest needs no anchors, so a bomb made of them is no manifest.
+    // A manifest needs no anchors, and without them it cannot expand without bounds.
     let budget = serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 8 };
     let options = serde_saphyr::options! { budget: budget };
     let tree: Value = serde_saphyr::from_str_with_options(text, options)
@@ -72,7 +72,7 @@ fn tree(text: &str) -> Result<Value, Problem> {
     if tree.is_object() { Ok(tree) } else { Err(whole("must be a mapping".to_owned())) }
 }
 
-/// Returns whether `YYYY-MM-DD` is in the calendar.
+/// Returns whether a text of the form `YYYY-MM-DD` is a date of the calendar.
 fn is_day(text: &str) -> bool {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
     let (Some(year), Some(month), Some(day)) = (number(0..4), number(5..7), number(8..10)) else {
@@ -89,12 +89,13 @@ fn is_day(text: &str) -> bool {
     (1..=last).contains(&day)
 }
 
+/// Parses the fields of a manifest, and collects the problems.
 #[derive(Default)]
-struct Reader {
+struct ManifestParser {
     problems: Vec<Problem>,
 }
 
-impl Reader {
+impl ManifestParser {
     fn error(&mut self, field: &str, message: impl Into<String>) {
         let (field, message) = (field.to_owned(), message.into());
         self.problems.push(Problem { field, message, severity: tool::Severity::Error });
@@ -115,8 +116,8 @@ impl Reader {
         if namespaces.is_empty() && tree["namespaces"].as_array().is_none_or(Vec::is_empty) {
             self.error("namespaces", "needs at least one entry");
         }
-        let suggested = |(suggested, description)| Suggested { suggested, description };
-        let advertised = |(name, description)| Advertised { name, description };
+        let suggested = |(suggested, description)| SuggestedNamespace { suggested, description };
+        let advertised = |(name, description)| AdvertisedSkill { name, description };
         Some(Manifest {
             copyright: self.optional_text(tree, "copyright"),
             cache_ttl: self.seconds(tree),
@@ -166,7 +167,7 @@ impl Reader {
         if http && 8 < text.len() {
             return Some(text);
         }
-        // A fetched manifest that names a command would be remote execution.
+        // A command in a fetched manifest would be remote code execution.
         self.error("endpoint", format!("must be an http(s) URL, not `{text}`"));
         None
     }
@@ -215,7 +216,7 @@ impl Reader {
         signature.ok()
     }
 
-    /// The entries of a list, as pairs of a label and a description.
+    /// Parses the entries of a list, as pairs of a label (the member `key`) and a description.
     fn entries(&mut self, tree: &Value, list: &str, key: &str) -> Vec<(String, String)> {
         let value = &tree[list];
         if value.is_null() {
@@ -231,7 +232,7 @@ impl Reader {
         }
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for (at, entry) in entries.iter().enumerate() {
-            let place = |of: &str| format!("{list}[{at}].{of}");
+            let place = |member: &str| format!("{list}[{at}].{member}");
             let label = entry[key].as_str().unwrap_or_default();
             let description = entry["description"].as_str().unwrap_or_default();
             let folded: String = label.chars().filter(|c| *c != '-').collect();
@@ -240,8 +241,8 @@ impl Reader {
                 self.error(&place(key), format!("is no label: `{label}`"));
                 continue;
             }
-            if folded.split('.').any(|level| LONGEST < level.len()) {
-                self.error(&place(key), format!("is longer than {LONGEST} characters"));
+            if folded.split('.').any(|level| MAX_LABEL < level.len()) {
+                self.error(&place(key), format!("is longer than {MAX_LABEL} characters"));
                 continue;
             }
             if folded != label {
