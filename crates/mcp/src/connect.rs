@@ -1,11 +1,10 @@
-//! Connects to a server and makes it a provider.
+//! Connects to an MCP server and makes it a provider.
 //!
-//! [`connect`] starts or reaches a server, finds out which revision of the
-//! protocol it speaks, opens a session with the given client's capabilities and
-//! reads everything it lists. What it gives back is an [`Upstream`]: a
-//! [`tool::Provider`] that keeps the listing fresh and carries questions there
-//! and answers back, byte for byte. When the server is gone, so is the
-//! upstream: starting another is the caller's business.
+//! [`connect`] starts or reaches a server, finds out which revision of the protocol it
+//! speaks, opens a session with the given client's capabilities and fetches its lists. It
+//! returns an [`Upstream`]: a [`tool::Provider`] that keeps the listing fresh and carries
+//! requests to the server and replies back, byte for byte. When the server is gone, the
+//! upstream is over: reconnecting is up to the caller.
 
 mod error;
 mod options;
@@ -27,8 +26,8 @@ pub mod address;
 pub mod certificates;
 
 mod calls;
-mod question;
 mod relay;
+mod server_request;
 
 pub mod credential;
 mod headers;
@@ -36,7 +35,7 @@ mod params;
 
 mod delivery;
 mod http;
-mod legacy;
+mod legacy_sse;
 mod request;
 mod sse;
 mod transport;
@@ -68,11 +67,10 @@ pub use options::{
 pub use shutdown::Shutdown;
 pub use upstream::Upstream;
 
-/// Connects to a server, for a client.
+/// Connects to a server on behalf of a client.
 ///
-/// The session is opened with that client's capabilities, so the server offers
-/// what this client can serve. Whoever shares an upstream between clients
-/// shares it between clients that can do the same.
+/// The session announces this client's capabilities, so an upstream may only be shared
+/// between clients with the same capabilities.
 pub async fn connect(
     target: &Target,
     options: &Options,
@@ -80,22 +78,23 @@ pub async fn connect(
 ) -> Result<Arc<Upstream>, ConnectError> {
     let client = Arc::new(client.clone());
     let steps = Steps::default();
-    // Pinned here, so that what it waits for is still known when it is late.
+    // Pinned here, so that the open steps are still known after a timeout.
     let mut opened = std::pin::pin!(open(target, options, &client, &steps));
-    match tokio::time::timeout(options.opening, &mut opened).await {
+    match tokio::time::timeout(options.opening_timeout, &mut opened).await {
         Ok(Err(ConnectError::Silent { step, after, .. })) => {
-            Err(ConnectError::Silent { step, after, stderr: steps.stderr.end() })
+            Err(ConnectError::Silent { step, after, stderr: steps.stderr.last_lines() })
         }
         Ok(opened) => opened,
         Err(_) => {
-            let (step, after, stderr) = (steps.open(), options.opening, steps.stderr.end());
+            let (step, after, stderr) =
+                (steps.describe_open(), options.opening_timeout, steps.stderr.last_lines());
             Err(ConnectError::Silent { step, after, stderr })
         }
     }
 }
 
-/// Opens the target, and once more in an older way where the first way is what
-/// an older server may stumble over.
+/// Opens the target, and tries once more with an older protocol if the failure looks like
+/// that of an older server.
 async fn open(
     target: &Target,
     options: &Options,
@@ -107,12 +106,12 @@ async fn open(
         Err(error) => error,
     };
     match (target, &error) {
-        // The probe may have killed it.
+        // The request `server/discover` may have crashed it.
         (Target::Stdio(_), ConnectError::Ended { .. }) if options.revision.probes() => {
             let revision = KnownRevision::Remembered(Revision::LATEST_LEGACY);
             opening::open(target, &Options { revision, ..options.clone() }, client, steps).await
         }
-        // The address may be that of an event stream.
+        // The URL may be that of the older SSE transport.
         (Target::Http(endpoint), ConnectError::Unreachable { status: Some(404 | 405), .. }) => {
             let older = Target::Sse(endpoint.clone());
             opening::open(&older, options, client, steps).await.map_err(|_| error)

@@ -1,40 +1,41 @@
-//! The settings that all HTTP clients share.
+//! What all outgoing HTTP requests share: client settings, bounded bodies, URL checks.
 
 use bytes::{Bytes, BytesMut};
 
-use crate::aside::LONG;
 use crate::memory::{MemoryBudget, OutOfMemory};
+use crate::off_thread::LONG_MESSAGE;
 
-/// A client in the making, under our name.
+/// Returns a client builder with gatelet's user agent.
 pub fn builder() -> reqwest::ClientBuilder {
-    provide();
+    install_crypto_provider();
     reqwest::Client::builder().user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Sees to it that connections can be secured.
-pub fn provide() {
-    // Whoever installs a provider first wins; any is as good.
+/// Installs the cryptography that TLS needs, for the whole process.
+pub fn install_crypto_provider() {
+    // Fails when one is installed already, which is as good.
     rustls::crypto::ring::default_provider().install_default().ok();
 }
 
-/// Why there is no body.
+/// Why a response body could not be read.
 #[derive(Debug)]
 pub enum BodyError {
     Broken(reqwest::Error),
     TooLong {
         limit: usize,
     },
-    /// There is no memory for it beside others.
+    /// The shared memory for long messages is used up.
     OutOfMemory(OutOfMemory),
 }
 
-/// The whole body, within a limit. One chunk is not copied.
+/// Reads the whole body, up to `limit` bytes. A body of one chunk is not copied.
 pub async fn body(response: reqwest::Response, limit: usize) -> Result<Bytes, BodyError> {
-    body_within(response, limit, &MemoryBudget::new(usize::MAX)).await
+    body_with_memory(response, limit, &MemoryBudget::new(usize::MAX)).await
 }
 
-/// The same, with memory for long ones shared with others.
-pub async fn body_within(
+/// Reads the whole body, up to `limit` bytes, and takes the memory of a long one from
+/// the shared `memory`.
+pub async fn body_with_memory(
     mut response: reqwest::Response,
     limit: usize,
     memory: &MemoryBudget,
@@ -45,7 +46,7 @@ pub async fn body_within(
     }
     let Some(first) = chunk(&mut response, 0, limit).await? else { return Ok(Bytes::new()) };
     let Some(second) = chunk(&mut response, first.len(), limit).await? else { return Ok(first) };
-    // Where the server says how long it is, nothing is moved as it grows.
+    // With a `Content-Length` the buffer need not grow.
     let said = usize::try_from(length.unwrap_or_default()).unwrap_or(limit).min(limit);
     let mut body = BytesMut::with_capacity(said.max(first.len() + second.len()));
     body.extend_from_slice(&first);
@@ -53,10 +54,10 @@ pub async fn body_within(
     let mut reserved = None;
     while let Some(more) = chunk(&mut response, body.len(), limit).await? {
         let n_bytes = body.len() + more.len();
-        if LONG < n_bytes {
-            let reserved = reserved.get_or_insert_with(|| memory.none());
+        if LONG_MESSAGE < n_bytes {
+            let reserved = reserved.get_or_insert_with(|| memory.empty_reservation());
             reserved.grow(n_bytes).map_err(BodyError::OutOfMemory)?;
-            // Memory that nobody writes to costs nothing; moving the body does.
+            // Untouched memory costs nothing; moving the body does.
             if body.capacity() < n_bytes {
                 body.reserve(limit.saturating_sub(body.len()).max(more.len()));
             }
@@ -79,17 +80,17 @@ async fn chunk(
     if chunk.as_ref().is_some_and(is_over) { Err(BodyError::TooLong { limit }) } else { Ok(chunk) }
 }
 
-/// Returns whether an address is on this machine.
+/// Returns whether a URL names this machine.
 pub fn is_loopback(url: &url::Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_ours = |address: std::net::IpAddr| address.is_loopback();
     host == "localhost" || host.parse().is_ok_and(is_ours)
 }
 
-/// Returns whether an address may be handed to a browser: a secured page, or one on this
-/// machine. Anything else starts programs, reads files or shows words in clear. What
-/// stands before an `@` is taken for the host by whoever reads it.
-pub fn can_be_opened(url: &url::Url) -> bool {
+/// Returns whether a URL may be opened in a browser: `https:`, or `http:` on this
+/// machine. Other schemes start programs, read files or send plain text. A user name is
+/// refused, because people read what stands before `@` as the host.
+pub fn may_open_in_browser(url: &url::Url) -> bool {
     let is_page = match url.scheme() {
         "https" => url.has_host(),
         "http" => is_loopback(url),
@@ -98,8 +99,8 @@ pub fn can_be_opened(url: &url::Url) -> bool {
     is_page && url.username().is_empty() && url.password().is_none()
 }
 
-/// The cause of all causes, without the URL, which may hold a secret.
-pub fn deepest(error: &reqwest::Error) -> String {
+/// Returns the innermost cause of an error, without the URL, which may hold a secret.
+pub fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;

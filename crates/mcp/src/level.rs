@@ -1,4 +1,4 @@
-//! Log levels of the protocol.
+//! The log levels of MCP (`logging/setLevel`).
 
 use tool::{Json, Object};
 
@@ -10,14 +10,14 @@ const NAMES: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 impl Level {
-    pub(crate) fn named(name: &str) -> Option<Level> {
+    pub(crate) fn parse(name: &str) -> Option<Level> {
         let rank = NAMES.iter().position(|known| *known == name)?;
         Some(Level(u8::try_from(rank).expect("there are eight levels")))
     }
 
-    /// The level that params ask for or speak at.
-    pub(crate) fn read(params: &Object, key: &str) -> Option<Level> {
-        Level::named(&params.get(key)?.string_value()?)
+    /// Returns the level that the member `key` of `params` names.
+    pub(crate) fn from_params(params: &Object, key: &str) -> Option<Level> {
+        Level::parse(&params.get(key)?.string_value()?)
     }
 
     pub(crate) fn as_str(self) -> &'static str {
@@ -28,7 +28,7 @@ impl Level {
         Json::encode(self.as_str())
     }
 
-    /// As a number that fits an atomic; 0 stands for none.
+    /// Encodes a level for storage in an atomic; 0 means no level.
     pub(crate) fn pack(level: Option<Level>) -> u8 {
         level.map_or(0, |level| level.0 + 1)
     }
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn levels_are_ordered_and_read_back_from_their_names() {
-        let levels: Vec<_> = NAMES.iter().map(|name| Level::named(name).unwrap()).collect();
+        let levels: Vec<_> = NAMES.iter().map(|name| Level::parse(name).unwrap()).collect();
         assert!(levels.is_sorted());
         for level in levels {
-            assert_eq!(Level::named(level.as_str()), Some(level));
+            assert_eq!(Level::parse(level.as_str()), Some(level));
             assert_eq!(Level::unpack(Level::pack(Some(level))), Some(level));
         }
-        assert_eq!((Level::named("loud"), Level::unpack(0)), (None, None));
+        assert_eq!((Level::parse("loud"), Level::unpack(0)), (None, None));
     }
 }

@@ -1,10 +1,10 @@
-//! The protocol on the wire, both directions, byte-faithful.
+//! The MCP protocol on the wire, as client and as server, byte for byte.
 //!
-//! [`connect`] makes a [`tool::Provider`] of a server somewhere else, and its
-//! inverse [`serve`] makes a server of any provider. Both speak JSON-RPC through
-//! [`message`] (one message, parsed once, payloads kept as text) and, on a pipe,
-//! through [`peer`] (one side of a conversation). Servers that want OAuth are logged
-//! in to and kept logged in by [`oauth`].
+//! [`connect`] turns a remote server into a [`tool::Provider`], and its inverse
+//! [`serve`] turns any provider into a server. Both speak JSON-RPC through
+//! [`message`] (parses a message once and keeps its payloads as text) and, on a pipe,
+//! through [`peer`] (one end of a JSON-RPC connection). [`oauth`] logs in to servers
+//! that require OAuth and renews their tokens.
 //!
 //! This crate knows the protocol and nothing else: no catalog, no policy, no
 //! configuration.
@@ -17,8 +17,8 @@ pub mod oauth;
 pub mod message;
 pub mod peer;
 
-mod aside;
 pub mod http_client;
 mod level;
 pub mod memory;
+mod off_thread;
 pub mod revision;

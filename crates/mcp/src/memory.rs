@@ -1,9 +1,9 @@
-//! A common bound on the memory of long messages.
+//! A shared limit on the memory of all long messages together.
 //!
-//! Each message has a limit of its own, and many of them at once may still be more
-//! than a machine has. Whoever takes in or gives out a long message reserves its
-//! length here first, and is refused when there is no more. Short messages are not
-//! counted: their number is bounded elsewhere.
+//! Each message has its own size limit, but many at once may still exceed the memory of
+//! the machine. Code that reads or writes a long message reserves its length here first,
+//! and is refused when the budget is used up. Short messages are not counted: their
+//! number is bounded elsewhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// Memory for long messages. Clones share it.
+/// The memory that long messages may use together. Clones share one budget.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<Shared>);
 
 struct Shared {
     limit: usize,
     used: AtomicUsize,
-    /// Told when what a message held was freed.
+    /// Called when a reservation is given back.
     freed: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// A part of that memory, given back when dropped.
+/// A reserved part of a budget, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub(crate) struct Reservation {
     memory: MemoryBudget,
     n_bytes: usize,
 }
 
-/// There is no memory for one more message.
+/// The budget has no room for a message. All numbers are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it has {wanted} bytes or more, and {used} of the {limit} bytes for long messages are in use"
@@ -40,10 +40,10 @@ pub struct OutOfMemory {
     pub limit: usize,
 }
 
-/// Bytes whose memory is given back with the last slice of them.
-struct Held<T> {
+/// Bytes together with the reservation for them.
+struct HeldBytes<T> {
     bytes: T,
-    _reserved: Reserved,
+    _reserved: Reservation,
 }
 
 impl MemoryBudget {
@@ -51,32 +51,34 @@ impl MemoryBudget {
         MemoryBudget(Arc::new(Shared { limit, used: AtomicUsize::new(0), freed: None }))
     }
 
-    /// The same memory, empty, with `freed` told whenever a long message is gone.
+    /// Returns an unused budget with the same limit that calls `freed` whenever a
+    /// reservation is given back.
     #[must_use]
     pub fn when_freed(self, freed: impl Fn() + Send + Sync + 'static) -> MemoryBudget {
         let (limit, used) = (self.0.limit, AtomicUsize::new(0));
         MemoryBudget(Arc::new(Shared { limit, used, freed: Some(Box::new(freed)) }))
     }
 
-    /// Returns how much of it is in use.
+    /// Returns how many bytes are reserved.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Nothing yet, to [grow](Reserved::grow).
-    pub(crate) fn none(&self) -> Reserved {
-        Reserved { memory: self.clone(), n_bytes: 0 }
+    /// Returns a reservation of 0 bytes, to [grow](Reservation::grow).
+    pub(crate) fn empty_reservation(&self) -> Reservation {
+        Reservation { memory: self.clone(), n_bytes: 0 }
     }
 
-    pub(crate) fn reserve(&self, n_bytes: usize) -> Result<Reserved, OutOfMemory> {
-        let mut reserved = self.none();
+    pub(crate) fn reserve(&self, n_bytes: usize) -> Result<Reservation, OutOfMemory> {
+        let mut reserved = self.empty_reservation();
         reserved.grow(n_bytes)?;
         Ok(reserved)
     }
 }
 
-impl Reserved {
-    /// Makes it `n_bytes` in all; as it was where there is no memory for that.
+impl Reservation {
+    /// Grows the reservation to `n_bytes` in total; leaves it unchanged when the budget
+    /// has no room for that.
     pub(crate) fn grow(&mut self, n_bytes: usize) -> Result<(), OutOfMemory> {
         let more = n_bytes.saturating_sub(self.n_bytes);
         let Shared { limit, used, .. } = &*self.memory.0;
@@ -90,21 +92,21 @@ impl Reserved {
         }
     }
 
-    /// Gives back what is over `n_bytes`.
+    /// Shrinks the reservation to `n_bytes` in total.
     pub(crate) fn shrink(&mut self, n_bytes: usize) {
         let less = self.n_bytes.saturating_sub(n_bytes);
         self.n_bytes -= less;
         self.memory.0.used.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// Bytes that hold on to this memory until the last slice of them is gone.
+    /// Ties the reservation to `bytes`: it is given back with their last slice.
     pub(crate) fn hold<T: AsRef<[u8]> + Send + 'static>(mut self, bytes: T) -> Bytes {
         self.shrink(bytes.as_ref().len());
-        Bytes::from_owner(Held { bytes, _reserved: self })
+        Bytes::from_owner(HeldBytes { bytes, _reserved: self })
     }
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let held_any = self.n_bytes != 0;
         self.shrink(0);
@@ -121,7 +123,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Held<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for HeldBytes<T> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -161,7 +163,7 @@ mod tests {
             steps in prop::collection::vec((0_usize..4, 0_usize..400), 0..60),
         ) {
             let memory = MemoryBudget::new(1000);
-            let mut parts: Vec<Reserved> = (0..4).map(|_| memory.none()).collect();
+            let mut parts: Vec<Reservation> = (0..4).map(|_| memory.empty_reservation()).collect();
             for (at, n_bytes) in steps {
                 match n_bytes.is_multiple_of(3) {
                     true => parts[at].shrink(n_bytes),

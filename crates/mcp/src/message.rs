@@ -1,9 +1,9 @@
-//! One JSON-RPC message.
+//! JSON-RPC messages: their types, parsing and writing.
 //!
-//! A message is read once, into its envelope; params, results and errors stay
-//! slices of the bytes that came in. Writing a message appends those bytes
-//! again, so what nobody changes goes out as it came in: duplicate keys,
-//! `1e400`, unknown members and all.
+//! Parsing reads only the envelope (`id`, `method`, ...); params, results and errors stay
+//! slices of the received bytes. Writing a message appends those bytes again, so an
+//! unchanged payload leaves exactly as it came in: duplicate keys, `1e400`, unknown
+//! members and all.
 
 mod batch;
 mod envelope;
@@ -19,10 +19,10 @@ use crate::revision::code;
 
 pub use batch::MEMBERS as BATCH_MEMBERS;
 
-/// The byte order mark. It says nothing in UTF-8, and is sent all the same.
+/// The UTF-8 byte order mark, which some senders put before a message.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One message.
+/// One JSON-RPC message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     Request(Request),
@@ -30,7 +30,7 @@ pub enum Message {
     Response(Response),
 }
 
-/// A question, to be answered under its id.
+/// A request; its response carries the same id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The id as it was written: a number, a string, whatever was sent.
@@ -39,63 +39,62 @@ pub struct Request {
     pub params: Option<Json>,
 }
 
-/// News that want no answer.
+/// A message that gets no response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
     pub method: String,
     pub params: Option<Json>,
 }
 
-/// The answer to a question.
+/// The response to the request with this id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     pub id: Json,
     pub reply: Reply,
 }
 
-/// What one line, body or event holds.
+/// The content of one line, HTTP body or event: a message, or a batch of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
     One(Message),
-    /// Revision 2025-03-26 allows several messages in an array, up to
-    /// [`BATCH_MEMBERS`]. Each stands or falls alone.
+    /// An array of messages, as in revision 2025-03-26, at most [`BATCH_MEMBERS`]. An
+    /// invalid member does not affect the others.
     Batch(Vec<Result<Message, Invalid>>),
 }
 
-/// Bytes that are no message.
+/// Why bytes are not a JSON-RPC message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Invalid {
-    /// Whether it is not even JSON, or JSON but no message.
     pub fault: Fault,
     pub reason: String,
-    /// The id, where it could be read: whoever waits for that answer need not
-    /// wait any longer, and whoever asked can be told.
+    /// The id, if it could be parsed: it tells which request to fail or to answer.
     pub id: Option<Json>,
-    /// Whether it claimed to be a request or a notification.
+    /// The method, if there was one (empty if it could not be parsed): then the bytes
+    /// were meant as a request or a notification.
     pub method: Option<String>,
-    /// Whether it is an array of too many messages: any number of answers may be in
-    /// it, and nobody knows whose. Noise that begins with `[` is none.
-    pub is_batch: bool,
+    /// True for an array with too many members. It may hold the responses to any of the
+    /// open requests.
+    pub is_oversized_batch: bool,
 }
 
-/// What is wrong with bytes that are no message.
+/// The kind of an [`Invalid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    NoJson,
-    NoMessage,
+    NotJson,
+    NotMessage,
 }
 
 impl Invalid {
-    fn plain(fault: Fault, reason: String) -> Invalid {
-        Invalid { fault, reason, id: None, method: None, is_batch: false }
+    fn without_id(fault: Fault, reason: String) -> Invalid {
+        Invalid { fault, reason, id: None, method: None, is_oversized_batch: false }
     }
 
-    /// Returns what to answer to whoever sent it.
+    /// Returns the error to send back.
     pub fn to_error(&self) -> RpcError {
         match self.fault {
-            Fault::NoJson => RpcError::new(code::PARSE, format!("not JSON: {}", self.reason)),
-            Fault::NoMessage => RpcError::new(
+            Fault::NotJson => RpcError::new(code::PARSE, format!("not JSON: {}", self.reason)),
+            Fault::NotMessage => RpcError::new(
                 code::INVALID_REQUEST,
                 format!("not a JSON-RPC message: {}", self.reason),
             ),
@@ -103,13 +102,13 @@ impl Invalid {
     }
 }
 
-/// What a message says beside its method.
+/// The params of a request to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Params<'a> {
     Absent,
     Json(&'a Json),
-    /// Those of a question, written when the message is.
-    Of(&'a Ask),
+    /// The params of this `Ask`, serialized straight into the message.
+    FromAsk(&'a Ask),
 }
 
 impl<'a> From<Option<&'a Json>> for Params<'a> {
@@ -118,7 +117,7 @@ impl<'a> From<Option<&'a Json>> for Params<'a> {
     }
 }
 
-/// Appends a request. The id is JSON text.
+/// Appends a request to `out`. `id` is JSON text.
 pub fn write_request<'a>(out: &mut String, id: &str, method: &str, params: impl Into<Params<'a>>) {
     out.push_str(r#"{"jsonrpc":"2.0","id":"#);
     out.push_str(id);
@@ -126,13 +125,13 @@ pub fn write_request<'a>(out: &mut String, id: &str, method: &str, params: impl 
     write_method_and_params(out, method, params.into());
 }
 
-/// Appends a notification.
+/// Appends a notification to `out`.
 pub fn write_notification(out: &mut String, method: &str, params: Option<&Json>) {
     out.push_str(r#"{"jsonrpc":"2.0","method":"#);
     write_method_and_params(out, method, params.into());
 }
 
-/// Appends an answer. The id is JSON text.
+/// Appends a response to `out`. `id` is JSON text.
 pub fn write_response(out: &mut String, id: &str, reply: &Reply) {
     let (member, payload) = match reply {
         Reply::Result(result) => (r#","result":"#, result),
@@ -145,7 +144,7 @@ pub fn write_response(out: &mut String, id: &str, reply: &Reply) {
     out.push('}');
 }
 
-/// Appends the answers to a batch.
+/// Appends the responses to a batch to `out`, as an array. Each is an id with its reply.
 pub fn write_responses(out: &mut String, answers: &[(Json, Reply)]) {
     out.push('[');
     for (at, (id, reply)) in answers.iter().enumerate() {
@@ -157,9 +156,8 @@ pub fn write_responses(out: &mut String, answers: &[(Json, Reply)]) {
     out.push(']');
 }
 
-/// The code under which the other side learns that its question got no answer.
-/// `unusable` is the code for an answer that came and could not be used: whose
-/// fault that is depends on who asked.
+/// Returns the error code that tells the sender of a request that it failed. `unusable`
+/// is the code for [`Failure::Unusable`], which depends on who sent the request.
 pub(crate) fn failure_code(failure: &Failure, unusable: i64) -> i64 {
     match failure {
         Failure::Unsupported { .. } => code::METHOD_NOT_FOUND,
@@ -174,7 +172,7 @@ pub(crate) fn failure_code(failure: &Failure, unusable: i64) -> i64 {
     }
 }
 
-/// Returns what an answer says beside its id.
+/// Returns the JSON of a result or of an error.
 pub(crate) fn payload(reply: &Reply) -> &Json {
     match reply {
         Reply::Result(result) => result,
@@ -182,9 +180,9 @@ pub(crate) fn payload(reply: &Reply) -> &Json {
     }
 }
 
-/// The answer, or what stands for one with which the answers of its batch would
-/// have more than `limit` bytes together; `n_bytes` is what they have so far.
-pub(crate) fn within(reply: Reply, n_bytes: &mut usize, limit: usize) -> Reply {
+/// Returns the reply, or an error in its place if the replies of its batch would exceed
+/// `limit` bytes together. `n_bytes` counts the replies so far and is updated.
+pub(crate) fn limit_reply(reply: Reply, n_bytes: &mut usize, limit: usize) -> Reply {
     let (before, length) = (*n_bytes, payload(&reply).as_str().len());
     if before + length <= limit {
         *n_bytes += length;
@@ -200,9 +198,9 @@ pub(crate) fn within(reply: Reply, n_bytes: &mut usize, limit: usize) -> Reply {
     Reply::Error(RpcError::new(code::INTERNAL, message))
 }
 
-/// Makes the text from `start` on safe for one line: a raw line break in JSON
-/// can only be white space, so a space means the same.
-pub fn unbreak(out: &mut [u8], start: usize) {
+/// Replaces line breaks from `start` on by spaces, so that the JSON text fits one line. A
+/// raw line break in JSON is always white space, so the meaning stays.
+pub fn replace_line_breaks(out: &mut [u8], start: usize) {
     let mut at = start;
     while let Some(found) = memchr2(b'\n', b'\r', &out[at..]) {
         out[at + found] = b' ';
@@ -218,7 +216,7 @@ fn write_method_and_params(out: &mut String, method: &str, params: Params<'_>) {
             out.push_str(r#","params":"#);
             out.push_str(params.as_str());
         }
-        Params::Of(ask) => {
+        Params::FromAsk(ask) => {
             out.push_str(r#","params":"#);
             ask.write_params(out);
         }
@@ -226,7 +224,7 @@ fn write_method_and_params(out: &mut String, method: &str, params: Params<'_>) {
     out.push('}');
 }
 
-/// A short piece of bytes for a log line.
+/// Returns the first 120 bytes as text, for a log line.
 pub fn excerpt(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&bytes[..bytes.len().min(120)])
 }

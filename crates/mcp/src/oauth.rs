@@ -1,10 +1,9 @@
-//! Tokens for servers that want OAuth: got once with a human's help
-//! ([`login`]), or by the client alone, then kept fresh without
+//! OAuth for servers that require it: obtains a grant with a user in a browser
+//! ([`login`]), or with client credentials, and keeps its token fresh
 //! ([`OAuthCredential`]).
 //!
-//! The two meet in a [`Grant`], which holds all that renewing a token needs, so
-//! nothing is discovered anew when a process starts. Where grants are kept is
-//! somebody else's business ([`GrantStore`]).
+//! A [`Grant`] holds all that renewing a token needs, so a new process need not repeat the
+//! discovery. Where grants are stored is up to the caller ([`GrantStore`]).
 
 pub mod credential;
 pub mod grant;
@@ -12,14 +11,14 @@ pub mod login;
 pub mod reach;
 pub mod revoke;
 
-mod machine;
+mod client_credentials;
 mod state;
 mod web;
 
 pub use credential::OAuthCredential;
-pub use grant::{Grant, GrantKind, GrantStore, InMemory, Method, server_of};
+pub use grant::{ClientAuth, Grant, GrantKind, GrantStore, InMemoryGrant, normalized_server_url};
 
 use grant::covers;
 pub use login::{Login, LoginError, LoginRequest};
-pub use reach::Reach;
+pub use reach::LoginReach;
 pub use revoke::{Revoked, revoke};

@@ -1,10 +1,10 @@
-//! One side of a JSON-RPC conversation over a pipe.
+//! One end of a JSON-RPC connection over a pipe.
 //!
-//! Both sides of the protocol may ask, so both use this: [`Peer`] asks and
-//! tells, [`run`] reads and writes the pipe and hands what comes in to
-//! [`Incoming`]. Messages that are ready together leave in one write, nothing
-//! is spawned per message, and a question whose future is dropped is cancelled
-//! at the other side. What a method means is not known here.
+//! Clients and servers both send requests, so both use this: [`Peer`] sends requests and
+//! notifications, [`run`] reads and writes the pipe and hands received messages to an
+//! [`Incoming`]. Messages that are ready together leave in one write, no task is spawned
+//! per message, and a request whose future is dropped is cancelled at the other side.
+//! This module does not know what methods mean.
 
 mod inbound;
 mod lines;
@@ -25,74 +25,76 @@ use tool::{Failure, Json, Reply, RpcError, Sent};
 use crate::memory::MemoryBudget;
 use crate::message::{self, Invalid, Notification, Params, Request, Response};
 use crate::revision::method;
-use pending::{OpenRequests, Pending, Table};
+use pending::{OpenRequests, PendingRequest, RequestTable};
 
 pub(crate) use inbound::LINES_PER_TURN;
 pub use lines::{Line, Lines};
 pub use request::{RequestId, Timeouts};
 pub use run::run;
 
-/// Buffers that are longer are given back after use.
-const GIANT: usize = 1 << 20;
+/// Buffers over this many bytes are freed after use.
+const LARGE_BUFFER: usize = 1 << 20;
 
-/// The asking and telling half. Clones are the same peer.
+/// The sending half of a connection. Clones share the connection.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
-/// What a conversation may cost.
+/// The limits of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest line that is read, in bytes.
+    /// The longest line that is accepted, in bytes.
     pub line: usize,
-    /// How many bytes may wait for a reader that does not read.
+    /// Requests and notifications are refused while more than this many bytes wait to be
+    /// written.
     pub queue: usize,
-    /// How many bytes may wait when one more answer is added to them.
+    /// The connection is closed when an answer is due while more than this many bytes wait
+    /// to be written.
     pub answers: usize,
-    /// How many questions of the other side may be open at once.
+    /// The maximum number of open requests of the other side.
     pub requests: usize,
-    /// How long answers may still be made and written when the other side has
-    /// stopped sending.
+    /// How long open requests may still be answered after the other side closed its end.
     pub linger: Duration,
 }
 
-/// What comes in. Called in the order of arrival, from the task that reads, so
-/// nothing here may block.
+/// Receives the messages of the other side. Called in order of arrival by the reading
+/// task, so no method may block.
 pub trait Incoming: Send + Sync + 'static {
-    /// A question. Its future is polled along with the reading, and dropped
-    /// when the other side cancels it.
+    /// Answers a request. The reading task polls the future, and drops it when the other
+    /// side cancels the request.
     fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply>;
 
-    /// News. Cancellations of open questions are dealt with already.
+    /// Receives a notification, except cancellations of open requests.
     fn notification(&self, notification: Notification);
 
-    /// A line that is no message. An error that is returned is sent back.
+    /// Receives a line that is not a message. A returned error is sent back.
     fn invalid(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError>;
 
-    /// An answer to a question that nobody asked, or waits for any more.
+    /// Receives a response that matches no open request.
     fn unexpected_response(&self, response: Response);
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// The number of the next question.
-    next: AtomicU64,
+    /// The id of the next request.
+    next_id: AtomicU64,
     /// Wakes the writer.
     wake: Notify,
     limits: Limits,
-    /// For the long messages of the other side.
+    /// Bounds the memory of long messages that are received.
     memory: MemoryBudget,
 }
 
 struct State {
     /// Whole lines that wait to be written.
     outbox: Vec<u8>,
-    /// The line that is being put together.
+    /// Scratch buffer for the message that is being written.
     line: String,
-    /// How many bytes ever went into the outbox, and out of it to the pipe.
+    /// How many bytes were ever put into the outbox, and how many of them were written to
+    /// the pipe.
     queued: u64,
     written: u64,
-    pending: Table,
-    /// Why nothing can be said any more.
+    pending: RequestTable,
+    /// Why the connection is closed, if it is.
     closed: Option<String>,
 }
 
@@ -110,32 +112,31 @@ impl Default for Limits {
 
 impl Peer {
     pub fn new(limits: Limits) -> Peer {
-        Peer::within(limits, MemoryBudget::default())
+        Peer::with_memory(limits, MemoryBudget::default())
     }
 
-    /// One that shares memory for long messages with others.
-    pub fn within(limits: Limits, memory: MemoryBudget) -> Peer {
+    /// Makes a peer whose long messages count against a shared budget.
+    pub fn with_memory(limits: Limits, memory: MemoryBudget) -> Peer {
         let state = State {
             outbox: Vec::new(),
             line: String::new(),
             queued: 0,
             written: 0,
-            pending: Table::default(),
+            pending: RequestTable::default(),
             closed: None,
         };
-        let (next, wake) = (AtomicU64::new(1), Notify::new());
-        Peer(Arc::new(Shared { state: Mutex::new(state), next, wake, limits, memory }))
+        let (next_id, wake) = (AtomicU64::new(1), Notify::new());
+        Peer(Arc::new(Shared { state: Mutex::new(state), next_id, wake, limits, memory }))
     }
 
-    /// Takes the number for a question that is about to be asked.
+    /// Takes the id for a new request.
     pub fn next_request_id(&self) -> RequestId {
-        RequestId(self.0.next.fetch_add(1, Ordering::Relaxed))
+        RequestId(self.0.next_id.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the reply.
     ///
-    /// Dropping the future, or a timeout, tells the other side
-    /// that the answer is no longer wanted.
+    /// Dropping the future, or a timeout, cancels the request at the other side.
     pub async fn request(
         &self,
         request_id: RequestId,
@@ -143,36 +144,36 @@ impl Peer {
         params: impl Into<Params<'_>>,
         timeouts: Timeouts,
     ) -> Result<Reply, Failure> {
-        let (pending, answer) = Pending::new(Instant::now(), timeouts);
-        let mut waiting = self.ask(request_id, method, params.into(), pending)?;
-        let answer = answer.await.unwrap_or_else(|_| Err(self.lost()));
-        waiting.ended(&answer);
+        let (pending, answer) = PendingRequest::new(Instant::now(), timeouts);
+        let mut awaited = self.send_request(request_id, method, params.into(), pending)?;
+        let answer = answer.await.unwrap_or_else(|_| Err(self.lost_failure()));
+        awaited.ended(&answer);
         answer
     }
 
-    /// Tells something.
+    /// Sends a notification.
     pub fn notify(&self, method: &str, params: Option<&Json>) -> Result<(), Failure> {
         self.send(|out| message::write_notification(out, method, params))
     }
 
-    /// Ends the conversation: open questions fail, the pipe is closed.
+    /// Closes the connection: open requests fail, the pipe is closed.
     pub fn close(&self, reason: &str) {
         self.lock().close(reason);
         self.0.wake.notify_one();
     }
 
-    /// Returns why the conversation is over, if it is.
+    /// Returns why the connection is closed, if it is.
     pub fn closed(&self) -> Option<String> {
         self.lock().closed.clone()
     }
 
-    fn ask(
+    fn send_request(
         &self,
         request_id: RequestId,
         method: &str,
         params: Params<'_>,
-        pending: Pending,
-    ) -> Result<Waiting<'_>, Failure> {
+        pending: PendingRequest,
+    ) -> Result<AwaitedRequest<'_>, Failure> {
         let id = request_id.0.to_string();
         let mut state = self.lock();
         let at = state.queued;
@@ -182,10 +183,10 @@ impl Peer {
         state.pending.insert(request_id, pending.queued_at(at));
         drop(state);
         self.wake(writer);
-        // What opens a session cannot be cancelled.
+        // The protocol forbids to cancel the request that opens a session.
         let opens = matches!(method, method::INITIALIZE | method::DISCOVER);
         let reason = (!opens).then_some("no longer wanted");
-        Ok(Waiting { peer: self, request_id, reason, is_open: true })
+        Ok(AwaitedRequest { peer: self, request_id, reason, is_open: true })
     }
 
     fn send(&self, write: impl FnOnce(&mut String)) -> Result<(), Failure> {
@@ -194,10 +195,10 @@ impl Peer {
         Ok(())
     }
 
-    fn wake(&self, writer: Writer) {
+    fn wake(&self, writer: WriterState) {
         match writer {
-            Writer::Asleep => self.0.wake.notify_one(),
-            Writer::Awake => {}
+            WriterState::Asleep => self.0.wake.notify_one(),
+            WriterState::Awake => {}
         }
     }
 
@@ -205,22 +206,22 @@ impl Peer {
         self.0.state.lock()
     }
 
-    fn lost(&self) -> Failure {
+    fn lost_failure(&self) -> Failure {
         let reason = self.closed().unwrap_or_else(|| "the connection is gone".to_owned());
         Failure::Lost { reason, sent: Sent::Perhaps }
     }
 }
 
 impl OpenRequests for Peer {
-    fn with_table(&self, act: &mut dyn FnMut(&mut Table)) {
+    fn with_table(&self, act: &mut dyn FnMut(&mut RequestTable)) {
         act(&mut self.lock().pending);
     }
 }
 
-/// Whether the writer has to be woken for what was put into the outbox: not if
-/// something was waiting there already, for which it was.
+/// Whether the writing task has to be woken after a push to the outbox. It is awake when
+/// the outbox was not empty.
 #[derive(Clone, Copy)]
-enum Writer {
+enum WriterState {
     Asleep,
     Awake,
 }
@@ -230,7 +231,7 @@ impl State {
         &mut self,
         limit: usize,
         write: impl FnOnce(&mut String),
-    ) -> Result<Writer, Failure> {
+    ) -> Result<WriterState, Failure> {
         if let Some(reason) = &self.closed {
             return Err(Failure::Lost { reason: reason.clone(), sent: Sent::No });
         }
@@ -238,26 +239,26 @@ impl State {
             let reason = format!("it does not read: {} bytes are waiting", self.outbox.len());
             return Err(Failure::Unavailable { reason });
         }
-        let writer = if self.outbox.is_empty() { Writer::Asleep } else { Writer::Awake };
-        self.put(write);
+        let writer = if self.outbox.is_empty() { WriterState::Asleep } else { WriterState::Awake };
+        self.push_message(write);
         Ok(writer)
     }
 
-    /// Puts a line into the outbox.
-    fn put(&mut self, write: impl FnOnce(&mut String)) {
+    /// Appends a message to the outbox; `write` writes it.
+    fn push_message(&mut self, write: impl FnOnce(&mut String)) {
         let start = self.outbox.len();
         self.line.clear();
         write(&mut self.line);
         self.outbox.extend_from_slice(self.line.as_bytes());
-        // Room for a giant is not kept for the small ones.
-        self.line.shrink_to(GIANT);
-        message::unbreak(&mut self.outbox, start);
+        // Do not keep the memory of a large message.
+        self.line.shrink_to(LARGE_BUFFER);
+        message::replace_line_breaks(&mut self.outbox, start);
         self.outbox.push(b'\n');
         self.queued += (self.outbox.len() - start) as u64;
     }
 
-    /// Puts a long line into the outbox, without copying it where nothing else waits.
-    fn put_line(&mut self, line: Vec<u8>) {
+    /// Appends a complete line to the outbox, without a copy when the outbox is empty.
+    fn push_line(&mut self, line: Vec<u8>) {
         self.queued += line.len() as u64;
         match self.outbox.is_empty() {
             true => self.outbox = line,
@@ -273,18 +274,18 @@ impl State {
     }
 }
 
-/// A question that is being waited for. Dropped early, it cancels.
-struct Waiting<'a> {
+/// A sent request whose reply is awaited. Cancels the request when dropped before that.
+struct AwaitedRequest<'a> {
     peer: &'a Peer,
     request_id: RequestId,
-    /// What to tell the other side, if anything.
+    /// The reason to send with a cancellation; `None` if it must not be cancelled.
     reason: Option<&'static str>,
-    /// Whether it has not ended.
+    /// False once the reply or a failure is there.
     is_open: bool,
 }
 
-impl Waiting<'_> {
-    /// There is an answer, or [`run`] has seen that it took too long.
+impl AwaitedRequest<'_> {
+    /// Notes that the request ended; cancels it if it timed out.
     fn ended(&mut self, answer: &Result<Reply, Failure>) {
         self.is_open = false;
         if let (Some(_), Err(Failure::Timeout { .. })) = (self.reason, answer) {
@@ -294,14 +295,13 @@ impl Waiting<'_> {
 
     fn cancel(&self, reason: &str) {
         let params = serde_json::json!({"requestId": self.request_id.0, "reason": reason});
-        // A peer that is gone or does not read cannot be told.
+        // A peer that is gone or does not read cannot be notified.
         self.peer.notify(method::CANCELLED, Some(&params.into())).ok();
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for AwaitedRequest<'_> {
     fn drop(&mut self) {
-        // What has ended is among the open ones no longer.
         if !self.is_open {
             return;
         }

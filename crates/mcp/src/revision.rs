@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and the names that each uses.
+//! The revisions of MCP, and its method names, `_meta` keys, error codes and headers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// The name of no revision that is spoken here.
+/// A revision name that gatelet does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no protocol revision known here; known are {known}", known = Revision::names())]
 pub struct UnknownRevision(pub String);
@@ -30,7 +30,7 @@ impl Revision {
 
     pub const LATEST: Revision = Revision::V2026_07_28;
 
-    /// The newest one that opens a session with `initialize`.
+    /// The newest revision that opens a session with `initialize`.
     pub const LATEST_LEGACY: Revision = Revision::V2025_11_25;
 
     pub fn as_str(self) -> &'static str {
@@ -43,12 +43,13 @@ impl Revision {
         }
     }
 
-    /// Returns whether every request stands alone, without a session.
+    /// Returns whether requests are stateless, without a session. "Modern" means such a
+    /// revision everywhere in this crate, "legacy" one with sessions.
     pub fn is_modern(self) -> bool {
         Revision::LATEST_LEGACY < self
     }
 
-    /// Returns whether several messages may come in one array.
+    /// Returns whether the revision allows batches.
     pub fn has_batches(self) -> bool {
         self == Revision::V2025_03_26
     }
@@ -101,7 +102,7 @@ pub mod method {
     pub const LISTEN: &str = "subscriptions/listen";
     pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-    /// Returns whether a method is one that wants no answer.
+    /// Returns whether a method is that of a notification.
     pub fn is_notification(method: &str) -> bool {
         method.starts_with("notifications/")
     }
@@ -130,17 +131,16 @@ pub mod code {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL: i64 = -32603;
-    /// What servers of the older revisions use when nothing fits better.
+    /// The general error of servers of legacy revisions.
     pub const SERVER: i64 = -32000;
-    /// A resource that is not there, up to 2025-11-25.
+    /// A resource does not exist; used up to revision 2025-11-25.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
     pub const HEADER_MISMATCH: i64 = -32020;
     pub const MISSING_CAPABILITY: i64 = -32021;
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// HTTP header names. As names and not as texts, which would be read again
-/// for every request.
+/// HTTP header names, as constants of their type so that they need no parsing.
 pub mod header {
     use http::HeaderName;
 
@@ -149,7 +149,8 @@ pub mod header {
     pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
     pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
     pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-    /// Followed by the name that `x-mcp-header` gives.
+    /// Prefix of the headers that mirror tool arguments; the name given by `x-mcp-header`
+    /// follows.
     pub const PARAM_PREFIX: &str = "mcp-param-";
 }
 

@@ -1,14 +1,14 @@
 //! Serves any provider over MCP.
 //!
-//! The inverse of [`connect`](crate::connect): the provider that a
-//! [`tool::ProviderSource`] picks for a client is served over a pipe ([`stdio`])
-//! or over HTTP ([`http`]), to clients of every revision at once. Where provider and client are of different
-//! eras, the difference is bridged here: questions to the client become
-//! `input_required` results and the other way round, results gain or lose the
-//! members that only one era knows.
+//! The inverse of [`connect`](crate::connect): serves the provider that a
+//! [`tool::ProviderSource`] picks for a client over a pipe ([`stdio`]) or over HTTP
+//! ([`http`]), to clients of every revision at once. If provider and client speak
+//! different kinds of revisions, the difference is bridged here: questions to the client
+//! become `input_required` results and the other way round, and results gain or lose the
+//! members that only modern revisions have.
 //!
-//! A session keeps little and is gone when it ends. Which provider a visitor
-//! sees, and what the visitor may do there, is not known here.
+//! A session holds little state. This module does not know which provider a client sees
+//! and what the client may do there.
 
 pub mod http;
 pub mod stdio;

@@ -193,3 +193,31 @@ fn a_login_begun_in_the_console_opens_the_upstream() {
     }
     assert!(!audited.contains("access-"), "{audited}");
 }
+
+#[test]
+fn a_registered_client_is_let_in_without_anybody_logging_in() {
+    let stage = Stage::new("");
+    let config = |secret: &str| {
+        format!(
+            "[[upstream]]\nlabel = \"wiki\"\nurl = \"{}\"\nrevision = \"2025-11-25\"\n[upstream.oauth]\n\
+             grant = \"client_credentials\"\nissuer = \"{}\"\nclient_id = \"machine\"\n\
+             client_secret = \"{secret}\"\n",
+            stage.server.url(),
+            stage.server.origin
+        )
+    };
+    let call = || shell(&stage.home, &["call", "wiki.whoami", "--text"]);
+    stage.home.write("gatelet.toml", &config("not its secret"));
+    let refused = call();
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(!format!("{refused:?}").contains("not its secret"), "{refused:?}");
+    stage.home.write("gatelet.toml", &config("its secret"));
+    let called = call();
+    assert_eq!(called.code, 0, "{called:?}");
+    assert_eq!(stage.server.asked("/authorize"), 0);
+    assert_eq!(stage.server.book().form["grant_type"], "client_credentials");
+    // The token is kept in memory only.
+    let token = called.out.trim().to_owned();
+    assert!(!token.is_empty());
+    assert_eq!(holding(stage.home.path(), token.as_bytes()), Vec::<PathBuf>::new());
+}

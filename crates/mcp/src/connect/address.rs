@@ -1,10 +1,9 @@
-//! Decides which addresses from a server's metadata may be connected to.
+//! Restricts connections to public IP addresses, against server-side request forgery.
 //!
-//! An operator may name any address. A document that was fetched may not: it
-//! could name this machine, or one that only this machine reaches. So a name is
-//! resolved once, every address it has is looked at, and the connection is made
-//! to what was looked at: a name that means something else a moment later gains
-//! nothing.
+//! An operator may name any address. A fetched document may not: it could name this
+//! machine, or one in its private network. So a host name is resolved once, every address
+//! is checked, and the connection goes to exactly the checked addresses: a DNS answer that
+//! changes a moment later gains nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,57 +11,59 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, Url};
 
-/// Where a connection may lead.
+/// Which IP addresses a connection may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Addresses {
-    /// Anywhere: the operator named it.
+pub enum AllowedAddresses {
+    /// Any address: the operator named the host.
     #[default]
     Any,
-    /// To what everybody can reach.
+    /// Only addresses that are reachable from the whole internet.
     Public,
 }
 
-/// An address that is not everybody's.
+/// The error for a host with a private IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{host}` is at {address}, which is a private address")]
-pub struct Private {
+pub struct PrivateAddress {
     pub host: String,
     pub address: IpAddr,
 }
 
-/// Makes a client connect to public addresses only. `url` is where it goes
-/// first; an address instead of a name is never resolved, so it is looked at
-/// here.
-pub fn guard(builder: ClientBuilder, url: &Url) -> Result<ClientBuilder, Private> {
+/// Makes a client connect to public addresses only. If the host of `url` is an IP address,
+/// it is checked here, because it is never resolved.
+pub fn restrict_to_public(
+    builder: ClientBuilder,
+    url: &Url,
+) -> Result<ClientBuilder, PrivateAddress> {
     let host = url.host_str().unwrap_or_default();
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>()
         && !is_public(address)
     {
-        return Err(Private { host: host.to_owned(), address });
+        return Err(PrivateAddress { host: host.to_owned(), address });
     }
-    // A proxy would do the resolving instead of us.
-    Ok(builder.no_proxy().dns_resolver(Arc::new(Looking)))
+    // A proxy would resolve the name instead of us.
+    Ok(builder.no_proxy().dns_resolver(Arc::new(PublicOnlyResolver)))
 }
 
-/// Resolves names and looks at what they mean.
-struct Looking;
+/// Resolves host names, and fails if one address is private.
+struct PublicOnlyResolver;
 
-impl Resolve for Looking {
+impl Resolve for PublicOnlyResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // One bad address is enough: whoever mixes them means no good.
+            // One private address is enough to refuse the name.
             match found.iter().find(|found| !is_public(found.ip())) {
-                Some(found) => Err(Private { host, address: found.ip() }.into()),
+                Some(found) => Err(PrivateAddress { host, address: found.ip() }.into()),
                 None => Ok(Box::new(found.into_iter()) as Addrs),
             }
         })
     }
 }
 
-/// Returns whether an address is one that everybody can reach.
+/// Returns whether an address is reachable from the whole internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -89,19 +90,19 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    // An IPv4 address in disguise is what it is underneath.
-    if let Some(inner) = address.to_ipv4_mapped().or_else(|| embedded(address)) {
+    // For an IPv4 address in IPv6 form, the IPv4 address decides.
+    if let Some(inner) = address.to_ipv4_mapped().or_else(|| embedded_v4(address)) {
         return is_public_v4(inner);
     }
     let [first, second, ..] = address.segments();
-    // Only 2000::/3 is given out; of it, documentation and tunnels are nobody's.
+    // Only 2000::/3 is allocated; documentation and tunnel ranges in it are not public.
     let given_out = first & 0xe000 == 0x2000;
     let nobodys = first == 0x2001 && (second < 0x0200 || second == 0x0db8) || first == 0x3fff;
     given_out && !nobodys
 }
 
-/// The IPv4 address that NAT64 and 6to4 carry.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// Returns the IPv4 address in a NAT64 or 6to4 address.
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(a, b, c, d)
@@ -173,12 +174,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_means_a_private_address_is_not_connected_to() {
-        let found = Looking.resolve("localhost".parse().unwrap()).await;
+        let found = PublicOnlyResolver.resolve("localhost".parse().unwrap()).await;
         let Err(refused) = found else { panic!("localhost is private") };
         assert!(refused.to_string().contains("private address"), "{refused}");
         let url = Url::parse("http://169.254.169.254/latest/").unwrap();
-        assert!(guard(reqwest::Client::builder(), &url).is_err());
+        assert!(restrict_to_public(reqwest::Client::builder(), &url).is_err());
         let url = Url::parse("http://[::1]/").unwrap();
-        assert!(guard(reqwest::Client::builder(), &url).is_err());
+        assert!(restrict_to_public(reqwest::Client::builder(), &url).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! The calls that are under way, and whose they are. How long each may take is
-//! known to [`OpenRequests`](crate::peer::pending::OpenRequests).
+//! The calls in flight to one server, and the client of each. Their deadlines are in
+//! [`OpenRequests`](crate::peer::pending::OpenRequests).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,99 +11,99 @@ use tool::{Client, ClientHandle, Context, FastMap, Json};
 
 use crate::peer::RequestId;
 
-/// Who is asked when the server asks back.
+/// The client that answers the server's questions.
 #[derive(Clone)]
 pub(super) struct ClientRef {
     pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) client: Arc<Client>,
 }
 
-/// One call under way.
+/// One call in flight.
 #[derive(Clone)]
 pub(super) struct CallInFlight {
     pub(super) client_ref: ClientRef,
-    /// Empty where there are no sessions.
+    /// The client's session; empty if it has none.
     session: Arc<str>,
-    /// The client's own progress token, which travels as our request id.
-    pub(super) token: Option<Json>,
+    /// The client's own progress token; the server sees our request id instead.
+    pub(super) progress_token: Option<Json>,
     request_id: RequestId,
-    kind: Kind,
-    /// The server's questions that are surely part of it.
+    reason: EntryReason,
+    /// The ids of the server's questions that certainly belong to this call.
     questions: Vec<Json>,
 }
 
-/// Why a client may be asked something.
+/// Why an entry is in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It waits for an answer.
-    Asked,
-    /// It said that its roots changed, and may be asked for them.
+enum EntryReason {
+    /// The client waits for the reply to a call.
+    AwaitsReply,
+    /// The client notified that its roots changed; the server may ask for them.
     RootsChanged,
 }
 
-/// What has no name of its own: anything, or a question for roots.
+/// What a server message is about that does not say which call it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum MessageTopic {
     Anything,
     Roots,
 }
 
-/// Whose something without a name is.
+/// The call that such a message belongs to.
 pub(super) enum CallOwner {
     Call(CallInFlight),
-    /// No call is under way.
+    /// No call is in flight.
     Nobody,
-    /// Several clients' calls are.
+    /// Calls of several clients are in flight.
     Ambiguous,
 }
 
-/// How many questions of one call are kept in mind.
-const QUESTIONS: usize = 64;
+/// How many questions are remembered per call.
+const MAX_QUESTIONS: usize = 64;
 
-/// Every call under way.
+/// All calls in flight.
 #[derive(Default)]
 pub(super) struct CallsInFlight {
     calls: Mutex<FastMap<RequestId, CallInFlight>>,
-    /// Whether calls of one client at a time are under way.
+    /// Whether only one client at a time may have calls in flight.
     is_exclusive: AtomicBool,
-    /// Held by the one call that waits for others to end; whoever comes later waits behind it.
+    /// Held by the call that is next in line; later ones queue for it.
     next: tokio::sync::Mutex<()>,
-    /// Told when a call ends.
+    /// Notified when a call ends.
     ended: Notify,
 }
 
-/// A place among the calls, given up when dropped.
+/// Keeps a call in the table, and removes it when dropped.
 pub(super) struct CallGuard<'a> {
     calls: &'a CallsInFlight,
     request_id: RequestId,
 }
 
 impl CallsInFlight {
-    /// From now on lets calls of one client at a time pass. For a server that asks
-    /// on a pipe, where nothing says which call a question is part of: else any client
-    /// could make the questions of others fail by calling at the same time.
+    /// From now on, only one client at a time may have calls in flight. Used for a server
+    /// that asks questions over a pipe, where a question does not say which call it is part
+    /// of: otherwise concurrent calls of one client would make the questions of others fail.
     pub(super) fn make_exclusive(&self) {
         self.is_exclusive.store(true, Ordering::Relaxed);
     }
 
-    /// A place for a call, when it is its client's turn; `None` when that takes too long.
+    /// Adds a call when it is its client's turn; `None` if that takes longer than `limit`.
     pub(super) async fn enter_in_turn(
         &self,
         request_id: RequestId,
         context: &Context,
-        token: Option<Json>,
+        progress_token: Option<Json>,
         limit: Duration,
     ) -> Option<CallGuard<'_>> {
-        // Who is asked something may have to call to know the answer.
-        if !self.is_exclusive.load(Ordering::Relaxed) || self.is_asked(&context.session) {
-            return Some(self.enter(request_id, context, token));
+        // A client that is being asked may have to call in order to answer.
+        if !self.is_exclusive.load(Ordering::Relaxed) || self.has_open_question(&context.session) {
+            return Some(self.enter(request_id, context, progress_token));
         }
         let turn = async {
             let _next = self.next.lock().await;
             loop {
                 let ended = self.ended.notified();
-                if self.are_all_of(&context.session) {
-                    return self.enter(request_id, context, token);
+                if self.are_all_of_session(&context.session) {
+                    return self.enter(request_id, context, progress_token);
                 }
                 ended.await;
             }
@@ -111,43 +111,43 @@ impl CallsInFlight {
         tokio::time::timeout(limit, Box::pin(turn)).await.ok()
     }
 
-    /// Whether no call of another client is under way.
-    fn are_all_of(&self, session: &str) -> bool {
+    /// Returns whether no other session has a call in flight.
+    fn are_all_of_session(&self, session: &str) -> bool {
         self.lock().values().all(|call| !session.is_empty() && *call.session == *session)
     }
 
-    /// Whether a question is open that is part of a call of this client.
-    fn is_asked(&self, session: &str) -> bool {
-        let is_asked = |call: &CallInFlight| {
+    /// Returns whether a question is open that belongs to a call of this session.
+    fn has_open_question(&self, session: &str) -> bool {
+        let has_open_question = |call: &CallInFlight| {
             !session.is_empty() && *call.session == *session && !call.questions.is_empty()
         };
-        self.lock().values().any(is_asked)
+        self.lock().values().any(has_open_question)
     }
 
     pub(super) fn enter(
         &self,
         request_id: RequestId,
         context: &Context,
-        token: Option<Json>,
+        progress_token: Option<Json>,
     ) -> CallGuard<'_> {
-        self.take(request_id, context, token, Kind::Asked)
+        self.insert_call(request_id, context, progress_token, EntryReason::AwaitsReply)
     }
 
-    /// A place for a client that said that its roots changed.
+    /// Adds a client that notified that its roots changed.
     pub(super) fn enter_for_roots(
         &self,
         request_id: RequestId,
         context: &Context,
     ) -> CallGuard<'_> {
-        self.take(request_id, context, None, Kind::RootsChanged)
+        self.insert_call(request_id, context, None, EntryReason::RootsChanged)
     }
 
-    fn take(
+    fn insert_call(
         &self,
         request_id: RequestId,
         context: &Context,
-        token: Option<Json>,
-        kind: Kind,
+        progress_token: Option<Json>,
+        reason: EntryReason,
     ) -> CallGuard<'_> {
         let client_ref = ClientRef {
             client_handle: Arc::clone(&context.client_handle),
@@ -156,34 +156,38 @@ impl CallsInFlight {
         let call = CallInFlight {
             client_ref,
             session: Arc::clone(&context.session),
-            token,
+            progress_token,
             request_id,
-            kind,
+            reason,
             questions: Vec::new(),
         };
         self.lock().insert(request_id, call);
         CallGuard { calls: self, request_id }
     }
 
-    pub(super) fn n_under_way(&self) -> usize {
+    pub(super) fn n_in_flight(&self) -> usize {
         self.lock().len()
     }
 
+    /// Returns the call with this request id, if it is in flight.
     pub(super) fn get(&self, request_id: RequestId) -> Option<CallInFlight> {
         self.lock().get(&request_id).cloned()
     }
 
-    /// The call that something without a name must belong to: the only one
-    /// there is, or the latest when all are of one session. With calls of
-    /// several clients under way nobody can tell, and guessing would show one
-    /// client's questions to another. A call whose answer is there already
-    /// (`is_open` says no) is no longer under way. Who just said that its roots
-    /// changed counts where roots are asked for.
-    pub(super) fn only(&self, about: About, is_open: impl Fn(RequestId) -> bool) -> CallOwner {
+    /// Finds the call that a message without a call id belongs to: the only one in flight,
+    /// or the latest if all are of one session. With several clients it is ambiguous, and a
+    /// guess would show one client's questions to another. Calls that have their reply
+    /// (`is_open` is false) do not count. Clients whose roots changed count only when the
+    /// message asks for roots.
+    pub(super) fn find_owner(
+        &self,
+        topic: MessageTopic,
+        is_open: impl Fn(RequestId) -> bool,
+    ) -> CallOwner {
         let calls = self.lock();
-        let counts = |request_id: RequestId, call: &CallInFlight| match call.kind {
-            Kind::Asked => is_open(request_id),
-            Kind::RootsChanged => about == About::Roots,
+        let counts = |request_id: RequestId, call: &CallInFlight| match call.reason {
+            EntryReason::AwaitsReply => is_open(request_id),
+            EntryReason::RootsChanged => topic == MessageTopic::Roots,
         };
         let open = || calls.iter().filter(|(request_id, call)| counts(**request_id, call));
         let Some((last, latest)) = open().max_by_key(|(request_id, _)| **request_id) else {
@@ -194,29 +198,29 @@ impl CallsInFlight {
         if ours { CallOwner::Call(latest.clone()) } else { CallOwner::Ambiguous }
     }
 
-    /// The calls that wait with this one for its client: itself, and on a pipe
-    /// the others of its session, any of which may be the one that asked.
-    pub(super) fn with(&self, call: &CallInFlight) -> Vec<RequestId> {
+    /// Returns the calls whose deadline pauses while the client of `call` is asked: itself
+    /// and the others of its session, any of which may have caused the question.
+    pub(super) fn calls_waiting_with(&self, call: &CallInFlight) -> Vec<RequestId> {
         let same = |other: &CallInFlight| !call.session.is_empty() && other.session == call.session;
         let calls = self.lock();
         let all = calls.values().filter(|other| other.request_id == call.request_id || same(other));
         all.map(|call| call.request_id).collect()
     }
 
-    /// Notes that the server asked something as part of a call.
-    pub(super) fn note_question(&self, request_id: RequestId, id: &Json) {
+    /// Records that a question of the server belongs to a call.
+    pub(super) fn note_question(&self, request_id: RequestId, question_id: &Json) {
         if let Some(call) = self.lock().get_mut(&request_id)
-            && call.questions.len() < QUESTIONS
+            && call.questions.len() < MAX_QUESTIONS
         {
-            call.questions.push(id.clone());
+            call.questions.push(question_id.clone());
         }
     }
 
-    /// The call that a question of the server is part of.
-    pub(super) fn asking(&self, id: &Json) -> Option<RequestId> {
+    /// Returns the call that a question of the server belongs to.
+    pub(super) fn call_of_question(&self, question_id: &Json) -> Option<RequestId> {
         let calls = self.lock();
-        let asking = calls.iter().find(|(_, call)| call.questions.contains(id));
-        asking.map(|(request_id, _)| *request_id)
+        let call_of_question = calls.iter().find(|(_, call)| call.questions.contains(question_id));
+        call_of_question.map(|(request_id, _)| *request_id)
     }
 
     fn lock(&self) -> MutexGuard<'_, FastMap<RequestId, CallInFlight>> {
@@ -248,13 +252,15 @@ mod tests {
                 calls.enter(RequestId(n), &context(session), Some(Json::encode(&n)))
             })
             .collect();
-        let token = match calls.only(About::Anything, |_| true) {
-            CallOwner::Call(call) => call.token.and_then(|token| token.parse_as().ok()),
+        let progress_token = match calls.find_owner(MessageTopic::Anything, |_| true) {
+            CallOwner::Call(call) => {
+                call.progress_token.and_then(|progress_token| progress_token.parse_as().ok())
+            }
             CallOwner::Nobody | CallOwner::Ambiguous => None,
         };
-        assert_eq!(token, expected, "{sessions:?}");
+        assert_eq!(progress_token, expected, "{sessions:?}");
         drop(places);
-        assert!(matches!(calls.only(About::Anything, |_| true), CallOwner::Nobody));
+        assert!(matches!(calls.find_owner(MessageTopic::Anything, |_| true), CallOwner::Nobody));
     }
 
     #[test]
@@ -269,17 +275,17 @@ mod tests {
     fn an_answered_call_is_no_longer_under_way() {
         let calls = CallsInFlight::default();
         let _place = calls.enter(RequestId(1), &context("a"), None);
-        assert!(matches!(calls.only(About::Anything, |_| false), CallOwner::Nobody));
+        assert!(matches!(calls.find_owner(MessageTopic::Anything, |_| false), CallOwner::Nobody));
     }
 
     #[test]
     fn who_said_that_its_roots_changed_is_asked_for_them_and_for_nothing_else() {
         let calls = CallsInFlight::default();
         let _place = calls.enter_for_roots(RequestId(1), &context("a"));
-        assert!(matches!(calls.only(About::Anything, |_| false), CallOwner::Nobody));
-        assert!(matches!(calls.only(About::Roots, |_| false), CallOwner::Call(_)));
+        assert!(matches!(calls.find_owner(MessageTopic::Anything, |_| false), CallOwner::Nobody));
+        assert!(matches!(calls.find_owner(MessageTopic::Roots, |_| false), CallOwner::Call(_)));
         let _stranger = calls.enter(RequestId(2), &context("b"), None);
-        assert!(matches!(calls.only(About::Roots, |_| true), CallOwner::Ambiguous));
+        assert!(matches!(calls.find_owner(MessageTopic::Roots, |_| true), CallOwner::Ambiguous));
     }
 
     #[tokio::test(start_paused = true)]
@@ -293,12 +299,12 @@ mod tests {
         };
         let ann = enter(1, "ann").await.unwrap();
         let bob = enter(2, "bob").await.unwrap();
-        assert!(matches!(calls.only(About::Anything, |_| true), CallOwner::Ambiguous));
+        assert!(matches!(calls.find_owner(MessageTopic::Anything, |_| true), CallOwner::Ambiguous));
         calls.make_exclusive();
         drop(bob);
         let mut late = Box::pin(enter(3, "bob"));
         assert!(futures::poll!(&mut late).is_pending(), "ann's call is under way");
-        assert!(matches!(calls.only(About::Anything, |_| true), CallOwner::Call(_)));
+        assert!(matches!(calls.find_owner(MessageTopic::Anything, |_| true), CallOwner::Call(_)));
         let mut behind = Box::pin(enter(4, "ann"));
         assert!(futures::poll!(&mut behind).is_pending(), "bob is next");
         calls.note_question(RequestId(1), &Json::encode(&"q"));

@@ -1,17 +1,16 @@
-//! The certificates that a connection trusts, and the one that it presents.
+//! The TLS certificates that a connection trusts, and the one that it presents.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 use tool::hex;
 
-/// Certificates of the operator's own, in PEM.
+/// The operator's own certificates, in PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// Who else may have signed the server's certificate.
+    /// Certificate authorities to trust besides the system's.
     pub authority: Option<Vec<u8>>,
-    /// What we show a server that wants to know its clients: a certificate and
-    /// its key.
+    /// The client certificate with its key, for mutual TLS.
     pub identity: Option<Vec<u8>>,
 }
 
@@ -20,7 +19,7 @@ impl Certificates {
         self.authority.is_none() && self.identity.is_none()
     }
 
-    /// Tells two apart without telling what is in them.
+    /// Returns a hash that differs when the certificates differ.
     pub fn digest(&self) -> String {
         let part = |pem: &Option<Vec<u8>>| {
             let pem = pem.as_deref().unwrap_or_default();
@@ -29,8 +28,8 @@ impl Certificates {
         format!("{}{}", part(&self.authority), part(&self.identity))
     }
 
-    /// A client that uses them.
-    pub(crate) fn put_on(
+    /// Adds the certificates to a client builder. The error is one line for the operator.
+    pub(crate) fn apply_to(
         &self,
         mut builder: reqwest::ClientBuilder,
     ) -> Result<reqwest::ClientBuilder, String> {

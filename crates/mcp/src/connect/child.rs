@@ -1,11 +1,11 @@
-//! A child process in a group of its own.
+//! A child process that runs a server, in its own process group.
 //!
 //! One thread starts the child and waits for it to its end, so that the
 //! parent-death signal, which Linux ties to the starting thread, comes exactly
 //! when this process ends; see [`super::launcher`]. When the child ends, whatever
 //! is left of its group is killed while the child's id still cannot belong to
-//! anybody else, then whatever has left the group, and then the child is reaped:
-//! no zombies, no strays.
+//! another process, then whatever has left the group, and then the child is reaped: no
+//! zombies and no stray processes stay behind.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,46 +23,47 @@ use super::launcher::Launcher;
 use super::options::Program;
 use super::{environment, platform, reaper};
 
-/// The thread only waits; it needs next to no stack.
+/// The stack size of the waiting thread, in bytes.
 const STACK: usize = 128 << 10;
 
-/// A running child. Dropped, it takes its whole group with it.
+/// A running child. Dropping it kills its whole process group.
 pub(super) struct Child {
     group: Arc<Group>,
     ended: oneshot::Receiver<io::Result<ExitStatus>>,
 }
 
-/// The child's three pipes, not blocking.
-pub(super) struct Pipes {
+/// The standard streams of the child, non-blocking.
+pub(super) struct ChildPipes {
     pub(super) stdin: pipe::Sender,
     pub(super) stdout: pipe::Receiver,
     pub(super) stderr: pipe::Receiver,
 }
 
-/// A process group that can be signalled as long as its leader is not reaped.
+/// A process group, by its leader; `None` once the leader is about to be reaped.
 struct Group(Mutex<Option<Pid>>);
 
-type Parts = (Arc<Group>, [OwnedFd; 3]);
+/// The process group, with stdin, stdout and stderr of its leader.
+type GroupAndPipes = (Arc<Group>, [OwnedFd; 3]);
 
 impl Child {
     /// Starts a program.
     pub(super) async fn start(
         program: &Program,
         launcher: Option<&Launcher>,
-    ) -> io::Result<(Child, Pipes)> {
+    ) -> io::Result<(Child, ChildPipes)> {
         let mark = reaper::next_mark();
-        let command = command(program, launcher, &mark);
+        let command = build_command(program, launcher, &mark);
         let (started, parts) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let launcher = launcher.cloned();
         std::thread::Builder::new()
             .name("upstream".to_owned())
             .stack_size(STACK)
-            .spawn(move || live(command, &mark, launcher.as_ref(), started, end))?;
+            .spawn(move || run_child(command, &mark, launcher.as_ref(), started, end))?;
         let gone = |_| io::Error::other("the thread that starts children is gone");
         let (group, [stdin, stdout, stderr]) = parts.await.map_err(gone)??;
         let child = Child { group, ended };
-        let pipes = Pipes {
+        let pipes = ChildPipes {
             stdin: pipe::Sender::from_owned_fd(stdin)?,
             stdout: pipe::Receiver::from_owned_fd(stdout)?,
             stderr: pipe::Receiver::from_owned_fd(stderr)?,
@@ -70,19 +71,19 @@ impl Child {
         Ok((child, pipes))
     }
 
-    /// Waits for the end, for as long as `grace` at each step: by itself (its
-    /// input is closed), by SIGTERM, by SIGKILL. Says how it ended.
+    /// Ends the child and returns how it ended: waits up to `grace` for it to exit by itself
+    /// (its input is closed), again after SIGTERM, and then sends SIGKILL.
     pub(super) async fn end(mut self, grace: Duration) -> String {
         for signal in [None, Some(Signal::TERM)] {
             if let Some(signal) = signal {
                 self.group.signal(signal);
             }
             if let Ok(ended) = tokio::time::timeout(grace, &mut self.ended).await {
-                return describe(ended);
+                return describe_exit(ended);
             }
         }
         self.group.signal(Signal::KILL);
-        describe((&mut self.ended).await)
+        describe_exit((&mut self.ended).await)
     }
 }
 
@@ -101,16 +102,18 @@ impl Group {
         }
     }
 
-    /// Kills what is left and forgets the leader, who is about to be reaped.
-    fn disband(&self) {
+    /// Kills the group and forgets the leader, which is about to be reaped.
+    fn kill_and_forget(&self) {
         self.signal(Signal::KILL);
         *self.0.lock() = None;
     }
 }
 
-fn command(program: &Program, launcher: Option<&Launcher>, mark: &str) -> Command {
+/// Builds the command; `mark` identifies the process and its descendants by their
+/// environment.
+fn build_command(program: &Program, launcher: Option<&Launcher>, mark: &str) -> Command {
     let mut command = match launcher {
-        Some(launcher) => launcher.tie(&program.command),
+        Some(launcher) => launcher.command_for(&program.command),
         None => Command::new(&program.command),
     };
     command
@@ -129,12 +132,13 @@ fn command(program: &Program, launcher: Option<&Launcher>, mark: &str) -> Comman
     command
 }
 
-/// The life of a child, on its own thread.
-fn live(
+/// Starts the child and waits for its end, on its own thread. Sends its pipes to `started`
+/// and its exit status to `end`.
+fn run_child(
     mut command: Command,
     mark: &str,
     launcher: Option<&Launcher>,
-    started: oneshot::Sender<io::Result<Parts>>,
+    started: oneshot::Sender<io::Result<GroupAndPipes>>,
     end: oneshot::Sender<io::Result<ExitStatus>>,
 ) {
     let mut child = match command.spawn() {
@@ -160,18 +164,18 @@ fn live(
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
     }
-    group.disband();
+    group.kill_and_forget();
     let n_strays = platform::kill_marked(reaper::MARK_VARIABLE, mark);
     if 0 < n_strays {
         tracing::debug!(n_strays, "what a program left behind is killed");
     }
     if let (Some(pid), Some(_)) = (pid, launcher) {
-        reaper::forget(pid);
+        reaper::unwatch(pid);
     }
     end.send(child.wait()).ok();
 }
 
-fn describe(ended: Result<io::Result<ExitStatus>, oneshot::error::RecvError>) -> String {
+fn describe_exit(ended: Result<io::Result<ExitStatus>, oneshot::error::RecvError>) -> String {
     match ended {
         Ok(Ok(status)) => match (status.code(), status.signal()) {
             (Some(code), _) => format!("exit code {code}"),

@@ -1,5 +1,4 @@
-//! An open connection to a server: what the upstream and its background tasks
-//! share.
+//! An open connection to a server, shared by the upstream and its background tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,49 +13,49 @@ use super::headers::{self, Headers};
 use super::options::{ListLimits, Options};
 use super::params;
 use super::relay::Relay;
-use super::request::{Payload, Question, RequestMode};
+use super::request::{OutgoingRequest, Payload, RequestMode};
 use super::subscriptions::Subscriptions;
 use super::transport::Transport;
 use crate::level::Level;
 use crate::peer::Timeouts;
 use crate::revision::{Revision, meta, method};
 
-/// After how many timeouts in a row a server is asked whether it is there.
-const TIMEOUTS: u32 = 3;
+/// After this many timeouts in a row the server is pinged.
+const TIMEOUTS_BEFORE_PING: u32 = 3;
 
-/// How long it may take to say so.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// How long the server may take to answer that ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What was agreed when the session was opened.
+/// The result of opening the session.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) server: Server,
 }
 
-/// What the upstream and its background tasks share.
+/// An open connection.
 pub(super) struct Connection {
     pub(super) label: String,
     pub(super) transport: Arc<Transport>,
     pub(super) relay: Arc<Relay>,
     pub(super) session: Session,
-    /// For whom the session was opened.
+    /// The client that the session was opened for.
     pub(super) client: Arc<Client>,
     pub(super) listing: ArcSwap<Listing>,
-    pub(super) lists: ListLimits,
+    pub(super) list_limits: ListLimits,
     timeouts: Timeouts,
     pub(super) subscriptions: Subscriptions,
-    pub(super) listening: Mutex<Option<Listening>>,
-    /// How much an older server was told to log.
+    pub(super) listening: Mutex<Option<ListenTask>>,
+    /// The log level that was set at a legacy server.
     level: Mutex<Option<Level>>,
-    /// How many calls in a row got no answer in time.
+    /// How many calls in a row timed out.
     n_timeouts: AtomicU32,
 }
 
-/// An open stream. Dropped, it is closed, which the server is told.
-pub(super) struct Listening(pub(super) AbortHandle);
+/// The task of an open `subscriptions/listen`. Dropping it closes the stream.
+pub(super) struct ListenTask(pub(super) AbortHandle);
 
-impl Drop for Listening {
+impl Drop for ListenTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -78,7 +77,7 @@ impl Connection {
             session,
             client,
             listing: ArcSwap::from_pointee(listing),
-            lists: options.lists,
+            list_limits: options.list_limits,
             timeouts: options.timeouts,
             subscriptions: Subscriptions::default(),
             listening: Mutex::new(None),
@@ -91,14 +90,14 @@ impl Connection {
         self.session.revision.is_modern() && self.transport.is_http()
     }
 
-    /// Changes the listing. Only the keeper and the opening do.
-    pub(super) fn replace(&self, change: impl FnOnce(&mut Listing)) {
+    /// Replaces the listing by a changed copy. Only the opening and the refresh task call it.
+    pub(super) fn update_listing(&self, change: impl FnOnce(&mut Listing)) {
         let mut listing = Listing::clone(&self.listing.load());
         change(&mut listing);
         self.listing.store(Arc::new(listing));
     }
 
-    /// Asks something for ourselves.
+    /// Sends a request of our own, not on behalf of a client's call.
     pub(super) async fn request_internal(
         &self,
         method: &'static str,
@@ -106,31 +105,33 @@ impl Connection {
     ) -> Result<Reply, Failure> {
         let is_modern = self.session.revision.is_modern();
         let params = match (is_modern, params.is_empty()) {
-            (true, _) => Some(params::modern(&params, &self.client)),
+            (true, _) => Some(params::with_modern_meta(&params, &self.client)),
             (false, true) => None,
             (false, false) => Some(params.to_json()),
         };
-        let mode = self.mode(|| headers::plain(method, None));
-        let question = Question {
+        let mode = self.request_mode(|| headers::for_method(method, None));
+        let request = OutgoingRequest {
             request_id: self.transport.next_request_id(),
             payload: Payload::Internal { method, params },
             timeouts: self.timeouts,
             mode,
             trace: None,
         };
-        self.transport.request(question).await
+        self.transport.request(request).await
     }
 
+    /// Sends a client's request to the server.
     pub(super) async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        if let Some(level) = wanted_level(&ask) {
-            Box::pin(self.log_at(level)).await;
+        if let Some(level) = log_level_of(&ask) {
+            Box::pin(self.ensure_log_level(level)).await;
         }
         let request_id = self.transport.next_request_id();
-        let mode = self.mode(|| headers::for_ask(&ask, &self.listing.load()));
-        let (ask, token) = params::prepare(ask, &context.client, request_id, self.session.revision);
+        let mode = self.request_mode(|| headers::for_ask(&ask, &self.listing.load()));
+        let (ask, token) =
+            params::rewrite_meta(ask, &context.client, request_id, self.session.revision);
         let (payload, timeouts) = (Payload::Forwarded(ask), self.timeouts_for(context.timeout));
         let turn = self.relay.calls.enter_in_turn(request_id, context, token, timeouts.whole);
-        let Some(_place) = turn.await else {
+        let Some(_call_guard) = turn.await else {
             let reason = "it asks its callers questions, so it serves them one at a time, and calls \
                           of others took too long";
             return Err(Failure::Unavailable { reason: reason.to_owned() });
@@ -139,21 +140,20 @@ impl Connection {
         if let Some(trace) = &trace {
             trace.set_request_id(|| request_id.0.to_string());
         }
-        let question = Question { request_id, payload, timeouts, mode, trace };
-        let answer = self.transport.request(question).await;
+        let request = OutgoingRequest { request_id, payload, timeouts, mode, trace };
+        let answer = self.transport.request(request).await;
         match answer {
             Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,
             Ok(_) | Err(_) => self.n_timeouts.store(0, Ordering::Relaxed),
         }
-        answer.map(|reply| self.relay.attributed(reply))
+        answer.map(|reply| self.relay.attribute_reply(reply))
     }
 
-    /// After several timeouts in a row, with nothing else under way, looks
-    /// whether the server is there at all. One that is not is given up, so that
-    /// whoever keeps it can start another.
+    /// Counts a timeout. After several in a row, with no other call in flight, pings the
+    /// server and closes the connection if that times out too.
     async fn note_timeout(&self) {
         let n_timeouts = self.n_timeouts.fetch_add(1, Ordering::Relaxed) + 1;
-        if n_timeouts < TIMEOUTS || 1 < self.relay.calls.n_under_way() {
+        if n_timeouts < TIMEOUTS_BEFORE_PING || 1 < self.relay.calls.n_in_flight() {
             return;
         }
         let method = match self.session.revision.is_modern() {
@@ -161,25 +161,24 @@ impl Connection {
             false => method::PING,
         };
         let is_modern = self.session.revision.is_modern();
-        let params = is_modern.then(|| params::modern(&Object::new(), &self.client));
-        let question = Question {
+        let params = is_modern.then(|| params::with_modern_meta(&Object::new(), &self.client));
+        let request = OutgoingRequest {
             request_id: self.transport.next_request_id(),
             payload: Payload::Internal { method, params },
-            timeouts: Timeouts::same(SIGN_OF_LIFE.min(self.timeouts.quiet)),
-            mode: self.mode(|| headers::plain(method, None)),
+            timeouts: Timeouts::same(PING_TIMEOUT.min(self.timeouts.quiet)),
+            mode: self.request_mode(|| headers::for_method(method, None)),
             trace: None,
         };
-        if let Err(Failure::Timeout { .. }) = self.transport.request(question).await {
+        if let Err(Failure::Timeout { .. }) = self.transport.request(request).await {
             let reason =
                 format!("{n_timeouts} calls in a row and a ping were not answered in time");
-            self.relay.gone(&reason);
+            self.relay.mark_gone(&reason);
             self.transport.close(&reason);
         }
     }
 
-    /// Returns how a question is put; its headers are made only where they are
-    /// sent.
-    fn mode(&self, headers: impl FnOnce() -> Headers) -> RequestMode {
+    /// Returns the mode for a request; `headers` is only called when they are sent.
+    fn request_mode(&self, headers: impl FnOnce() -> Headers) -> RequestMode {
         match (self.session.revision.is_modern(), self.transport.is_http()) {
             (false, _) => RequestMode::InSession,
             (true, true) => RequestMode::Stateless(headers()),
@@ -187,14 +186,14 @@ impl Connection {
         }
     }
 
-    /// Asks who is there now. An older server says so only to who opens a
-    /// session; over a pipe there is no other than this one.
+    /// Asks the server again for its identity and capabilities. A legacy server tells them
+    /// only on a new session, which a pipe cannot open.
     pub(super) async fn rediscover(&self) -> Result<Reply, Failure> {
         match &*self.transport {
             _ if self.session.revision.is_modern() => {
                 self.request_internal(method::DISCOVER, Object::new()).await
             }
-            Transport::Http(http) => http.greet_on_new_session().await,
+            Transport::Http(http) => http.initialize_on_new_session().await,
             Transport::Pipe(_) => {
                 let what = "asking an older server again who it is".to_owned();
                 Err(Failure::Unsupported { feature: what })
@@ -202,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Passes on how much is to be logged.
+    /// Forwards a client's `logging/setLevel`, and remembers the level.
     pub(super) async fn set_level(
         &self,
         params: &Object,
@@ -211,33 +210,33 @@ impl Connection {
     ) -> Result<Reply, Failure> {
         let reply = self.ask(ask.clone(), context).await?;
         if matches!(reply, Reply::Result(_)) {
-            *self.level.lock().await = Level::read(params, "level");
+            *self.level.lock().await = Level::from_params(params, "level");
         }
         Ok(reply)
     }
 
-    /// Has an older server log at least this much. A modern client says so with
-    /// every question, and an older server is told once.
-    async fn log_at(&self, level: Level) {
+    /// Makes a legacy server log at least at this level. Modern clients name a level with
+    /// every request; a legacy server is told once.
+    async fn ensure_log_level(&self, level: Level) {
         let logs = self.session.server.capabilities.member("logging").is_some();
         if self.session.revision.is_modern() || !logs {
             return;
         }
-        let mut told = self.level.lock().await;
-        if told.is_none_or(|told| level < told) {
-            *told = Some(level);
-            self.tell_level(level).await;
+        let mut requested = self.level.lock().await;
+        if requested.is_none_or(|requested| level < requested) {
+            *requested = Some(level);
+            self.send_log_level(level).await;
         }
     }
 
-    /// Tells a new session how much to log.
-    pub(super) async fn log_again(&self) {
+    /// Sets the log level again after the session was reopened.
+    pub(super) async fn restore_log_level(&self) {
         if let Some(level) = *self.level.lock().await {
-            self.tell_level(level).await;
+            self.send_log_level(level).await;
         }
     }
 
-    async fn tell_level(&self, level: Level) {
+    async fn send_log_level(&self, level: Level) {
         let params = Object::from_iter([("level".to_owned(), level.to_json())]);
         let why = match self.request_internal(method::SET_LEVEL, params).await {
             Ok(Reply::Result(_)) => return,
@@ -247,9 +246,9 @@ impl Connection {
         tracing::debug!(target: "upstream", upstream = self.label, "it does not log as told: {why}");
     }
 
-    /// The caller's limit counts in all; ours counts without progress.
-    fn timeouts_for(&self, caller: Option<Duration>) -> Timeouts {
-        match caller {
+    /// Returns our timeouts, each cut to the caller's limit.
+    fn timeouts_for(&self, caller_limit: Option<Duration>) -> Timeouts {
+        match caller_limit {
             None => self.timeouts,
             Some(caller) => Timeouts {
                 quiet: self.timeouts.quiet.min(caller),
@@ -259,11 +258,11 @@ impl Connection {
     }
 }
 
-/// Returns how much the log of one question is to hold.
-fn wanted_level(ask: &Ask) -> Option<Level> {
+/// Returns the log level that a modern client names in `_meta` of a request.
+fn log_level_of(ask: &Ask) -> Option<Level> {
     let about = ask.other_params().get("_meta")?;
     if !about.mentions(meta::LOG_LEVEL) {
         return None;
     }
-    Level::read(&Object::parse(about).ok()?, meta::LOG_LEVEL)
+    Level::from_params(&Object::parse(about).ok()?, meta::LOG_LEVEL)
 }

@@ -1,8 +1,8 @@
-//! The credentials that are sent to a server.
+//! The credentials that are sent to a server over HTTP.
 //!
-//! A [`Credential`] is asked before every request and told how the server took
-//! it. So whoever keeps tokens decides when to renew one, and when to ask
-//! nothing at all: a token that a server refused is not sent again and again.
+//! A [`Credential`] supplies the `Authorization` header before every request, and learns
+//! whether the server accepted it. So an implementation decides when to renew a token, and
+//! when to send nothing: a refused token is not sent again and again.
 
 use std::time::Duration;
 
@@ -16,45 +16,46 @@ use tool::{Backoff, CredentialHealth, Failure, Reply, Sent};
 use crate::http_client;
 use crate::message::Message;
 
-/// Milliseconds since 1970. A parameter, so that tests need not wait.
-pub type Now = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
+/// Returns the time now, in milliseconds since 1970. Tests pass their own.
+pub type MillisClock = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Says what to show a server.
+/// Supplies the `Authorization` header for one server.
 #[async_trait]
 pub trait Credential: Send + Sync {
-    /// The `Authorization` to send now, if any; or why nothing should be sent.
+    /// Returns the header to send now, if any, or why no request should be sent.
     async fn present(&self) -> Result<Option<HeaderValue>, Failure>;
 
-    /// The server refused what was shown. Returns what to show instead, or what to
-    /// do.
+    /// Handles a refusal of `authorization` (the header that was sent). Returns another
+    /// header to try, or the failure to report.
     async fn refused(
         &self,
-        shown: Option<&HeaderValue>,
+        authorization: Option<&HeaderValue>,
         refusal: &Refusal,
     ) -> Result<HeaderValue, Failure>;
 
-    /// That was refused too, or there is no second try.
-    fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure;
+    /// Handles a refusal after which there is no other try. Returns the failure to report.
+    fn refused_again(&self, authorization: Option<&HeaderValue>, refusal: &Refusal) -> Failure;
 
-    /// The server let us in.
+    /// Notes that the server accepted the credentials.
     fn accepted(&self);
 
-    /// Returns how it stands, for people.
+    /// Returns whether the credentials work, for display.
     fn credential_health(&self) -> CredentialHealth;
 }
 
-/// How a server says no.
+/// A response that refuses our credentials, so that others may help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// `WWW-Authenticate`, as it came.
+    /// The `WWW-Authenticate` header, unparsed.
     pub challenge: Option<String>,
 }
 
 impl Refusal {
-    /// Returns what a response says against our credentials, if it does. A plain
-    /// 403 is about what we asked, not about who we are.
-    pub fn read(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
+    /// Returns the refusal if a response with this status and headers refuses our
+    /// credentials. Any other 403 denies access too, but for a reason that other
+    /// credentials do not remove: the token is not renewed, and the request fails.
+    pub fn parse(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
         let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| value.to_str().ok());
         let bearer = challenges.find(|text| text.to_ascii_lowercase().starts_with("bearer"));
@@ -68,10 +69,10 @@ impl Refusal {
         }
     }
 
-    /// Returns whether it says that the request did not run. A challenge to show a
-    /// bearer token does: it is what the check before the resource answers with
-    /// (RFC 9110, section 15.5.2; RFC 6750, section 3). A bare 401 or 403 may be
-    /// the word of something behind it, passed on after half the work.
+    /// Returns whether the refusal proves that the request did not run. A challenge for a
+    /// bearer token does: it comes from the check before the resource (RFC 9110, section
+    /// 15.5.2; RFC 6750, section 3). A bare 401 or 403 may come from a service behind the
+    /// server, passed on after half the work.
     pub fn is_before_running(&self) -> bool {
         let challenge = self.challenge.as_deref().unwrap_or_default();
         let scheme = challenge.split_whitespace().next().unwrap_or_default();
@@ -79,19 +80,19 @@ impl Refusal {
             && (self.status == StatusCode::UNAUTHORIZED || self.wanted_scope().is_some())
     }
 
-    /// Returns what is known of a failure that is due to this refusal.
+    /// Marks a failure as possibly run, unless the refusal proves otherwise.
     fn qualify(&self, failure: Failure) -> Failure {
         if self.is_before_running() { failure } else { failure.after_sending() }
     }
 
-    /// The scope that is missing, where that is what is wrong.
+    /// Returns the missing scope, if that is the reason.
     pub fn wanted_scope(&self) -> Option<String> {
         let error = self.parameter("error");
         (error.as_deref() == Some("insufficient_scope"))
             .then(|| self.parameter("scope").unwrap_or_default())
     }
 
-    /// One parameter of the challenge.
+    /// Returns a parameter of the challenge.
     pub fn parameter(&self, name: &str) -> Option<String> {
         let text = self.challenge.as_deref()?;
         for (at, _) in text.match_indices(name) {
@@ -112,42 +113,43 @@ impl Refusal {
     }
 }
 
-/// Whether a request goes again, with something else to show, after a refusal.
+/// When a refused request is sent again with other credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repeat {
-    /// Only if the refusal says that it did not run: for calls.
-    IfUnrun,
-    /// After every refusal: for what does no harm when it arrives twice.
+pub(super) enum RepeatPolicy {
+    /// Only if the refusal proves that it did not run: for calls.
+    IfNotRun,
+    /// After every refusal: for messages that may arrive twice.
     Always,
 }
 
-/// Sends a request with what there is to show, and once more with what there
-/// is instead when that is refused and [`Repeat`] lets it.
+/// Sends a request with the credential, and once more with another `Authorization` if it
+/// is refused and `repeat` allows. `request` builds the request with a header, `to_error`
+/// converts a failure to send.
 pub(super) async fn send_with_credential<E: From<Failure>>(
     credential: Option<&dyn Credential>,
-    repeat: Repeat,
+    repeat: RepeatPolicy,
     request: impl Fn(Option<&HeaderValue>) -> RequestBuilder,
-    lost: impl Fn(reqwest::Error) -> E,
+    to_error: impl Fn(reqwest::Error) -> E,
 ) -> Result<Response, E> {
-    let Some(credential) = credential else { return request(None).send().await.map_err(lost) };
-    let shown = credential.present().await?;
-    let response = request(shown.as_ref()).send().await.map_err(&lost)?;
-    let refusal = match let_in(response).await {
+    let Some(credential) = credential else { return request(None).send().await.map_err(to_error) };
+    let authorization = credential.present().await?;
+    let response = request(authorization.as_ref()).send().await.map_err(&to_error)?;
+    let refusal = match check_refused(response).await {
         Ok(response) => {
             credential.accepted();
             return Ok(response);
         }
         Err(refusal) => refusal,
     };
-    // Whatever becomes of this request, the next one has something else to show.
-    let other = credential.refused(shown.as_ref(), &refusal).await;
+    // Even if this request is not repeated, the next one gets the new credentials.
+    let other = credential.refused(authorization.as_ref(), &refusal).await;
     let other = other.map_err(|failure| refusal.qualify(failure))?;
-    if repeat == Repeat::IfUnrun && !refusal.is_before_running() {
+    if repeat == RepeatPolicy::IfNotRun && !refusal.is_before_running() {
         let reason = format!("HTTP {}; it has new credentials now", refusal.status);
         return Err(Failure::Unauthorized { reason, sent: Sent::Perhaps }.into());
     }
-    let response = request(Some(&other)).send().await.map_err(&lost)?;
-    match let_in(response).await {
+    let response = request(Some(&other)).send().await.map_err(&to_error)?;
+    match check_refused(response).await {
         Ok(response) => {
             credential.accepted();
             Ok(response)
@@ -159,17 +161,17 @@ pub(super) async fn send_with_credential<E: From<Failure>>(
     }
 }
 
-/// The longest body of a refusal that is read to see whether it is an answer.
-const REFUSAL_BODY: usize = 64 << 10;
+/// How many bytes of a refusal are read to see whether it holds an answer.
+const MAX_REFUSAL_BODY: usize = 64 << 10;
 
-/// The response, unless it says that our credentials are no good. One that
-/// holds the result of a question is an answer, whatever its status.
-async fn let_in(response: Response) -> Result<Response, Refusal> {
-    let Some(refusal) = Refusal::read(response.status(), response.headers()) else {
+/// Returns the response, or the refusal if it refuses our credentials. A body with a
+/// JSON-RPC result is an answer, whatever the status.
+async fn check_refused(response: Response) -> Result<Response, Refusal> {
+    let Some(refusal) = Refusal::parse(response.status(), response.headers()) else {
         return Ok(response);
     };
     let (status, headers) = (response.status(), response.headers().clone());
-    let body = http_client::body(response, REFUSAL_BODY).await.unwrap_or_default();
+    let body = http_client::body(response, MAX_REFUSAL_BODY).await.unwrap_or_default();
     match Message::parse(&body) {
         Ok(Message::Response(answer)) if matches!(answer.reply, Reply::Result(_)) => {
             let mut whole = http::Response::new(body);
@@ -180,85 +182,89 @@ async fn let_in(response: Response) -> Result<Response, Refusal> {
     }
 }
 
-/// A failure for want of credentials, of a request that did not run.
+/// Makes the failure for missing or refused credentials of a request that did not run.
 pub(crate) fn unauthorized(reason: String) -> Failure {
     Failure::Unauthorized { reason, sent: Sent::No }
 }
 
-/// Headers with what is shown.
-pub(super) fn signed(headers: &HeaderMap, shown: Option<&HeaderValue>) -> HeaderMap {
+/// Returns the headers with `Authorization` added.
+pub(super) fn with_authorization(
+    headers: &HeaderMap,
+    authorization: Option<&HeaderValue>,
+) -> HeaderMap {
     let mut headers = headers.clone();
-    if let Some(shown) = shown {
-        headers.insert(AUTHORIZATION, shown.clone());
+    if let Some(authorization) = authorization {
+        headers.insert(AUTHORIZATION, authorization.clone());
     }
     headers
 }
 
-/// Headers that the operator wrote, which nobody can renew. Once refused, the
-/// server is left alone for a while, and for longer each time.
+/// The credential of a server whose headers the operator configured. They cannot be
+/// renewed, so after a refusal requests pause, longer each time.
 pub struct FixedHeaders {
-    todo: String,
-    now: Now,
+    instruction: String,
+    now: MillisClock,
     refused: Mutex<RefusalBackoff>,
 }
 
-/// When a server that refused us may be asked again: ever later.
+/// Counts refusals in a row, and computes when to send the next request: later each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefusalBackoff {
-    /// How often, since it last let us in.
+    /// The number of refusals since the server last accepted us.
     refusals: u32,
-    /// How many of them are taken to be about what was asked.
+    /// How many of them are tolerated, as being about single requests.
     credit: u32,
-    /// Nothing is sent before this.
+    /// Nothing is sent before this time, in milliseconds since 1970.
     until: u64,
 }
 
-/// After refusals that are about us.
+/// The pauses after refusals beyond the tolerated ones.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(60), Duration::from_secs(3600));
 
-/// A server that lets us in may refuse this often in a row before that is taken
-/// to be about us: some refuse single tools that way.
+/// How many refusals in a row are tolerated from a server that has accepted us: some
+/// servers refuse single tools that way.
 const CREDIT: u32 = 3;
 
 impl RefusalBackoff {
-    /// Notes a refusal.
-    pub(crate) fn again(&mut self, now: u64) {
+    /// Counts a refusal; sets the pause if it is beyond the tolerated ones.
+    pub(crate) fn note_refusal(&mut self, now: u64) {
         self.refusals = self.refusals.saturating_add(1);
-        if !self.is_standing() {
+        if !self.is_persistent() {
             return;
         }
-        let pause = PAUSES.pause_after(self.about_us(), 1.0);
+        let pause = PAUSES.pause_after(self.n_beyond_credit(), 1.0);
         self.until = now + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX / 2);
     }
 
-    /// The server let us in.
-    pub(crate) fn forget(&mut self) {
+    /// Resets the count, because the server accepted us.
+    pub(crate) fn note_accepted(&mut self) {
         *self = RefusalBackoff { credit: CREDIT, ..RefusalBackoff::default() };
     }
 
-    pub(crate) fn is_over(&self, now: u64) -> bool {
+    pub(crate) fn is_pause_over(&self, now: u64) -> bool {
         self.until <= now
     }
 
-    pub(crate) fn is_standing(&self) -> bool {
-        self.about_us() != 0
+    /// Returns whether there are more refusals than are tolerated.
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.n_beyond_credit() != 0
     }
 
-    /// Returns whether it was refused since it was last let in.
-    pub(crate) fn is_doubtful(&self) -> bool {
+    /// Returns whether there was a refusal since the server last accepted us.
+    pub(crate) fn has_refusals(&self) -> bool {
         self.refusals != 0
     }
 
-    /// Returns how many refusals are beyond its credit.
-    fn about_us(&self) -> u32 {
+    /// Returns how many refusals are beyond the tolerated ones.
+    fn n_beyond_credit(&self) -> u32 {
         self.refusals.saturating_sub(self.credit)
     }
 }
 
 impl FixedHeaders {
-    /// `todo` says in one line what the operator can do.
-    pub fn new(todo: &str, now: Now) -> FixedHeaders {
-        FixedHeaders { todo: todo.to_owned(), now, refused: Mutex::default() }
+    /// `instruction` tells the operator in one line what to do after a refusal.
+    pub fn new(instruction: &str, now: MillisClock) -> FixedHeaders {
+        FixedHeaders { instruction: instruction.to_owned(), now, refused: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, RefusalBackoff> {
@@ -266,7 +272,7 @@ impl FixedHeaders {
     }
 
     fn failure(&self) -> Failure {
-        unauthorized(self.todo.clone())
+        unauthorized(self.instruction.clone())
     }
 }
 
@@ -274,37 +280,37 @@ impl FixedHeaders {
 impl Credential for FixedHeaders {
     async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
         let refused = *self.lock();
-        if refused.is_over((self.now)()) { Ok(None) } else { Err(self.failure()) }
+        if refused.is_pause_over((self.now)()) { Ok(None) } else { Err(self.failure()) }
     }
 
     async fn refused(
         &self,
-        shown: Option<&HeaderValue>,
+        authorization: Option<&HeaderValue>,
         refusal: &Refusal,
     ) -> Result<HeaderValue, Failure> {
-        Err(self.refused_again(shown, refusal))
+        Err(self.refused_again(authorization, refusal))
     }
 
     fn refused_again(&self, _: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
-        // What is allowed and what is not is no reason to leave it alone.
+        // A missing scope is about single requests, so it causes no pause.
         if let Some(scope) = refusal.wanted_scope() {
-            // The server says it, so it is shown only where it is plain text.
+            // The text comes from the server, so it is shown only if it is plain.
             let scope =
                 tool::shell::quoted(&scope).unwrap_or_else(|| "with an odd name".to_owned());
             return unauthorized(format!("a scope is missing: {scope}"));
         }
-        self.lock().again((self.now)());
+        self.lock().note_refusal((self.now)());
         self.failure()
     }
 
     fn accepted(&self) {
-        self.lock().forget();
+        self.lock().note_accepted();
     }
 
     fn credential_health(&self) -> CredentialHealth {
-        match self.lock().is_standing() {
+        match self.lock().is_persistent() {
             false => CredentialHealth::Fine,
-            true => CredentialHealth::NeedsHuman { instruction: self.todo.clone() },
+            true => CredentialHealth::NeedsHuman { instruction: self.instruction.clone() },
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Delivers messages that get no answer: our responses to a server's requests, and
+//! Posts messages that get no reply, with retries: responses to a server's requests, and
 //! notifications.
 //!
-//! Somebody waits for them all the same, so one that meets a server that is not
-//! there for a moment goes again, a few times. Saying it twice does no harm: a
-//! second answer to a question is an answer to nothing. A message that asks
-//! for something is not sent this way.
+//! If the server is unreachable for a moment, the message is sent again a few times.
+//! Sending it twice does no harm: the server ignores a second response. Requests are not
+//! sent this way.
 
 use std::time::Duration;
 
@@ -12,37 +11,38 @@ use http::{HeaderValue, StatusCode};
 use tokio::time::sleep;
 use tool::{Backoff, Failure, Sent};
 
-use super::credential::{Credential, Repeat, send_with_credential};
-use super::http::{refusal, refusal_body, unreachable};
+use super::credential::{Credential, RepeatPolicy, send_with_credential};
+use super::http::{error_body, error_failure, failure_without_response};
 
-/// How often a message is sent at most.
+/// The maximum number of attempts.
 const TRIES: u32 = 6;
 
-/// The pauses in between. Half of each is left to chance.
+/// The pauses between attempts, half of each random.
 const PAUSES: Backoff =
     Backoff::doubling(Duration::from_millis(250), LONGEST_PAUSE).with_jitter(0.5);
 
-/// A server that wants a longer pause than this does not get the message.
+/// If the server asks for a longer pause than this, the message is given up.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Why a message did not arrive.
+/// Why a message was not delivered.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Undelivered {
-    /// It may arrive when it is sent again.
-    Now(Failure),
-    /// The server had it, and does not take it.
+    /// It may succeed when sent again.
+    Retryable(Failure),
+    /// The server received it and refused it.
     Refused(Failure),
 }
 
-/// Sends a message until it arrives, or is refused, or was sent often enough.
+/// Sends a message until it is accepted, refused, or out of attempts. `request` builds the
+/// request with an `Authorization` header.
 pub(super) async fn deliver(
     credential: Option<&dyn Credential>,
     request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
 ) -> Result<(), Undelivered> {
-    persist(|| send(credential, &request)).await
+    retry(|| send_once(credential, &request)).await
 }
 
-async fn persist<T>(attempt: impl Fn() -> T) -> Result<(), Undelivered>
+async fn retry<T>(attempt: impl Fn() -> T) -> Result<(), Undelivered>
 where
     T: Future<Output = Result<(), Undelivered>>,
 {
@@ -51,14 +51,14 @@ where
         let Err(undelivered) = attempt().await else { return Ok(()) };
         n_tried += 1;
         match &undelivered {
-            // It had arrived before, and nobody told us.
+            // An earlier attempt had arrived without our knowing.
             Undelivered::Refused(_) if has_left => return Ok(()),
             Undelivered::Refused(_) => return Err(undelivered),
-            Undelivered::Now(failure) => {
-                // Whoever wants other credentials has not taken it.
+            Undelivered::Retryable(failure) => {
+                // A refusal of credentials means that it was not accepted.
                 let is_refused = matches!(failure, Failure::Unauthorized { .. });
                 has_left |= failure.sent() == Sent::Perhaps && !is_refused;
-                let Some(pause) = again(failure, n_tried, rand::random()) else {
+                let Some(pause) = pause_before_retry(failure, n_tried, rand::random()) else {
                     return Err(undelivered);
                 };
                 sleep(pause).await;
@@ -67,8 +67,9 @@ where
     }
 }
 
-/// Returns how long to wait after so many tries; `None` when it is enough.
-fn again(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
+/// Returns the pause before the next attempt; `None` to give up. `chance`, from 0 to 1, is
+/// the random part.
+fn pause_before_retry(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
     if TRIES <= n_tried {
         return None;
     }
@@ -77,32 +78,37 @@ fn again(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
     (wanted <= LONGEST_PAUSE).then_some(pause.max(wanted))
 }
 
-async fn send(
+async fn send_once(
     credential: Option<&dyn Credential>,
     request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
 ) -> Result<(), Undelivered> {
-    let lost = |error: reqwest::Error| match error.is_timeout() && !error.is_connect() {
+    let to_failure = |error: reqwest::Error| match error.is_timeout() && !error.is_connect() {
         true => Failure::Timeout { after: Duration::ZERO },
-        false => unreachable(&error),
+        false => failure_without_response(&error),
     };
-    let response = match send_with_credential(credential, Repeat::Always, request, lost).await {
-        Ok(response) => response,
-        // It has the message, and takes its time to say so.
-        Err(Failure::Timeout { .. }) => return Ok(()),
-        Err(failure @ Failure::Forbidden { .. }) => return Err(Undelivered::Refused(failure)),
-        Err(failure) => return Err(Undelivered::Now(failure)),
-    };
+    let response =
+        match send_with_credential(credential, RepeatPolicy::Always, request, to_failure).await {
+            Ok(response) => response,
+            // It has the message but responds slowly.
+            Err(Failure::Timeout { .. }) => return Ok(()),
+            Err(failure @ Failure::Forbidden { .. }) => return Err(Undelivered::Refused(failure)),
+            Err(failure) => return Err(Undelivered::Retryable(failure)),
+        };
     let (status, headers) = (response.status(), response.headers().clone());
     if status.is_success() || status.is_informational() {
         return Ok(());
     }
-    let body = refusal_body(response).await;
-    let failure = refusal(status, &headers, &body);
-    Err(if passes(status) { Undelivered::Now(failure) } else { Undelivered::Refused(failure) })
+    let body = error_body(response).await;
+    let failure = error_failure(status, &headers, &body);
+    Err(if is_transient(status) {
+        Undelivered::Retryable(failure)
+    } else {
+        Undelivered::Refused(failure)
+    })
 }
 
-/// Returns whether a refusal is about this moment and not about the message.
-fn passes(status: StatusCode) -> bool {
+/// Returns whether the same message may be accepted when it is sent later.
+fn is_transient(status: StatusCode) -> bool {
     matches!(
         status,
         StatusCode::UNAUTHORIZED
@@ -116,7 +122,7 @@ fn passes(status: StatusCode) -> bool {
 impl Undelivered {
     pub(super) fn failure(&self) -> &Failure {
         match self {
-            Undelivered::Now(failure) | Undelivered::Refused(failure) => failure,
+            Undelivered::Retryable(failure) | Undelivered::Refused(failure) => failure,
         }
     }
 }
@@ -130,11 +136,11 @@ mod tests {
     use super::*;
 
     fn busy() -> Undelivered {
-        Undelivered::Now(Failure::Unavailable { reason: "busy".to_owned() })
+        Undelivered::Retryable(Failure::Unavailable { reason: "busy".to_owned() })
     }
 
     fn cut_off() -> Undelivered {
-        Undelivered::Now(Failure::Lost { reason: "cut off".to_owned(), sent: Sent::Perhaps })
+        Undelivered::Retryable(Failure::Lost { reason: "cut off".to_owned(), sent: Sent::Perhaps })
     }
 
     fn unknown() -> Undelivered {
@@ -152,7 +158,7 @@ mod tests {
             let next = if tries.len() == 1 { tries.last().cloned() } else { tries.pop() };
             std::future::ready(next.unwrap())
         };
-        let end = persist(attempt).await;
+        let end = retry(attempt).await;
         (end, n_tried.into_inner())
     }
 
@@ -185,7 +191,7 @@ mod tests {
     fn the_pause_that_a_server_wants_is_kept_unless_it_is_too_long() {
         let after = |seconds| {
             let retry_after = Some(Duration::from_secs(seconds));
-            again(&Failure::RateLimited { retry_after, sent: Sent::Perhaps }, 1, 1.0)
+            pause_before_retry(&Failure::RateLimited { retry_after, sent: Sent::Perhaps }, 1, 1.0)
         };
         assert_eq!(after(0), Some(Duration::from_millis(250)));
         assert_eq!(after(7), Some(Duration::from_secs(7)));

@@ -1,22 +1,22 @@
 //! The environment variables of a started program.
 //!
-//! Ours holds secrets of every upstream and of gatelet itself. A program gets
-//! what it needs to find its files, its network and its user, and what the
-//! operator names for it.
+//! Our own environment holds secrets of every upstream and of gatelet itself. A program
+//! gets what it needs to find its files, its network and its user, and the variables that
+//! the operator configured for it.
 
 use std::ffi::{OsStr, OsString};
 
 /// How much of our environment a program inherits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inherit {
-    /// What [`is_needed`] says.
+    /// The variables for which [`is_needed`] is true.
     #[default]
     Needed,
     /// Everything, secrets too.
     All,
 }
 
-/// Where things are, who the user is, and how to speak to them.
+/// The inherited variables: paths, user, language, network.
 const NEEDED: &[&str] = &[
     "PATH",
     "HOME",
@@ -35,7 +35,7 @@ const NEEDED: &[&str] = &[
     "WAYLAND_DISPLAY",
     "XAUTHORITY",
     "LD_LIBRARY_PATH",
-    // How the network is reached, and whom to believe there.
+    // Proxies, and certificate authorities.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -89,14 +89,15 @@ const NEEDED: &[&str] = &[
     "USERNAME",
 ];
 
-/// Returns whether a program gets a variable of ours without being named for it.
+/// Returns whether every program inherits this variable, also if the configuration does
+/// not name it.
 pub fn is_needed(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.to_ascii_uppercase();
     name.starts_with("LC_") || name.starts_with("XDG_") || NEEDED.contains(&name.as_str())
 }
 
-/// The variables that a program inherits.
+/// Returns the variables that a program inherits.
 pub(super) fn inherited(inherit: Inherit) -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(move |(name, _)| inherit == Inherit::All || is_needed(name))
 }

@@ -1,32 +1,36 @@
-//! The reasons why a connection to a server cannot be used.
+//! The errors of connecting to a server.
 
 use std::time::Duration;
 
 use tool::{Failure, RpcError};
 
-/// Why there is no upstream. One variant per remedy.
+/// Why connecting failed. One variant per remedy. A `step` is the MCP method that was
+/// called, or `GET`.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
+    /// The configured target is wrong.
     #[error("{reason}")]
     BadTarget { reason: String },
     #[error("cannot start `{program}`: {source}")]
     Start { program: String, source: std::io::Error },
-    /// It went away before the session was open.
+    /// The server ended or closed the connection before the session was open.
     #[error("it ended before the session was open: {reason}")]
     Ended { reason: String },
     #[error("cannot be reached: {reason}")]
     Unreachable {
         reason: String,
-        /// What it answered, where it did over HTTP.
+        /// The HTTP status, if there was a response.
         status: Option<u16>,
     },
-    #[error("no answer to `{step}` within {after:?}{}", last_words(.stderr))]
+    /// A step timed out.
+    #[error("no answer to `{step}` within {after:?}{}", stderr_suffix(.stderr))]
     Silent {
         step: String,
         after: Duration,
         /// The last lines that a program wrote to its standard error.
         stderr: Vec<String>,
     },
+    /// The server answered a step with an error.
     #[error("`{step}` was refused: {} ({})", error.message, error.code)]
     Refused { step: String, error: RpcError },
     #[error("the answer to `{step}` cannot be used: {reason}")]
@@ -42,6 +46,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// Converts the failure of a step.
     pub(super) fn at_step(step: &str, failure: Failure) -> ConnectError {
         let step = step.to_owned();
         match failure {
@@ -58,8 +63,8 @@ impl ConnectError {
     }
 }
 
-/// Returns what a program said before it fell silent, if anything.
-fn last_words(stderr: &[String]) -> String {
+/// Returns the last lines of stderr for an error message, if there are any.
+fn stderr_suffix(stderr: &[String]) -> String {
     if stderr.is_empty() {
         return String::new();
     }

@@ -1,5 +1,5 @@
-//! What a modern HTTP request says in its headers, so that what stands between
-//! can route it without reading the body.
+//! The HTTP headers of a modern request: method, name and annotated arguments, repeated
+//! from the body so that proxies can route without parsing it.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,76 +11,77 @@ use tool::{Ask, Json, Listing};
 
 use crate::revision::header;
 
-/// The member of a schema that asks for a header.
-const ANNOTATION: &str = "x-mcp-header";
+/// The schema annotation that asks to send a property as a header.
+const ANNOTATION_KEY: &str = "x-mcp-header";
 
-/// The properties of one tool that travel in headers too.
+/// The properties of a tool that are also sent as headers: the path of each, and its
+/// header name.
 pub(super) type Annotations = Vec<(Vec<String>, String)>;
 
-/// What a question says in its headers.
+/// The headers that a request adds.
 pub(super) type Headers = Vec<(HeaderName, HeaderValue)>;
 
-/// The headers of one question.
+/// Returns the headers for a client's request.
 pub(super) fn for_ask(ask: &Ask, listing: &Listing) -> Headers {
-    let mut headers = plain(ask.method(), name(ask).as_deref());
+    let mut headers = for_method(ask.method(), name_of(ask).as_deref());
     if let Ask::Call(call) = ask
         && let Some(arguments) = &call.arguments
     {
         let tool = listing.tools.iter().find(|tool| tool.name == call.name);
         let annotations = tool.and_then(|tool| annotations(&tool.input_schema).ok());
         for (path, header) in annotations.unwrap_or_default() {
-            let Some(value) = argument(arguments, &path) else { continue };
+            let Some(value) = argument_text(arguments, &path) else { continue };
             let header = format!("{}{header}", header::PARAM_PREFIX);
             if let Ok(header) = HeaderName::from_bytes(header.as_bytes()) {
-                push(&mut headers, header, &value);
+                push_header(&mut headers, header, &value);
             }
         }
     }
     headers
 }
 
-/// The headers of a question that is not a call.
-pub(super) fn plain(method: &str, name: Option<&str>) -> Headers {
+/// Returns the headers for a method, and for the name of what it is about.
+pub(super) fn for_method(method: &str, name: Option<&str>) -> Headers {
     let mut headers = Vec::with_capacity(2);
-    push(&mut headers, header::METHOD, method);
+    push_header(&mut headers, header::METHOD, method);
     if let Some(name) = name {
-        push(&mut headers, header::NAME, name);
+        push_header(&mut headers, header::NAME, name);
     }
     headers
 }
 
-/// The headers that name the span of a question.
+/// Returns the W3C trace headers for a span.
 pub(super) fn for_span(span: &SpanContext) -> Headers {
     let mut headers = Vec::with_capacity(2);
-    push(&mut headers, HeaderName::from_static(TRACEPARENT), &span.to_string());
+    push_header(&mut headers, HeaderName::from_static(TRACEPARENT), &span.to_string());
     if let Some(state) = span.state() {
-        push(&mut headers, HeaderName::from_static(TRACESTATE), state);
+        push_header(&mut headers, HeaderName::from_static(TRACESTATE), state);
     }
     headers
 }
 
-/// Which properties of a tool travel in headers, or why its annotations are
-/// wrong: on anything but a primitive property that only `properties` lead to,
-/// or with a name that is no header name, or is there twice.
+/// Returns the properties of a tool that are also sent as headers, or why its annotations
+/// are invalid: not on a primitive property, not reached by `properties` only, not a
+/// header name, or a name used twice.
 pub(super) fn annotations(schema: &Json) -> Result<Annotations, String> {
-    // Almost no tool has any; a look at the text spares reading the schema.
-    if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
+    // Almost no tool has annotations; a text search avoids parsing the schema.
+    if memchr::memmem::find(schema.as_bytes(), ANNOTATION_KEY.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
     let schema = schema.to_value().map_err(|error| error.to_string())?;
     let mut found = Vec::new();
-    let n_legal = collect(&schema, &mut Vec::new(), &mut found)?;
-    if n_legal != count(&schema) {
-        return Err(format!("`{ANNOTATION}` must sit on a path of `properties` only"));
+    let n_legal = collect_annotations(&schema, &mut Vec::new(), &mut found)?;
+    if n_legal != count_annotations(&schema) {
+        return Err(format!("`{ANNOTATION_KEY}` must sit on a path of `properties` only"));
     }
     let mut names = HashSet::new();
     match found.iter().find(|(_, name)| !names.insert(name.to_ascii_lowercase())) {
-        Some((_, name)) => Err(format!("`{ANNOTATION}` names `{name}` twice")),
+        Some((_, name)) => Err(format!("`{ANNOTATION_KEY}` names `{name}` twice")),
         None => Ok(found),
     }
 }
 
-fn collect(
+fn collect_annotations(
     schema: &Value,
     path: &mut Vec<String>,
     found: &mut Annotations,
@@ -90,11 +91,11 @@ fn collect(
         schema.get("properties").and_then(Value::as_object).into_iter().flatten()
     {
         path.push(name.clone());
-        if let Some(header) = property.get(ANNOTATION) {
+        if let Some(header) = property.get(ANNOTATION_KEY) {
             found.push((path.clone(), header_name(header, property, path)?));
             n_found += 1;
         }
-        n_found += collect(property, path, found)?;
+        n_found += collect_annotations(property, path, found)?;
         path.pop();
     }
     Ok(n_found)
@@ -104,34 +105,39 @@ fn header_name(header: &Value, property: &Value, path: &[String]) -> Result<Stri
     let at = path.join(".");
     let name = header.as_str().filter(|name| HeaderName::from_bytes(name.as_bytes()).is_ok());
     let name =
-        name.ok_or_else(|| format!("`{ANNOTATION}` of `{at}` is no header name: {header}"))?;
+        name.ok_or_else(|| format!("`{ANNOTATION_KEY}` of `{at}` is no header name: {header}"))?;
     match property.get("type").and_then(Value::as_str) {
         Some("string" | "integer" | "boolean") => Ok(name.to_owned()),
-        _ => Err(format!("`{ANNOTATION}` of `{at}` needs a string, an integer or a boolean")),
+        _ => Err(format!("`{ANNOTATION_KEY}` of `{at}` needs a string, an integer or a boolean")),
     }
 }
 
-/// Every annotation anywhere, apart from instance data.
-fn count(schema: &Value) -> usize {
+/// Counts all annotations in a schema, except in instance data such as `default`.
+fn count_annotations(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => members
             .iter()
             .map(|(key, value)| match key.as_str() {
-                ANNOTATION => 1,
+                ANNOTATION_KEY => 1,
                 "default" | "const" | "enum" | "examples" => 0,
                 "properties" | "$defs" | "definitions" | "dependentSchemas"
-                | "patternProperties" => {
-                    value.as_object().into_iter().flatten().map(|(_, schema)| count(schema)).sum()
-                }
-                _ => count(value),
+                | "patternProperties" => value
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, schema)| count_annotations(schema))
+                    .sum(),
+                _ => count_annotations(value),
             })
             .sum(),
-        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Array(items) => items.iter().map(count_annotations).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
-fn argument(arguments: &Json, path: &[String]) -> Option<String> {
+/// Returns the argument at `path` as the text of a header; `None` if it is missing or not a
+/// scalar.
+fn argument_text(arguments: &Json, path: &[String]) -> Option<String> {
     let mut value = arguments.clone();
     for key in path {
         value = value.member(key)?;
@@ -144,7 +150,9 @@ fn argument(arguments: &Json, path: &[String]) -> Option<String> {
     }
 }
 
-fn name(ask: &Ask) -> Option<String> {
+/// Returns the name that a request is about: of a tool or prompt, a URI or a task id; `None`
+/// if it has none.
+fn name_of(ask: &Ask) -> Option<String> {
     match ask {
         Ask::Call(call) => Some(call.name.clone()),
         Ask::Prompt(prompt) => Some(prompt.name.clone()),
@@ -160,13 +168,13 @@ fn name(ask: &Ask) -> Option<String> {
     }
 }
 
-fn push(headers: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str) {
+fn push_header(headers: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(&encode(value)) {
         headers.push((name, value));
     }
 }
 
-/// Values that a header cannot hold as they are travel in base64.
+/// Encodes a value in base64 if a header cannot hold it as it is.
 fn encode(value: &str) -> String {
     let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let edges = blank(value.as_bytes().first()) || blank(value.as_bytes().last());

@@ -1,10 +1,9 @@
-//! A server reached over Streamable HTTP.
+//! The client side of Streamable HTTP.
 //!
-//! Every question is a POST of its own, answered with JSON or with a stream of
-//! events that ends in the answer; what a server says on that stream belongs to
-//! that question. Older servers have a session, a GET event stream for what
-//! belongs to no question, and streams that can be resumed. Modern ones have
-//! none of that, and closing the stream is how a question is cancelled.
+//! Every request is its own POST, answered with JSON or with an event stream that ends in
+//! the reply; other messages on that stream belong to that request. Legacy servers have a
+//! session, a GET event stream for messages that belong to no request, and resumable
+//! streams. Modern servers have none of that, and closing the stream cancels the request.
 
 mod answer;
 mod client;
@@ -28,61 +27,66 @@ use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
-use super::credential::{self, Credential, Repeat};
+use super::credential::{self, Credential, RepeatPolicy};
 use super::error::ConnectError;
 use super::headers::for_span;
 use super::options::{Endpoint, Options};
 use super::relay::Relay;
-use super::request::{Payload, Question, RequestMode};
+use super::request::{OutgoingRequest, Payload, RequestMode};
 use crate::memory::MemoryBudget;
 use crate::peer::RequestId;
 use crate::peer::pending::PendingGuard;
 use crate::revision::{Revision, header, method};
-use delivery::{DELIVERY_TIMEOUT, Delivery, WAITING};
+use delivery::{DELIVERY_TIMEOUT, Delivery, MAX_QUEUED};
 use no_answer::NoAnswer;
 
-pub(super) use answer::{is_stream, refusal, refusal_body};
-pub(super) use client::{Redirects, client, parse, same_origin, unreachable};
+pub(super) use answer::{error_body, error_failure, is_event_stream};
+pub(super) use client::{
+    Redirects, build_client, failure_without_response, parse_endpoint, same_origin,
+};
 
 /// How many redirects in a row are followed.
 const REDIRECTS: usize = 5;
 
-/// How long to wait before a server that is not there is looked for again.
-const AGAIN: Duration = Duration::from_millis(300);
+/// The pause before a request is sent again to a server that refused the connection.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
 
+/// A connection to one server over Streamable HTTP.
 pub(super) struct Http {
     label: String,
     client: reqwest::Client,
-    /// Where it is now: a server may say that it moved, within its origin.
+    /// The current URL: the server may redirect within its origin.
     url: ArcSwap<Url>,
-    /// What the operator wants sent with every request.
+    /// The headers that the operator configured for every request.
     headers: HeaderMap,
     credential: Option<Arc<dyn Credential>>,
+    /// The longest response or event, in bytes.
     limit: usize,
     memory: MemoryBudget,
     relay: Arc<Relay>,
-    next: AtomicU64,
+    next_id: AtomicU64,
     session: Mutex<Session>,
-    /// Held while a lost session is opened again.
+    /// Held while a lost session is reopened.
     reopening: tokio::sync::Mutex<()>,
-    /// How often it was.
+    /// How often the session was reopened.
     n_reopened: watch::Sender<u64>,
-    /// The status of the last response that was no answer; 0 after an answer.
-    turned_away: AtomicU16,
+    /// The HTTP status of the last response if it held no JSON-RPC reply; otherwise 0.
+    last_error_status: AtomicU16,
     outbox: mpsc::Sender<Delivery>,
     closing: CancellationToken,
     why_closed: Mutex<Option<String>>,
 }
 
+/// The session of a legacy server.
 #[derive(Clone, Default)]
 struct Session {
     id: Option<HeaderValue>,
-    /// The server forgot it, and it could not be opened again yet.
+    /// The server forgot the session, and it is not reopened yet.
     is_lost: bool,
-    /// The older revision that was agreed; modern questions name their own.
+    /// The negotiated legacy revision; modern requests name their own.
     revision: Option<Revision>,
-    /// The params of `initialize`, for opening it again.
-    opening: Option<Json>,
+    /// The params of `initialize`, for reopening.
+    initialize_params: Option<Json>,
 }
 
 impl Http {
@@ -91,9 +95,9 @@ impl Http {
         options: &Options,
         relay: Arc<Relay>,
     ) -> Result<Arc<Http>, ConnectError> {
-        let (url, headers) = parse(endpoint)?;
-        let client = client(&url, endpoint, Redirects::Never)?;
-        let (outbox, waiting) = mpsc::channel(WAITING);
+        let (url, headers) = parse_endpoint(endpoint)?;
+        let client = build_client(&url, endpoint, Redirects::Never)?;
+        let (outbox, waiting) = mpsc::channel(MAX_QUEUED);
         let http = Arc::new(Http {
             label: options.label.clone(),
             client,
@@ -103,11 +107,11 @@ impl Http {
             limit: options.limits.line,
             memory: options.memory.clone(),
             relay,
-            next: AtomicU64::new(1),
+            next_id: AtomicU64::new(1),
             session: Mutex::default(),
             reopening: tokio::sync::Mutex::new(()),
             n_reopened: watch::Sender::new(0),
-            turned_away: AtomicU16::new(0),
+            last_error_status: AtomicU16::new(0),
             outbox,
             closing: CancellationToken::new(),
             why_closed: Mutex::default(),
@@ -118,23 +122,26 @@ impl Http {
     }
 
     pub(super) fn next_request_id(&self) -> RequestId {
-        RequestId(self.next.fetch_add(1, Ordering::Relaxed))
+        RequestId(self.next_id.fetch_add(1, Ordering::Relaxed))
     }
 
-    pub(super) async fn request(self: &Arc<Http>, question: Question) -> Result<Reply, Failure> {
+    pub(super) async fn request(
+        self: &Arc<Http>,
+        request: OutgoingRequest,
+    ) -> Result<Reply, Failure> {
         let asked = Instant::now();
-        let timeouts = question.timeouts;
-        let request_id = question.request_id;
+        let timeouts = request.timeouts;
+        let request_id = request.request_id;
         let (waiting, mut failed) =
-            PendingGuard::new(&*self.relay.open, request_id, asked, timeouts);
-        let mut cancel = Cancel::new(self, &question);
-        let mut exchange = std::pin::pin!(self.exchange(&question));
+            PendingGuard::new(&*self.relay.open_requests, request_id, asked, timeouts);
+        let mut cancel = CancelOnDrop::new(self, &request);
+        let mut exchange = std::pin::pin!(self.send_with_recovery(&request));
         let mut deadline = asked + timeouts.quiet.min(timeouts.whole);
         loop {
             let answer = tokio::select! {
                 biased;
                 answer = timeout_at(deadline, &mut exchange) => answer,
-                () = self.closing.cancelled() => Ok(Err(self.lost(Sent::Perhaps))),
+                () = self.closing.cancelled() => Ok(Err(self.lost_failure(Sent::Perhaps))),
                 Ok(failed) = &mut failed => return failed,
             };
             if let Ok(answer) = answer {
@@ -151,15 +158,15 @@ impl Http {
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<&Json>) {
-        self.send(Delivery::news(method, params));
+        self.enqueue(Delivery::notification(method, params));
     }
 
-    /// Remembers how the session is opened, in case it must be again.
-    pub(super) fn remember_opening(&self, params: &Json) {
-        self.session().opening = Some(params.clone());
+    /// Remembers the params of `initialize`, for reopening the session.
+    pub(super) fn remember_initialize(&self, params: &Json) {
+        self.session().initialize_params = Some(params.clone());
     }
 
-    pub(super) fn agreed(&self, revision: Revision) {
+    pub(super) fn set_revision(&self, revision: Revision) {
         self.session().revision = Some(revision);
     }
 
@@ -170,94 +177,96 @@ impl Http {
         self.closing.cancel();
     }
 
-    async fn exchange(self: &Arc<Http>, question: &Question) -> Result<Reply, Failure> {
+    /// Sends a request, and once more after failures that allow it.
+    async fn send_with_recovery(
+        self: &Arc<Http>,
+        request: &OutgoingRequest,
+    ) -> Result<Reply, Failure> {
         if self.closing.is_cancelled() {
-            return Err(self.lost(Sent::No));
+            return Err(self.lost_failure(Sent::No));
         }
         if let Some(reason) = self.relay.why_gone() {
             return Err(Failure::Lost { reason, sent: Sent::No });
         }
         let mut body = String::new();
-        question.write(&mut body);
+        request.write(&mut body);
         let body = Bytes::from(body);
         let session = self.open_session().await?;
-        let answer = match self.ask(question, body.clone(), &session).await {
-            // It is opened again for whoever comes next. This question goes again
-            // only where that does no harm: the server had it, and who answers
-            // may have run it, whatever the status says.
+        let answer = match self.send_once(request, body.clone(), &session).await {
+            // Reopen the session for later requests. Repeat this one only if it is
+            // idempotent: the server received it and may have run it.
             Err(NoAnswer::NoSession) => {
                 let reopened = self.reopen(&session).await;
-                match is_harmless(question.method()) {
+                match is_idempotent(request.method()) {
                     true => {
                         reopened?;
                         let session = self.session().clone();
-                        self.ask(question, body, &session).await
+                        self.send_once(request, body, &session).await
                     }
                     false => Err(NoAnswer::NoSession),
                 }
             }
-            // A kept connection was closed before anything was written to it.
-            Err(NoAnswer::NeverWritten(_)) => self.ask(question, body, &session).await,
-            // It never left, so it may go again: a server that is being
-            // restarted is not there for a moment.
-            Err(NoAnswer::NobodyThere(_)) => {
-                sleep(AGAIN).await;
-                self.ask(question, body, &session).await
+            // A pooled connection was closed before anything was written to it.
+            Err(NoAnswer::NeverWritten(_)) => self.send_once(request, body, &session).await,
+            // Nothing was sent, so it may be repeated: the server may be restarting.
+            Err(NoAnswer::NoConnection(_)) => {
+                sleep(RECONNECT_PAUSE).await;
+                self.send_once(request, body, &session).await
             }
-            // What was never sent goes again by itself. This may have been:
-            // a kept connection that the server closed just then looks the same
-            // from here as one that it closed after it did something.
-            Err(NoAnswer::CutOff(_)) if is_harmless(question.method()) => {
-                self.ask(question, body, &session).await
+            // The request may have run: a pooled connection that the server closed just
+            // then looks the same as one that it closed after running it.
+            Err(NoAnswer::CutOff(_)) if is_idempotent(request.method()) => {
+                self.send_once(request, body, &session).await
             }
             answer => answer,
         };
-        if let Err(NoAnswer::NobodyThere(reason) | NoAnswer::Another(reason)) = &answer {
-            // Whoever keeps us opens another. Calls under way have connections
-            // of their own, and end as they end.
-            self.relay.gone(reason);
+        if let Err(NoAnswer::NoConnection(reason) | NoAnswer::OtherRevision(reason)) = &answer {
+            // The supervisor connects anew. Calls in flight have their own connections
+            // and may still end well.
+            self.relay.mark_gone(reason);
         }
         answer.map_err(NoAnswer::into_failure)
     }
 
-    async fn ask(
+    /// Posts a request in a session and reads its reply; follows redirects if allowed.
+    async fn send_once(
         self: &Arc<Http>,
-        question: &Question,
+        request: &OutgoingRequest,
         body: Bytes,
         session: &Session,
     ) -> Result<Reply, NoAnswer> {
         let mut headers = self.headers_of(session);
-        if let RequestMode::Stateless(own) = &question.mode {
+        if let RequestMode::Stateless(own) = &request.mode {
             headers.extend(own.iter().cloned());
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
-        if let Some(span) = question.trace.as_ref().and_then(|trace| trace.span.as_ref()) {
+        if let Some(span) = request.trace.as_ref().and_then(|trace| trace.span.as_ref()) {
             headers.extend(for_span(span));
         }
-        let is_opening = question.method() == method::INITIALIZE;
-        let may_repeat = is_opening || is_harmless(question.method());
+        let is_opening = request.method() == method::INITIALIZE;
+        let may_repeat = is_opening || is_idempotent(request.method());
         let repeat = match may_repeat {
-            true => Repeat::Always,
+            true => RepeatPolicy::Always,
             false => {
-                // So that a kept connection which the server has closed already
-                // is known to be, and the call is not written into it.
+                // Lets the pool notice connections that the server has closed, so that
+                // the call is not written to one.
                 tokio::task::yield_now().await;
-                Repeat::IfUnrun
+                RepeatPolicy::IfNotRun
             }
         };
         let mut response = self.post(headers.clone(), body.clone(), repeat).await?;
         for _ in 0..REDIRECTS {
-            // The next question goes to the new address; this one may have run.
-            if !self.note_move(&response) || !may_repeat {
+            // The next request uses the new URL; this one may have run.
+            if !self.note_redirect(&response) || !may_repeat {
                 break;
             }
             response = self.post(headers.clone(), body.clone(), repeat).await?;
         }
         let opened = response.headers().get(header::SESSION_ID).cloned();
-        let reply = self.answer(question, response, session.id.is_some()).await?;
-        // Only a result opens a session. What refuses to open one says nothing
-        // of the last, which is to be opened again by the next who asks.
+        let reply = self.read_answer(request, response, session.id.is_some()).await?;
+        // Only a result opens a session. After an error the lost one is still to be
+        // reopened by the next request.
         if is_opening && matches!(reply, Reply::Result(_)) {
             let mut session = self.session();
             (session.id, session.is_lost) = (opened, false);
@@ -269,35 +278,35 @@ impl Http {
         &self,
         headers: HeaderMap,
         body: Bytes,
-        repeat: Repeat,
+        repeat: RepeatPolicy,
     ) -> Result<reqwest::Response, NoAnswer> {
-        let post = |shown: Option<&HeaderValue>| {
-            let headers = credential::signed(&headers, shown);
+        let post = |authorization: Option<&HeaderValue>| {
+            let headers = credential::with_authorization(&headers, authorization);
             self.client.post(self.address()).headers(headers).body(body.clone())
         };
         let credential = self.credential.as_deref();
         credential::send_with_credential(credential, repeat, post, NoAnswer::from).await
     }
 
-    /// Returns how it answered the last question, where that was no answer.
-    pub(super) fn turned_away(&self) -> Option<u16> {
-        Some(self.turned_away.load(Ordering::Relaxed)).filter(|status| *status != 0)
+    /// Returns the HTTP status of the last response if it held no JSON-RPC reply.
+    pub(super) fn last_error_status(&self) -> Option<u16> {
+        Some(self.last_error_status.load(Ordering::Relaxed)).filter(|status| *status != 0)
     }
 
-    /// Headers with what is shown now; `None` when nothing should be sent.
-    pub(super) async fn signed(&self, headers: HeaderMap) -> Option<HeaderMap> {
+    /// Adds the current `Authorization`; `None` when no request should be sent.
+    pub(super) async fn with_credential(&self, headers: HeaderMap) -> Option<HeaderMap> {
         let Some(credential) = &self.credential else { return Some(headers) };
-        let shown = credential.present().await.ok()?;
-        Some(credential::signed(&headers, shown.as_ref()))
+        let authorization = credential.present().await.ok()?;
+        Some(credential::with_authorization(&headers, authorization.as_ref()))
     }
 
     pub(super) fn address(&self) -> Url {
         Url::clone(&self.url.load())
     }
 
-    /// Remembers where the server says that it is now, within its origin, and
-    /// says whether it did. Only redirects count that leave a POST a POST.
-    pub(super) fn note_move(&self, response: &reqwest::Response) -> bool {
+    /// Stores the new URL if the response redirects within the origin, and returns whether
+    /// it did. Only 307 and 308 count, which keep the method.
+    pub(super) fn note_redirect(&self, response: &reqwest::Response) -> bool {
         if !matches!(response.status().as_u16(), 307 | 308) {
             return false;
         }
@@ -309,14 +318,13 @@ impl Http {
         true
     }
 
-    /// The session to ask on. One that is known to be lost is opened first.
+    /// Returns the session for a request, after reopening a lost one.
     async fn open_session(self: &Arc<Http>) -> Result<Session, Failure> {
         let session = self.session().clone();
         if !session.is_lost {
             return Ok(session);
         }
-        // What is wrong with the opening is not about the question, which did
-        // not leave.
+        // The failure is about the opening; the request itself was not sent.
         self.reopen(&session).await.map_err(|failure| match failure {
             Failure::Lost { .. } | Failure::Timeout { .. } | Failure::Unusable { .. } => {
                 Failure::Unavailable { reason: failure.to_string() }
@@ -333,8 +341,7 @@ impl Http {
         Ok(self.session().clone())
     }
 
-    /// Opens the session again after the server forgot it. Whoever comes
-    /// second finds it open.
+    /// Reopens the session `lost` that the server forgot, unless another task did already.
     async fn reopen(self: &Arc<Http>, lost: &Session) -> Result<(), Failure> {
         let _one_at_a_time = self.reopening.lock().await;
         let now = self.session().clone();
@@ -342,42 +349,43 @@ impl Http {
             return Ok(());
         }
         self.session().is_lost = true;
-        let Some(params) = now.opening.clone() else {
+        let Some(params) = now.initialize_params.clone() else {
             let reason = "the server forgot the session".to_owned();
             return Err(Failure::Lost { reason, sent: Sent::No });
         };
         tracing::info!(target: "upstream", upstream = self.label, "the server forgot the session; opening another");
-        let (question, body) = self.opening(params);
+        let (request, body) = self.initialize_request(params);
         let fresh = Session::default();
-        let answer = timeout(DELIVERY_TIMEOUT, self.ask(&question, body, &fresh)).await;
+        let answer = timeout(DELIVERY_TIMEOUT, self.send_once(&request, body, &fresh)).await;
         let answer = answer.map_err(|_| Failure::Timeout { after: DELIVERY_TIMEOUT })?;
         match answer.map_err(NoAnswer::into_failure)? {
             Reply::Result(_) => {
-                self.opened().await;
-                self.relay.stale.renew();
+                self.send_initialized().await;
+                self.relay.stale.note_new_session();
                 self.n_reopened.send_modify(|n| *n += 1);
                 Ok(())
             }
             Reply::Error(error) => {
                 let reason = format!("the session cannot be opened again: {}", error.message);
-                self.relay.gone(&reason);
+                self.relay.mark_gone(&reason);
                 Err(Failure::Lost { reason, sent: Sent::No })
             }
         }
     }
 
-    /// Returns what the server says of itself to who comes now: on a session of its
-    /// own, which ends at once.
-    pub(super) async fn greet_on_new_session(self: &Arc<Http>) -> Result<Reply, Failure> {
-        let opening = self.session().opening.clone();
-        let (question, body) = self.opening(opening.unwrap_or_else(Json::empty_object));
+    /// Sends `initialize` on a separate session that is ended at once, to learn what the
+    /// server says about itself now.
+    pub(super) async fn initialize_on_new_session(self: &Arc<Http>) -> Result<Reply, Failure> {
+        let initialize_params = self.session().initialize_params.clone();
+        let (request, body) =
+            self.initialize_request(initialize_params.unwrap_or_else(Json::empty_object));
         let fresh = Session::default();
         let asked = async {
-            let response = self.post(self.headers_of(&fresh), body, Repeat::Always).await?;
+            let response = self.post(self.headers_of(&fresh), body, RepeatPolicy::Always).await?;
             let id = response.headers().get(header::SESSION_ID).cloned();
-            let reply = self.answer(&question, response, false).await;
+            let reply = self.read_answer(&request, response, false).await;
             let session = Session { id, ..self.session().clone() };
-            self.leave(&session).await;
+            self.end_session(&session).await;
             reply
         };
         let reply = timeout(DELIVERY_TIMEOUT, asked).await;
@@ -385,9 +393,9 @@ impl Http {
         reply.map_err(NoAnswer::into_failure)
     }
 
-    /// The question that opens a session.
-    fn opening(&self, params: Json) -> (Question, Bytes) {
-        let question = Question {
+    /// Makes the `initialize` request, with its body.
+    fn initialize_request(&self, params: Json) -> (OutgoingRequest, Bytes) {
+        let request = OutgoingRequest {
             request_id: self.next_request_id(),
             payload: Payload::Internal { method: method::INITIALIZE, params: Some(params) },
             timeouts: crate::peer::Timeouts::same(DELIVERY_TIMEOUT),
@@ -395,8 +403,8 @@ impl Http {
             trace: None,
         };
         let mut body = String::new();
-        question.write(&mut body);
-        (question, body.into())
+        request.write(&mut body);
+        (request, body.into())
     }
 
     fn headers_of(&self, session: &Session) -> HeaderMap {
@@ -407,8 +415,7 @@ impl Http {
         if let Some(id) = &session.id {
             headers.insert(header::SESSION_ID, id.clone());
         }
-        // The header came with 2025-06-18; a server of an older revision may
-        // refuse what it does not know.
+        // Servers of revisions before 2025-06-18 may refuse this header.
         if let Some(revision) = session.revision.filter(|r| Revision::V2025_06_18 <= *r) {
             let revision = HeaderValue::from_static(revision.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
@@ -416,7 +423,7 @@ impl Http {
         headers
     }
 
-    fn lost(&self, sent: Sent) -> Failure {
+    fn lost_failure(&self, sent: Sent) -> Failure {
         let why = self.why_closed.lock().clone();
         Failure::Lost { reason: why.unwrap_or_default(), sent }
     }
@@ -426,23 +433,23 @@ impl Http {
     }
 }
 
-/// Cancels a question that is dropped early, where closing its stream does not.
-struct Cancel<'a> {
+/// Sends a cancellation when a request in a session is dropped before its reply.
+struct CancelOnDrop<'a> {
     http: &'a Http,
     request_id: RequestId,
     reason: Option<&'static str>,
 }
 
-impl<'a> Cancel<'a> {
-    fn new(http: &'a Http, question: &Question) -> Cancel<'a> {
-        let on_session = matches!(question.mode, RequestMode::InSession);
-        let opens = question.method() == method::INITIALIZE;
+impl<'a> CancelOnDrop<'a> {
+    fn new(http: &'a Http, request: &OutgoingRequest) -> CancelOnDrop<'a> {
+        let on_session = matches!(request.mode, RequestMode::InSession);
+        let opens = request.method() == method::INITIALIZE;
         let reason = (on_session && !opens).then_some("no longer wanted");
-        Cancel { http, request_id: question.request_id, reason }
+        CancelOnDrop { http, request_id: request.request_id, reason }
     }
 }
 
-impl Drop for Cancel<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(reason) = self.reason {
             let params = serde_json::json!({"requestId": self.request_id.0, "reason": reason});
@@ -451,9 +458,9 @@ impl Drop for Cancel<'_> {
     }
 }
 
-/// Returns whether asking twice changes nothing. Calls are not among them: whether
-/// a tool may run twice is for others to say, who know whom the operator believes.
-pub(super) fn is_harmless(method: &str) -> bool {
+/// Returns whether a method may be sent twice. Tool calls are not included: whether a tool
+/// may run twice is decided by policy, outside of this crate.
+pub(super) fn is_idempotent(method: &str) -> bool {
     matches!(
         method,
         method::DISCOVER
@@ -471,8 +478,8 @@ pub(super) fn is_harmless(method: &str) -> bool {
     )
 }
 
-/// Returns whether a refusal means that the server no longer knows our session: 404
-/// by the protocol, 400 with a word about it by servers in the wild.
+/// Returns whether a response means that the server forgot our session: 404 by the
+/// protocol, 400 that mentions the session by some servers in practice.
 fn forgot_session(status: StatusCode, body: &[u8]) -> bool {
     match status {
         StatusCode::NOT_FOUND => true,

@@ -1,5 +1,5 @@
-//! The other side of a [`Launcher`](super::Launcher): our executable, started to
-//! become a program or to be the reaper.
+//! The executable's side of a [`Launcher`](super::Launcher): becomes a server program, or
+//! runs the reaper, when started with the arguments for that.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,16 +8,16 @@ use std::process::Command;
 use super::launcher::{ARGUMENT, CANNOT_RUN};
 use super::{platform, reaper};
 
-/// Becomes the program that `args` (without the executable's own name) name,
-/// if they ask for that, or is the reaper, if they ask for that. `None` when
-/// they ask for neither; otherwise the executable has nothing else to do.
+/// Becomes the program that `args` (without the executable's own name) name, or runs the
+/// reaper, if they ask for that. Returns `None` if they ask for neither; after `Some`, the
+/// executable must exit.
 ///
-/// The first thing an executable does in `main` when it is used as a
+/// Must come first in `main` of an executable that is used as a
 /// [`Launcher`](super::Launcher).
-pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
+pub fn run_if_requested(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
     let first = args.next()?;
-    if let Some(stood) = reaper::take(&first) {
-        return Some(stood);
+    if let Some(done) = reaper::run_if_requested(&first) {
+        return Some(done);
     }
     if first != ARGUMENT {
         return None;

@@ -1,4 +1,4 @@
-//! Requests the lists of a server, page by page.
+//! Fetches the lists of a server (tools, resources, templates, prompts), page by page.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 use super::connection::Connection;
 use super::headers;
 use super::options::ListLimits;
-use crate::aside::{LONG, aside};
+use crate::off_thread::{LONG_MESSAGE, off_thread};
 use crate::revision::{code, method};
 
-/// How many findings of one list are kept; the rest are counted.
-const FINDINGS: usize = 100;
+/// The maximum number of findings per list; the rest are only counted.
+const MAX_FINDINGS: usize = 100;
 
-/// Why a list could not be read.
+/// Why a list could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
     #[error("{0}")]
@@ -25,65 +25,69 @@ pub(super) enum ListError {
     Refused(RpcError),
 }
 
-/// The items of one list, whole and in order.
+/// The unparsed items of one list, in order.
 #[derive(Default)]
-pub(super) struct Items {
+pub(super) struct ListItems {
     items: Vec<Json>,
     findings: Vec<Finding>,
     lifetime: Option<Lifetime>,
 }
 
-/// Reads one list to its end.
-pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, ListError> {
-    let mut list = Items::default();
+/// Fetches all pages of one list. Empty if the server does not have it.
+pub(super) async fn fetch(connection: &Connection, kind: Kind) -> Result<ListItems, ListError> {
+    let mut list = ListItems::default();
     if connection.session.server.capabilities.member(capability(kind)).is_none() {
         return Ok(list);
     }
     let mut seen = HashSet::new();
     let mut cursor: Option<Json> = None;
     let mut n_bytes = 0;
-    for _ in 0..connection.lists.pages {
-        let page = match ask(connection, kind, cursor.take()).await {
+    for _ in 0..connection.list_limits.pages {
+        let page = match fetch_page(connection, kind, cursor.take()).await {
             // Templates came later than resources; not every server has them.
             Err(ListError::Refused(error)) if error.code == code::METHOD_NOT_FOUND => {
                 return Ok(list);
             }
             page => page?,
         };
-        let limits = connection.lists;
+        let limits = connection.list_limits;
         n_bytes += page.as_str().len();
         if limits.bytes < n_bytes {
-            list.note(Severity::Warning, kind, "it is longer than is read");
+            list.note_finding(Severity::Warning, kind, "it is longer than is read");
             return Ok(list);
         }
         let next;
-        (list, next) = aside(page.as_str().len(), move || {
-            // What is listed stays; the message that it came in need not.
-            let page = if LONG < page.as_str().len() { page.copied_out() } else { page };
-            list.add(&page, kind, limits);
-            (list, page.member("nextCursor").filter(|next| !ends(next)))
+        (list, next) = off_thread(page.as_str().len(), move || {
+            // Copy the items out, so that a long message is not kept alive.
+            let page = if LONG_MESSAGE < page.as_str().len() { page.copied_out() } else { page };
+            list.add_page(&page, kind, limits);
+            (list, page.member("nextCursor").filter(|next| !is_last_cursor(next)))
         })
         .await;
         let Some(next) = next.filter(|_| list.items.len() < limits.items) else {
             return Ok(list);
         };
         if !seen.insert(next.clone()) {
-            list.note(Severity::Warning, kind, "its pages go round in a circle");
+            list.note_finding(Severity::Warning, kind, "its pages go round in a circle");
             return Ok(list);
         }
         cursor = Some(next);
     }
-    list.note(Severity::Warning, kind, "it has more pages than are read");
+    list.note_finding(Severity::Warning, kind, "it has more pages than are read");
     Ok(list)
 }
 
-/// Returns whether a cursor leads nowhere. Some servers write the last one as an
-/// empty text, which would lead back to the first page.
-fn ends(cursor: &Json) -> bool {
+/// Returns whether a cursor marks the last page: null, or the empty text of some servers,
+/// which would lead back to the first page.
+fn is_last_cursor(cursor: &Json) -> bool {
     cursor.is_null() || cursor.string_value().is_some_and(|text| text.is_empty())
 }
 
-async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Result<Json, ListError> {
+async fn fetch_page(
+    connection: &Connection,
+    kind: Kind,
+    cursor: Option<Json>,
+) -> Result<Json, ListError> {
     let mut params = Object::new();
     if let Some(cursor) = cursor {
         params.push("cursor", cursor);
@@ -95,42 +99,42 @@ async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Resul
     }
 }
 
-/// Puts a list in its place in the listing of a connection.
-pub(super) async fn place(connection: &Arc<Connection>, kind: Kind, list: Items) {
+/// Parses a fetched list and stores it in the listing of the connection.
+pub(super) async fn store(connection: &Arc<Connection>, kind: Kind, list: ListItems) {
     let n_bytes = list.items.iter().map(|item| item.as_str().len()).sum();
     let connection = Arc::clone(connection);
-    aside(n_bytes, move || {
+    off_thread(n_bytes, move || {
         let is_modern_http = connection.is_modern_http();
-        connection.replace(|listing| put(listing, kind, list, is_modern_http));
+        connection.update_listing(|listing| store_in(listing, kind, list, is_modern_http));
     })
     .await;
 }
 
-fn put(listing: &mut Listing, kind: Kind, list: Items, is_modern_http: bool) {
-    let Items { items, mut findings, lifetime } = list;
-    *place_of(&mut listing.lifetimes, kind) = lifetime;
+fn store_in(listing: &mut Listing, kind: Kind, list: ListItems, is_modern_http: bool) {
+    let ListItems { items, mut findings, lifetime } = list;
+    *lifetime_slot(&mut listing.lifetimes, kind) = lifetime;
     listing.findings.retain(|finding| finding.subject != subject(kind));
-    listing.failed_lists.retain(|unread| *unread != kind);
+    listing.failed_lists.retain(|failed| *failed != kind);
     let found = &mut findings;
     match kind {
         Kind::Tools => {
-            listing.tools = keep(items, Tool::parse, found);
+            listing.tools = parse_items(items, Tool::parse, found);
             if is_modern_http {
-                listing.tools.retain(|tool| sendable(tool, found));
+                listing.tools.retain(|tool| has_valid_annotations(tool, found));
             }
-            same_name(listing.tools.iter().map(|tool| &tool.name), found);
+            report_duplicates(listing.tools.iter().map(|tool| &tool.name), found);
         }
         Kind::Resources => {
-            listing.resources = keep(items, Resource::parse, found);
-            same_name(listing.resources.iter().map(|resource| &resource.uri), found);
+            listing.resources = parse_items(items, Resource::parse, found);
+            report_duplicates(listing.resources.iter().map(|resource| &resource.uri), found);
         }
-        Kind::Templates => listing.templates = keep(items, Template::parse, found),
+        Kind::Templates => listing.templates = parse_items(items, Template::parse, found),
         Kind::Prompts => {
-            listing.prompts = keep(items, Prompt::parse, found);
-            same_name(listing.prompts.iter().map(|prompt| &prompt.name), found);
+            listing.prompts = parse_items(items, Prompt::parse, found);
+            report_duplicates(listing.prompts.iter().map(|prompt| &prompt.name), found);
         }
     }
-    bound(&mut findings);
+    truncate_findings(&mut findings);
     for finding in &mut findings {
         finding.message = format!("{}: {}", finding.subject, finding.message);
         finding.subject = subject(kind).to_owned();
@@ -138,8 +142,8 @@ fn put(listing: &mut Listing, kind: Kind, list: Items, is_modern_http: bool) {
     listing.findings.extend(findings);
 }
 
-/// Notes that a list could not be read, and leaves what was there.
-pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &ListError) {
+/// Records that a list could not be fetched; its old items stay.
+pub(super) fn mark_failed(listing: &mut Listing, kind: Kind, why: &ListError) {
     listing.findings.retain(|finding| finding.subject != subject(kind));
     if !listing.failed_lists.contains(&kind) {
         listing.failed_lists.push(kind);
@@ -148,7 +152,7 @@ pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &ListError) {
     listing.findings.push(Finding::new(Severity::Error, "unread-list", subject(kind), message));
 }
 
-fn place_of(lifetimes: &mut Lifetimes, kind: Kind) -> &mut Option<Lifetime> {
+fn lifetime_slot(lifetimes: &mut Lifetimes, kind: Kind) -> &mut Option<Lifetime> {
     match kind {
         Kind::Tools => &mut lifetimes.tools,
         Kind::Resources => &mut lifetimes.resources,
@@ -157,50 +161,51 @@ fn place_of(lifetimes: &mut Lifetimes, kind: Kind) -> &mut Option<Lifetime> {
     }
 }
 
-/// Returns how long a page may be kept, if it says so.
+/// Returns how long a page may be cached, if it says so.
 fn lifetime(page: &Json) -> Option<Lifetime> {
     let milliseconds = page.member_as("ttlMs")?;
     let scope: Option<String> = page.member_as("cacheScope");
     Some(Lifetime { milliseconds, is_public: scope.as_deref() == Some("public") })
 }
 
-impl Items {
-    fn add(&mut self, page: &Json, kind: Kind, limits: ListLimits) {
+impl ListItems {
+    fn add_page(&mut self, page: &Json, kind: Kind, limits: ListLimits) {
         self.lifetime = match (self.lifetime, lifetime(page)) {
             (Some(one), Some(other)) => Some(one.shortest(other)),
             (one, other) => one.or(other),
         };
-        let Some(list) = page.member(member(kind)) else {
-            self.note(Severity::Error, kind, "a page without its list");
+        let Some(list) = page.member(result_member(kind)) else {
+            self.note_finding(Severity::Error, kind, "a page without its list");
             return;
         };
         let Ok(items) = list.parse_as::<Vec<&RawValue>>() else {
-            self.note(Severity::Error, kind, "a page whose list is no array");
+            self.note_finding(Severity::Error, kind, "a page whose list is no array");
             return;
         };
         let n_room = limits.items.saturating_sub(self.items.len());
         if n_room < items.len() {
-            self.note(Severity::Warning, kind, "it has more items than are kept");
+            self.note_finding(Severity::Warning, kind, "it has more items than are kept");
         }
         let share = |item| list.subvalue(item);
         self.items.extend(items.into_iter().take(n_room).map(share));
     }
 
-    fn note(&mut self, severity: Severity, kind: Kind, message: &str) {
+    fn note_finding(&mut self, severity: Severity, kind: Kind, message: &str) {
         self.findings.push(Finding::new(severity, "odd-list", subject(kind), message));
     }
 }
 
-fn keep<T>(
+fn parse_items<T>(
     items: Vec<Json>,
-    read: impl Fn(Json) -> Result<T, Finding>,
+    parse: impl Fn(Json) -> Result<T, Finding>,
     findings: &mut Vec<Finding>,
 ) -> Vec<T> {
-    items.into_iter().filter_map(|item| read(item).map_err(|f| findings.push(f)).ok()).collect()
+    items.into_iter().filter_map(|item| parse(item).map_err(|f| findings.push(f)).ok()).collect()
 }
 
-/// Both stay listed: which one a call reaches is the server's affair.
-fn same_name<'a>(names: impl Iterator<Item = &'a String>, findings: &mut Vec<Finding>) {
+/// Reports names that are listed twice. Both stay: the server decides which one a call
+/// reaches.
+fn report_duplicates<'a>(names: impl Iterator<Item = &'a String>, findings: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
     for name in names.filter(|name| !seen.insert(name.as_str())) {
         let message = "is listed more than once";
@@ -208,8 +213,9 @@ fn same_name<'a>(names: impl Iterator<Item = &'a String>, findings: &mut Vec<Fin
     }
 }
 
-/// The protocol forbids to use a tool whose header annotations are wrong.
-fn sendable(tool: &Tool, findings: &mut Vec<Finding>) -> bool {
+/// Returns whether the header annotations of a tool are valid; otherwise reports it. The
+/// protocol forbids to use such a tool.
+fn has_valid_annotations(tool: &Tool, findings: &mut Vec<Finding>) -> bool {
     match headers::annotations(&tool.input_schema) {
         Ok(_) => true,
         Err(reason) => {
@@ -220,10 +226,10 @@ fn sendable(tool: &Tool, findings: &mut Vec<Finding>) -> bool {
     }
 }
 
-fn bound(findings: &mut Vec<Finding>) {
-    let n_over = findings.len().saturating_sub(FINDINGS);
+fn truncate_findings(findings: &mut Vec<Finding>) {
+    let n_over = findings.len().saturating_sub(MAX_FINDINGS);
     if n_over != 0 {
-        findings.truncate(FINDINGS);
+        findings.truncate(MAX_FINDINGS);
         let message = format!("{n_over} more findings like these");
         findings.push(Finding::new(Severity::Warning, "more-findings", "list", message));
     }
@@ -238,7 +244,7 @@ pub(super) fn list_method(kind: Kind) -> &'static str {
     }
 }
 
-fn member(kind: Kind) -> &'static str {
+fn result_member(kind: Kind) -> &'static str {
     match kind {
         Kind::Tools => "tools",
         Kind::Resources => "resources",

@@ -1,5 +1,5 @@
-//! Opens a session: negotiates the revision, learns the server's identity and
-//! requests its lists.
+//! Opens a connection: negotiates the revision, learns the server's identity and fetches
+//! its lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,29 +16,30 @@ use super::http::Http;
 use super::launcher::CANNOT_RUN;
 use super::lists::{self, ListError};
 use super::options::{KnownRevision, Options, Target};
-use super::relay::{Relay, Wire};
-use super::request::{Payload, Question, RequestMode};
+use super::relay::{Relay, TransportKind};
+use super::request::{OutgoingRequest, Payload, RequestMode};
 use super::steps::Steps;
 use super::transport::Transport;
 use super::upstream::Upstream;
-use super::{headers, legacy, listen, params, pipe, refresh};
+use super::{headers, legacy_sse, listen, params, pipe, refresh};
 use crate::peer::pending::PendingRequests;
 use crate::peer::{Peer, Timeouts};
 use crate::revision::{Revision, code, meta, method};
 
-type Answer = Result<Reply, Failure>;
+/// The reply to a request, or why there is none.
+type RequestResult = Result<Reply, Failure>;
 
-/// How long a server may take to open its event stream.
+/// How long to wait for the event stream of a legacy server.
 const EVENT_STREAM_WAIT: Duration = Duration::from_secs(2);
 
-/// Reaches the target, opens a session and reads its lists.
+/// Connects to the target, opens a session and fetches its lists.
 pub(super) async fn open(
     target: &Target,
     options: &Options,
     client: &Arc<Client>,
     steps: &Steps,
 ) -> Result<Arc<Upstream>, ConnectError> {
-    let (transport, relay) = reach(target, options, client, steps).await?;
+    let (transport, relay) = connect_transport(target, options, client, steps).await?;
     let mut opening = Opening { transport: Some(transport), relay, options, client, steps };
     match opening.finish().await {
         Ok(upstream) => Ok(upstream),
@@ -46,30 +47,36 @@ pub(super) async fn open(
     }
 }
 
-async fn reach(
+/// Starts the program, or prepares the HTTP client, for a target.
+async fn connect_transport(
     target: &Target,
     options: &Options,
     client: &Arc<Client>,
     steps: &Steps,
 ) -> Result<(Arc<Transport>, Arc<Relay>), ConnectError> {
-    let home = ClientRef { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
-    let relay = |open, wire| Arc::new(Relay::new(options, home, open, wire));
+    let fallback_client = ClientRef {
+        client_handle: Arc::clone(&options.fallback_client),
+        client: Arc::clone(client),
+    };
+    let relay = |open_requests, transport_kind| {
+        Arc::new(Relay::new(options, fallback_client, open_requests, transport_kind))
+    };
     Ok(match target {
         Target::Stdio(program) => {
-            let peer = Peer::within(options.limits, options.memory.clone());
-            let relay = relay(Arc::new(peer.clone()), Wire::Pipe);
+            let peer = Peer::with_memory(options.limits, options.memory.clone());
+            let relay = relay(Arc::new(peer.clone()), TransportKind::Pipe);
             pipe::start(program, options, &relay, &peer, steps.stderr.clone()).await?;
             (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Sse(endpoint) => {
-            let peer = Peer::within(options.limits, options.memory.clone());
-            let relay = relay(Arc::new(peer.clone()), Wire::Pipe);
-            legacy::start(endpoint, options, &relay, &peer).await?;
+            let peer = Peer::with_memory(options.limits, options.memory.clone());
+            let relay = relay(Arc::new(peer.clone()), TransportKind::Pipe);
+            legacy_sse::start(endpoint, options, &relay, &peer).await?;
             (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Pipes(pipes) => {
-            let peer = Peer::within(options.limits, options.memory.clone());
-            let relay = relay(Arc::new(peer.clone()), Wire::Pipe);
+            let peer = Peer::with_memory(options.limits, options.memory.clone());
+            let relay = relay(Arc::new(peer.clone()), TransportKind::Pipe);
             let (reader, writer) = tokio::io::split(pipes.open());
             let (ours, shutdown) = (Arc::clone(&relay), options.shutdown.clone());
             let talking = pipe::converse(reader, writer, ours, peer.clone(), shutdown);
@@ -77,14 +84,14 @@ async fn reach(
             (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Http(endpoint) => {
-            let relay = relay(Arc::new(PendingRequests::default()), Wire::Http);
+            let relay = relay(Arc::new(PendingRequests::default()), TransportKind::Http);
             let http = Http::new(endpoint, options, Arc::clone(&relay))?;
             (Arc::new(Transport::Http(http)), relay)
         }
     })
 }
 
-/// A session in the making. Dropped before it is finished, it is closed.
+/// A session that is being opened. Closes the transport if dropped before it is finished.
 struct Opening<'a> {
     transport: Option<Arc<Transport>>,
     relay: Arc<Relay>,
@@ -104,13 +111,13 @@ impl Drop for Opening<'_> {
 
 impl Opening<'_> {
     async fn finish(&mut self) -> Result<Arc<Upstream>, ConnectError> {
-        let session = self.agree().await?;
+        let session = self.negotiate().await?;
         let transport = Arc::clone(self.transport());
         let mut listening = None;
         match &*transport {
             Transport::Http(http) if !session.revision.is_modern() => {
-                http.agreed(session.revision);
-                http.opened().await;
+                http.set_revision(session.revision);
+                http.send_initialized().await;
                 listening = http.listen(session.revision);
             }
             Transport::Pipe(_) if !session.revision.is_modern() => {
@@ -122,15 +129,15 @@ impl Opening<'_> {
         let connection =
             Connection::new(transport, Arc::clone(&self.relay), session, client, self.options);
         let connection = Arc::new(connection);
-        let refused = read_all(&connection, self.steps).await?;
+        let refused = fetch_all_lists(&connection, self.steps).await?;
         if let Some(listening) = listening {
-            // What a server asks during a call may come on the event stream,
-            // and is lost when nobody listens there yet.
+            // Questions during a call may come on the event stream, and are lost when it
+            // is not open yet.
             timeout(EVENT_STREAM_WAIT, listening).await.ok();
         }
         self.transport = None;
         let upstream = Arc::new(Upstream::new(Arc::clone(&connection)));
-        // A list that was refused just now may be there in a moment.
+        // A list that was refused now may be available later.
         connection.relay.stale.mark(&refused);
         tokio::spawn(refresh::keep_fresh(Arc::clone(&connection)));
         if connection.session.revision.is_modern() {
@@ -139,8 +146,8 @@ impl Opening<'_> {
         Ok(upstream)
     }
 
-    /// Finds out which revision to speak, and opens the session with it.
-    async fn agree(&self) -> Result<Session, ConnectError> {
+    /// Negotiates the revision and opens the session.
+    async fn negotiate(&self) -> Result<Session, ConnectError> {
         match self.options.revision {
             KnownRevision::Pinned(revision) if !revision.is_modern() => {
                 self.initialize(revision).await
@@ -148,18 +155,19 @@ impl Opening<'_> {
             KnownRevision::Remembered(revision) if !revision.is_modern() => {
                 self.initialize_as_remembered(revision).await
             }
-            KnownRevision::Pinned(_) => self.discovered(self.discover().await)?.ok_or_else(|| {
-                ConnectError::NoCommonRevision { theirs: "no modern revision".to_owned() }
-            }),
-            // One question is enough for who answered it the last time, however
-            // long starting takes.
-            KnownRevision::Remembered(_) => self.probe(self.options.opening / 2).await,
-            KnownRevision::Unknown => self.probe(self.options.probe).await,
+            KnownRevision::Pinned(_) => {
+                self.parse_discovery(self.discover().await)?.ok_or_else(|| {
+                    ConnectError::NoCommonRevision { theirs: "no modern revision".to_owned() }
+                })
+            }
+            // A server that answered `server/discover` last time gets more time for it.
+            KnownRevision::Remembered(_) => self.probe(self.options.opening_timeout / 2).await,
+            KnownRevision::Unknown => self.probe(self.options.probe_timeout).await,
         }
     }
 
-    /// Opens the session as the last time. A server that refuses is asked what
-    /// it speaks: it may be another by now.
+    /// Opens the session with the revision of the last time. If the server refuses, asks
+    /// which revisions it speaks: it may have been upgraded.
     async fn initialize_as_remembered(&self, revision: Revision) -> Result<Session, ConnectError> {
         let error = match self.initialize(revision).await {
             Ok(session) => return Ok(session),
@@ -171,7 +179,7 @@ impl Opening<'_> {
             | ConnectError::NoCommonRevision { .. } => true,
             ConnectError::Unreachable { .. } | ConnectError::Ended { .. } => {
                 match &**self.transport() {
-                    Transport::Http(http) => matches!(http.turned_away(), Some(400..500)),
+                    Transport::Http(http) => matches!(http.last_error_status(), Some(400..500)),
                     Transport::Pipe(_) => false,
                 }
             }
@@ -185,23 +193,24 @@ impl Opening<'_> {
         if !doubtful {
             return Err(error);
         }
-        match self.discovered(self.discover().await) {
+        match self.parse_discovery(self.discover().await) {
             Ok(Some(session)) => Ok(session),
             Ok(None) | Err(_) => Err(error),
         }
     }
 
-    /// Asks which revision it is; `alone` is how long that is the only question.
-    async fn probe(&self, alone: Duration) -> Result<Session, ConnectError> {
+    /// Finds out whether the server is modern or legacy. After `discover_only` without an
+    /// answer to `server/discover`, `initialize` is sent too.
+    async fn probe(&self, discover_only: Duration) -> Result<Session, ConnectError> {
         let discover = Box::pin(self.discover());
-        let answer = match select(discover, Box::pin(sleep(alone))).await {
+        let answer = match select(discover, Box::pin(sleep(discover_only))).await {
             Either::Left((answer, _)) => Some(answer),
-            // Nobody answers yet: it may be starting, or never answer. Ask the
-            // other way too, and take what comes first.
+            // No answer yet: the server may be starting, or never answer. Send the legacy
+            // request too, and use the first answer.
             Either::Right(((), discover)) if !self.transport().is_http() => {
                 let initialize = Box::pin(self.initialize(Revision::LATEST_LEGACY));
                 match select(discover, initialize).await {
-                    Either::Left((answer, initialize)) => match self.discovered(answer) {
+                    Either::Left((answer, initialize)) => match self.parse_discovery(answer) {
                         Ok(Some(session)) => return Ok(session),
                         Ok(None) | Err(_) => return initialize.await,
                     },
@@ -212,10 +221,12 @@ impl Opening<'_> {
                     Either::Right((Err(error), _)) => return Err(error),
                 }
             }
-            Either::Right(((), discover)) => timeout(self.options.probe * 4, discover).await.ok(),
+            Either::Right(((), discover)) => {
+                timeout(self.options.probe_timeout * 4, discover).await.ok()
+            }
         };
         match answer {
-            Some(answer) => match self.discovered(answer)? {
+            Some(answer) => match self.parse_discovery(answer)? {
                 Some(session) => Ok(session),
                 None => self.initialize(Revision::LATEST_LEGACY).await,
             },
@@ -223,14 +234,14 @@ impl Opening<'_> {
         }
     }
 
-    /// Asks who is there, and once more when the server says that it does speak
-    /// our revision although it just refused it.
-    async fn discover(&self) -> Answer {
+    /// Sends `server/discover`, and once more if the server refuses our revision although
+    /// it lists it as supported.
+    async fn discover(&self) -> RequestResult {
         let answer = self.discover_once().await;
         match &answer {
             Ok(Reply::Error(error))
                 if error.code == code::UNSUPPORTED_VERSION
-                    && supported(error).iter().any(|v| v == Revision::LATEST.as_str()) =>
+                    && supported_versions(error).iter().any(|v| v == Revision::LATEST.as_str()) =>
             {
                 self.discover_once().await
             }
@@ -238,19 +249,19 @@ impl Opening<'_> {
         }
     }
 
-    async fn discover_once(&self) -> Answer {
-        let params = params::modern(&Object::new(), self.client);
-        let mode = RequestMode::Stateless(headers::plain(method::DISCOVER, None));
+    async fn discover_once(&self) -> RequestResult {
+        let params = params::with_modern_meta(&Object::new(), self.client);
+        let mode = RequestMode::Stateless(headers::for_method(method::DISCOVER, None));
         self.request(method::DISCOVER, params, mode).await
     }
 
-    /// Returns what an answer to `server/discover` says: a modern server, an older
-    /// one (`None`), or that there is no use in going on.
-    fn discovered(&self, answer: Answer) -> Result<Option<Session>, ConnectError> {
+    /// Evaluates the answer to `server/discover`: the session of a modern server, `None` for
+    /// a legacy server, or an error if going on is useless.
+    fn parse_discovery(&self, answer: RequestResult) -> Result<Option<Session>, ConnectError> {
         let result = match answer {
             Ok(Reply::Result(result)) => result,
             Ok(Reply::Error(error)) if error.code == code::UNSUPPORTED_VERSION => {
-                return older(&error).map(|()| None);
+                return check_common_revision(&error).map(|()| None);
             }
             Ok(Reply::Error(_)) => return Ok(None),
             Err(
@@ -270,11 +281,11 @@ impl Opening<'_> {
             return Ok(None);
         }
         let tags = result.member("_meta");
-        let who = tags.and_then(|tags| tags.member(meta::SERVER_INFO));
-        let who = who.or_else(|| result.member("serverInfo"));
+        let server_info = tags.and_then(|tags| tags.member(meta::SERVER_INFO));
+        let server_info = server_info.or_else(|| result.member("serverInfo"));
         Ok(Some(Session {
             revision: Revision::LATEST,
-            server: server(&result, who, Revision::LATEST),
+            server: parse_server(&result, server_info, Revision::LATEST),
         }))
     }
 
@@ -286,7 +297,7 @@ impl Opening<'_> {
         params.push("clientInfo", self.client.raw.clone());
         let params = params.to_json();
         if let Transport::Http(http) = &**self.transport() {
-            http.remember_opening(&params);
+            http.remember_initialize(&params);
         }
         let result = match self.request(step, params, RequestMode::InSession).await {
             Ok(Reply::Result(result)) => result,
@@ -302,42 +313,46 @@ impl Opening<'_> {
         let Some(revision) = agreed else {
             return Err(ConnectError::NoCommonRevision { theirs: format!("`{version}`") });
         };
-        let who = result.member("serverInfo");
-        Ok(Session { revision, server: server(&result, who, revision) })
+        let server_info = result.member("serverInfo");
+        Ok(Session { revision, server: parse_server(&result, server_info, revision) })
     }
 
-    async fn request(&self, method: &'static str, params: Json, mode: RequestMode) -> Answer {
+    async fn request(
+        &self,
+        method: &'static str,
+        params: Json,
+        mode: RequestMode,
+    ) -> RequestResult {
         let _step = self.steps.enter(method);
         let transport = self.transport();
-        let question = Question {
+        let request = OutgoingRequest {
             request_id: transport.next_request_id(),
             payload: Payload::Internal { method, params: Some(params) },
-            timeouts: Timeouts::same(self.options.opening),
+            timeouts: Timeouts::same(self.options.opening_timeout),
             mode,
             trace: None,
         };
-        transport.request(question).await
+        transport.request(request).await
     }
 
-    /// A program that ended has more to say than its pipe: wait for that. A
-    /// server at an address did not end: it was not reached, or said it with a
-    /// status.
+    /// Makes an error more precise: waits for the exit status and stderr of a program that
+    /// ended; for HTTP, adds the status of the last response.
     async fn explain(&self, error: ConnectError) -> ConnectError {
         if let (
             ConnectError::Unreachable { reason, .. } | ConnectError::Ended { reason },
             Transport::Http(http),
         ) = (&error, &**self.transport())
         {
-            let (reason, status) = (reason.clone(), http.turned_away());
+            let (reason, status) = (reason.clone(), http.last_error_status());
             return ConnectError::Unreachable { reason, status };
         }
         let ConnectError::Ended { .. } = error else { return error };
-        let told = async {
+        let ended = async {
             while self.relay.why_gone().is_none() {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(self.options.grace * 4, told).await.ok();
+        timeout(self.options.grace * 4, ended).await.ok();
         match self.relay.why_gone() {
             Some(reason) if reason.starts_with(CANNOT_RUN) => ConnectError::BadTarget { reason },
             Some(reason) => ConnectError::Ended { reason },
@@ -350,20 +365,23 @@ impl Opening<'_> {
     }
 }
 
-/// Reads every list, side by side, and says which are missing.
-async fn read_all(connection: &Arc<Connection>, steps: &Steps) -> Result<Vec<Kind>, ConnectError> {
+/// Fetches all lists concurrently, and returns the kinds that the server refused.
+async fn fetch_all_lists(
+    connection: &Arc<Connection>,
+    steps: &Steps,
+) -> Result<Vec<Kind>, ConnectError> {
     let mut refused = Vec::new();
     let lists = join_all(Kind::ALL.map(|kind| async move {
         let _step = steps.enter(lists::list_method(kind));
-        lists::read(connection, kind).await
+        lists::fetch(connection, kind).await
     }))
     .await;
     for (kind, list) in Kind::ALL.into_iter().zip(lists) {
         match list {
-            Ok(list) => lists::place(connection, kind, list).await,
-            // A list that is refused is missing; a server that is gone is gone.
+            Ok(list) => lists::store(connection, kind, list).await,
+            // A refused list is skipped; any other failure ends the opening.
             Err(why @ ListError::Refused(_)) => {
-                connection.replace(|listing| lists::unread(listing, kind, &why));
+                connection.update_listing(|listing| lists::mark_failed(listing, kind, &why));
                 refused.push(kind);
             }
             Err(ListError::Failed(failure)) => return Err(ConnectError::at_step("list", failure)),
@@ -372,10 +390,9 @@ async fn read_all(connection: &Arc<Connection>, steps: &Steps) -> Result<Vec<Kin
     Ok(refused)
 }
 
-/// Checks whether a server that does not speak the latest revision speaks another
-/// of ours.
-fn older(error: &RpcError) -> Result<(), ConnectError> {
-    let theirs = supported(error);
+/// Checks that the revisions in the error of a server include one that we support.
+fn check_common_revision(error: &RpcError) -> Result<(), ConnectError> {
+    let theirs = supported_versions(error);
     let ours = |version: &String| version.parse::<Revision>().is_ok();
     if theirs.is_empty() || theirs.iter().any(ours) {
         return Ok(());
@@ -383,20 +400,21 @@ fn older(error: &RpcError) -> Result<(), ConnectError> {
     Err(ConnectError::NoCommonRevision { theirs: theirs.join(", ") })
 }
 
-/// Returns which revisions an error says are spoken there.
-pub(super) fn supported(error: &RpcError) -> Vec<String> {
+/// Returns the revisions that an "unsupported version" error lists.
+pub(super) fn supported_versions(error: &RpcError) -> Vec<String> {
     error.data().and_then(|data| data.member_as("supported")).unwrap_or_default()
 }
 
-fn server(result: &Json, who: Option<Json>, revision: Revision) -> Server {
-    let who = who.unwrap_or_else(|| json!({"name": "", "version": ""}).into());
+/// Builds the server description from an opening result.
+fn parse_server(result: &Json, server_info: Option<Json>, revision: Revision) -> Server {
+    let server_info = server_info.unwrap_or_else(|| json!({"name": "", "version": ""}).into());
     let capabilities = result.member("capabilities").filter(Json::is_object);
     Server {
-        name: who.member_as("name").unwrap_or_default(),
-        version: who.member_as("version").unwrap_or_default(),
+        name: server_info.member_as("name").unwrap_or_default(),
+        version: server_info.member_as("version").unwrap_or_default(),
         capabilities: capabilities.unwrap_or_else(Json::empty_object),
         instructions: result.member_as("instructions"),
         protocol: revision.as_str().to_owned(),
-        raw: who,
+        raw: server_info,
     }
 }

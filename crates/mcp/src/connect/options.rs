@@ -1,4 +1,4 @@
-//! The options of a connection: where the server is, and its timeouts and limits.
+//! Where a server is, and the options of a connection to it: timeouts, limits and more.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::DuplexStream;
 use tool::{ClientHandle, NoClient};
 
-use super::address::Addresses;
+use super::address::AllowedAddresses;
 use super::certificates::Certificates;
 use super::credential::Credential;
 use super::environment::Inherit;
@@ -28,11 +28,11 @@ pub enum Target {
     Http(Endpoint),
     /// HTTP with server-sent events, as in revision 2024-11-05.
     Sse(Endpoint),
-    /// Pipes to a server that somebody else runs.
+    /// In-memory pipes to a server that other code runs.
     Pipes(Pipes),
 }
 
-/// Opens a pair of pipes.
+/// Opens a new in-memory pipe to a server for every connection.
 #[derive(Clone)]
 pub struct Pipes(Arc<dyn Fn() -> DuplexStream + Send + Sync>);
 
@@ -46,7 +46,7 @@ impl Pipes {
     }
 }
 
-/// Two that open the same way are the same.
+/// Equal if both use the same function.
 impl PartialEq for Pipes {
     fn eq(&self, other: &Pipes) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -66,84 +66,85 @@ impl fmt::Debug for Pipes {
 pub struct Program {
     pub command: PathBuf,
     pub args: Vec<String>,
-    /// How much of our own environment it inherits.
+    /// How much of our own environment the program inherits.
     pub inherit: Inherit,
-    /// Set on top of that.
+    /// Variables that are set in addition.
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
 }
 
-/// An address to reach.
+/// An HTTP endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
     pub certificates: Certificates,
-    /// Where the connection may lead.
-    pub addresses: Addresses,
+    /// Which IP addresses the connection may use.
+    pub addresses: AllowedAddresses,
 }
 
-/// How to treat a server.
+/// The options of a connection.
 #[derive(Clone)]
 pub struct Options {
-    /// What logs call it.
+    /// The operator's label of the server, for logs.
     pub label: String,
     pub revision: KnownRevision,
-    /// For answers once the session is open.
+    /// The timeouts of requests once the session is open.
     pub timeouts: Timeouts,
-    /// For starting, opening the session and reading the lists, all together.
-    pub opening: Duration,
-    /// How long a server may leave `server/discover` unanswered before it is
-    /// taken for an older one.
-    pub probe: Duration,
-    /// How long a program may take to end when it is asked to, at each step.
+    /// The limit for starting, opening the session and fetching the lists, in total.
+    pub opening_timeout: Duration,
+    /// How long a server may leave `server/discover` unanswered before it is taken for a
+    /// legacy server.
+    pub probe_timeout: Duration,
+    /// How long a program may take to exit: after its input is closed, and again after
+    /// SIGTERM.
     pub grace: Duration,
     pub limits: Limits,
-    /// For long messages of this server and of others, together.
+    /// The memory budget for long messages, shared with other connections.
     pub memory: MemoryBudget,
-    pub lists: ListLimits,
-    /// Ties started programs to our own life.
+    pub list_limits: ListLimits,
+    /// Starts programs so that they die with this process.
     pub launcher: Option<Launcher>,
-    /// What is shown to a server at an address, beside its fixed headers.
+    /// The credential for HTTP requests, besides the configured headers.
     pub credential: Option<Arc<dyn Credential>>,
-    /// Ends it together with others.
+    /// Closes the connection together with others.
     pub shutdown: Shutdown,
-    /// What a client is told of who asks, when the server asks something.
+    /// Whether the server's questions name the server.
     pub attribution: Attribution,
-    /// Who is asked when the server asks outside of any call.
-    pub home: Arc<dyn ClientHandle>,
+    /// Answers questions that the server asks outside of any call.
+    pub fallback_client: Arc<dyn ClientHandle>,
 }
 
-/// What is known of the revision before anything was said.
+/// What is known about the server's revision before connecting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KnownRevision {
-    /// Nothing: find out.
+    /// Nothing: it has to be probed.
     #[default]
     Unknown,
-    /// What it was the last time. Saves the probe, binds nobody.
+    /// The revision of the last connection. Saves the probe, but may have changed.
     Remembered(Revision),
-    /// What the operator says. Anything else is an error.
+    /// The revision that the operator configured. Any other is an error.
     Pinned(Revision),
 }
 
-/// Whether a client that a server asks something is told which server asks.
+/// Whether a question of the server to a client says which server asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attribution {
-    /// The question passes as it came.
+    /// The question is passed on unchanged.
     #[default]
     AsAsked,
     /// The question names the server by its label.
     Labelled,
 }
 
-/// How much a server may list.
+/// The limits of each list of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLimits {
     pub pages: usize,
-    /// Of each kind.
+    /// The maximum number of items per list.
     pub items: usize,
-    /// Of each kind, all pages together.
+    /// The maximum size of a list, all pages together.
     pub bytes: usize,
 }
 
@@ -156,8 +157,8 @@ impl Default for Options {
                 quiet: Duration::from_secs(60),
                 whole: Duration::from_secs(15 * 60),
             },
-            opening: Duration::from_secs(60),
-            probe: Duration::from_millis(1500),
+            opening_timeout: Duration::from_secs(60),
+            probe_timeout: Duration::from_millis(1500),
             grace: Duration::from_secs(2),
             limits: Limits {
                 requests: 64,
@@ -166,18 +167,18 @@ impl Default for Options {
                 ..Limits::default()
             },
             memory: MemoryBudget::default(),
-            lists: ListLimits { pages: 1000, items: 100_000, bytes: 128 << 20 },
+            list_limits: ListLimits { pages: 1000, items: 100_000, bytes: 128 << 20 },
             launcher: None,
             credential: None,
             shutdown: Shutdown::default(),
             attribution: Attribution::AsAsked,
-            home: Arc::new(NoClient),
+            fallback_client: Arc::new(NoClient),
         }
     }
 }
 
 impl KnownRevision {
-    /// Returns whether `server/discover` is what is asked first.
+    /// Returns whether `server/discover` is sent first.
     pub(super) fn probes(self) -> bool {
         match self {
             KnownRevision::Unknown => true,
@@ -186,6 +187,7 @@ impl KnownRevision {
         }
     }
 
+    /// Returns the revision that the operator chose, if any.
     pub(super) fn pinned(self) -> Option<Revision> {
         match self {
             KnownRevision::Pinned(revision) => Some(revision),

@@ -1,21 +1,21 @@
 //! Rewrites `_meta` in the params of a request, and nothing else.
 //!
-//! The progress token becomes our own number, because the tokens of two
-//! clients may be equal. A modern server gets the client's capabilities with
-//! every question; an older one gets none of the keys that would make it take
-//! the question for a modern one.
+//! The progress token is replaced by our request id, because the tokens of two clients may
+//! be equal. A modern server gets the client's capabilities with every request; for a
+//! legacy server the keys are removed that would mark the request as modern.
 
 use tool::{Ask, Client, Json, Object};
 
 use crate::peer::RequestId;
 use crate::revision::{Revision, meta};
 
-/// Keys that only mean something between two modern neighbours.
-const MODERN: [&str; 4] =
+/// The `_meta` keys of modern requests.
+const MODERN_KEYS: [&str; 4] =
     [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
 
-/// A question as it goes on the wire, and the client's own progress token.
-pub(super) fn prepare(
+/// Returns the request with its `_meta` rewritten for a server of `revision`, and the
+/// client's own progress token.
+pub(super) fn rewrite_meta(
     ask: Ask,
     client: &Client,
     request_id: RequestId,
@@ -26,7 +26,7 @@ pub(super) fn prepare(
         return (ask, None);
     }
     let tags = before.map_or_else(|| Ok(Object::new()), Object::parse);
-    // Something odd in the place of `_meta` is for the server to refuse.
+    // An invalid `_meta` is left for the server to refuse.
     let Ok(mut tags) = tags else { return (ask, None) };
     let before_was_full = !tags.is_empty();
     let token = tags.get(meta::PROGRESS_TOKEN).cloned();
@@ -34,9 +34,9 @@ pub(super) fn prepare(
         tags.set(meta::PROGRESS_TOKEN, Json::encode(&request_id.0));
     }
     if revision.is_modern() {
-        tag(&mut tags, client, revision);
+        set_client_meta(&mut tags, client, revision);
     } else {
-        for key in MODERN {
+        for key in MODERN_KEYS {
             tags.remove(key);
         }
     }
@@ -49,16 +49,16 @@ pub(super) fn prepare(
     (ask, token)
 }
 
-/// Params of our own for a modern server.
-pub(super) fn modern(params: &Object, client: &Client) -> Json {
+/// Returns the params of our own request with the `_meta` that a modern server needs.
+pub(super) fn with_modern_meta(params: &Object, client: &Client) -> Json {
     let mut tags = Object::new();
-    tag(&mut tags, client, Revision::LATEST);
+    set_client_meta(&mut tags, client, Revision::LATEST);
     let mut params = params.clone();
     params.set("_meta", tags.to_json());
     params.to_json()
 }
 
-fn tag(tags: &mut Object, client: &Client, revision: Revision) {
+fn set_client_meta(tags: &mut Object, client: &Client, revision: Revision) {
     tags.set(meta::PROTOCOL_VERSION, Json::encode(revision.as_str()));
     tags.set(meta::CLIENT_INFO, client.raw.clone());
     tags.set(meta::CLIENT_CAPABILITIES, client.capabilities.clone());
@@ -76,7 +76,7 @@ mod tests {
             raw: Json::parse(r#"{"name":"c"}"#).unwrap(),
             ..Client::named("c", "")
         };
-        let (ask, found) = prepare(ask, &client, RequestId(7), revision);
+        let (ask, found) = rewrite_meta(ask, &client, RequestId(7), revision);
         assert_eq!(ask.params().as_str(), expected);
         assert_eq!(found.as_ref().map(Json::as_str), token);
     }

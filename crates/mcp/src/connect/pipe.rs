@@ -1,11 +1,11 @@
-//! A server that gatelet starts and talks to over its pipes.
+//! Runs a server as a child process, and connects to it over its stdin and stdout.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::child::{Child, Pipes};
+use super::child::{Child, ChildPipes};
 use super::error::ConnectError;
 use super::launcher::{self, CANNOT_RUN};
 use super::options::{Options, Program};
@@ -14,7 +14,7 @@ use super::shutdown::Shutdown;
 use super::stderr::StderrTail;
 use crate::peer::{self, Peer};
 
-/// Starts a program and converses with it until it ends.
+/// Starts a program and the task that exchanges messages with it until it ends.
 pub(super) async fn start(
     program: &Program,
     options: &Options,
@@ -42,7 +42,7 @@ pub(super) async fn start(
     Ok(())
 }
 
-/// Converses over any pair of pipes.
+/// Exchanges messages over any pair of pipes until they end.
 pub(super) async fn converse<R, W>(
     reader: R,
     writer: W,
@@ -54,10 +54,11 @@ pub(super) async fn converse<R, W>(
     W: AsyncWrite + Unpin,
 {
     let talking = peer::run(peer.clone(), reader, writer, Arc::clone(&relay) as _);
-    let reason = ended(talking, &peer, &relay, &shutdown).await;
-    relay.gone(&reason);
+    let reason = run_until_shutdown(talking, &peer, &relay, &shutdown).await;
+    relay.mark_gone(&reason);
 }
 
+/// A started server program with its connection.
 struct RunningProgram {
     child: Child,
     label: String,
@@ -67,37 +68,38 @@ struct RunningProgram {
 }
 
 impl RunningProgram {
-    async fn run(self, pipes: Pipes, tail: StderrTail, shutdown: Shutdown) {
+    async fn run(self, pipes: ChildPipes, tail: StderrTail, shutdown: Shutdown) {
         let log = tail.clone().log(self.label.clone(), pipes.stderr);
         let log = tokio::spawn(log);
         let incoming = Arc::clone(&self.relay) as _;
-        // The pipes are closed when this returns, which asks the child to end.
+        // When this returns the pipes are closed, which makes the child exit.
         let talking = peer::run(self.peer.clone(), pipes.stdout, pipes.stdin, incoming);
-        let reason = ended(talking, &self.peer, &self.relay, &shutdown).await;
+        let reason = run_until_shutdown(talking, &self.peer, &self.relay, &shutdown).await;
         let how = self.child.end(self.grace).await;
-        // The group is dead, so the log ends by itself, unless somebody left
-        // the group and took the pipe along.
+        // The process group is dead, so the log ends, unless a process left the group
+        // and holds the pipe open.
         let abort = log.abort_handle();
         if tokio::time::timeout(self.grace, log).await.is_err() {
             abort.abort();
         }
-        let reason = match tail.last() {
-            // There was no program but our own, which says why.
-            Some(line) if line.starts_with(CANNOT_RUN) && how == unstarted() => line,
+        let reason = match tail.likely_cause() {
+            // Only the launcher ran; its message tells why.
+            Some(line) if line.starts_with(CANNOT_RUN) && how == exit_not_started() => line,
             Some(line) => format!("{reason} ({how}): {line}"),
             None => format!("{reason} ({how})"),
         };
         if !self.relay.is_ending() && self.relay.why_gone().is_none() {
-            for line in tail.end() {
+            for line in tail.last_lines() {
                 tracing::debug!(target: "upstream", upstream = self.label, "its last words: {line}");
             }
         }
-        self.relay.gone(&reason);
+        self.relay.mark_gone(&reason);
     }
 }
 
-/// Waits for the end of a conversation, and ends it when everything ends.
-pub(super) async fn ended(
+/// Runs the connection `talking` to its end and returns why it ended; closes it on
+/// shutdown.
+pub(super) async fn run_until_shutdown(
     talking: impl Future<Output = String>,
     peer: &Peer,
     relay: &Relay,
@@ -106,13 +108,13 @@ pub(super) async fn ended(
     let mut talking = std::pin::pin!(talking);
     tokio::select! {
         reason = &mut talking => return reason,
-        () = shutdown.asked() => {}
+        () = shutdown.requested() => {}
     }
     relay.expect_end();
     peer.close("gatelet ends");
     talking.await
 }
 
-fn unstarted() -> String {
-    format!("exit code {}", launcher::UNSTARTED)
+fn exit_not_started() -> String {
+    format!("exit code {}", launcher::EXIT_NOT_STARTED)
 }

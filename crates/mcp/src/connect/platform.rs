@@ -1,14 +1,13 @@
 //! Functions that need a particular platform, each with a fallback for others.
 //!
-//! Linux is tested. On other systems of the Unix family a program still gets a
-//! process group of its own that is ended with it, but nothing ends it when we
-//! are killed except the reaper, and what has left the group is not found.
+//! Linux is tested. On other Unix systems a program still gets its own process group that
+//! is killed with it, but when we are killed only the reaper ends it, and processes that
+//! left the group are not found.
 
 use std::io;
 use std::process::Command;
 
-/// Has the system kill this process when its parent, whose id is `parent`, is
-/// gone.
+/// Makes the kernel kill this process when its parent, with the process id `parent`, dies.
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(super) fn die_with(parent: i32) -> io::Result<()> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -25,22 +24,22 @@ pub(super) fn die_with(_parent: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// The command that starts our own executable. Another one may stand at the
-/// path of ours by now, or none: then Linux still knows the one that runs.
-pub(super) fn ourselves() -> Command {
+/// Returns the command that starts our own executable, on Linux also if its file was
+/// deleted since.
+pub(super) fn own_executable() -> Command {
     match std::env::current_exe() {
         Ok(program) if program.exists() || !cfg!(target_os = "linux") => Command::new(program),
         Ok(_) | Err(_) => Command::new("/proc/self/exe"),
     }
 }
 
-/// How often strays are looked for: one may start another meanwhile.
+/// The maximum number of searches for marked processes: one may start another meanwhile.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 5;
 
-/// Kills every process that was started with this pair in its environment, or
-/// with a longer value, wherever it has gone since: into a session of its own,
-/// or to another parent. How many there were.
+/// Kills every process whose initial environment has the variable `name` with a value that
+/// begins with `value`, also if it has another parent or session now. Returns how many
+/// there were.
 #[cfg(target_os = "linux")]
 pub(super) fn kill_marked(name: &str, value: &str) -> usize {
     let mark = format!("{name}={value}");
@@ -66,8 +65,8 @@ fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Kills one process if its environment has the mark. The process is held by a
-/// descriptor first, so that its id cannot be somebody else's by then.
+/// Kills one process if its environment has the mark. Opens a pidfd first, so that the id
+/// cannot be reused meanwhile.
 #[cfg(target_os = "linux")]
 fn kill_if_marked(id: i32, mark: &[u8]) -> bool {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

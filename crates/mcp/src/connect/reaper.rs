@@ -1,12 +1,10 @@
-//! The reaper: a process that outlives gatelet just long enough to end its
-//! children.
+//! The reaper: a process that outlives gatelet just long enough to kill its children.
 //!
-//! The [launcher](super::launcher) kills a program when we die, but not what the
-//! program has started itself. So the first program that is started brings a
-//! reaper along: a process, not a child of ours, that holds the other end of a
-//! pipe. It is told which process groups there are; when the pipe ends, because
-//! we do, it kills those that are left, and what has left them: whatever we
-//! start has a mark in its environment, and so has whatever that starts.
+//! The [launcher](super::launcher) makes a program die with us, but not the processes that
+//! the program started. So a reaper is started together with the first program: a process
+//! that is not our child and reads a pipe from us. We tell it which process groups exist.
+//! When the pipe ends, because we died, it kills the remaining groups, and also processes
+//! that left them: they carry a mark that they inherited in their environment.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,51 +20,51 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::launcher::Launcher;
 use super::platform;
 
-/// The first argument that makes our executable start a reaper, and be one.
-pub(super) const START: &str = "__reaper-start";
-const RUN: &str = "__reaper";
+/// The first argument that makes our executable start a reaper, and the one that makes it
+/// run as one.
+pub(super) const START_ARGUMENT: &str = "__reaper-start";
+const RUN_ARGUMENT: &str = "__reaper";
 
-/// The variable that marks whatever is started here. Its value begins with
-/// [`INSTANCE`].
+/// The environment variable that marks started programs. Its value begins with
+/// [`MARK_PREFIX`].
 pub(super) const MARK_VARIABLE: &str = "GATELET_CHILD";
 
-/// What the marks of this process begin with.
-static INSTANCE: LazyLock<String> =
+/// The start of all marks that this process gives.
+static MARK_PREFIX: LazyLock<String> =
     LazyLock::new(|| format!("{}-{:016x}.", std::process::id(), rand::random::<u64>()));
 
-/// How many programs were started.
+/// The number of programs started so far.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
-/// The mark of one more program. None is the beginning of another.
+/// Returns the mark for a new program. No mark is a prefix of another.
 pub(super) fn next_mark() -> String {
-    format!("{}{}.", *INSTANCE, STARTED.fetch_add(1, Ordering::Relaxed))
+    format!("{}{}.", *MARK_PREFIX, STARTED.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The reaper of this process, once there is one. It goes with the process, so
-/// there is exactly one, however many upstreams and runtimes there are.
+/// The pipe to the reaper, once it is started. One per process, for all upstreams.
 static REAPER: Mutex<Option<PipeWriter>> = Mutex::new(None);
 
-/// Has the reaper watch a group. Starts the reaper first when there is none.
+/// Tells the reaper to kill this process group at our end. Starts the reaper if needed.
 pub(super) fn watch(launcher: &Launcher, group: Pid) {
     let mut reaper = REAPER.lock();
-    tell(&mut reaper, '+', group);
+    send_order(&mut reaper, '+', group);
     if reaper.is_some() {
         return;
     }
     match start(launcher) {
         Ok(started) => *reaper = Some(started),
-        // The program itself ends with us all the same.
+        // The program itself still ends with us.
         Err(error) => return tracing::warn!(%error, "there is no reaper over upstreams"),
     }
-    tell(&mut reaper, '+', group);
+    send_order(&mut reaper, '+', group);
 }
 
-/// Tells the reaper that a group is gone, before its id can be somebody else's.
-pub(super) fn forget(group: Pid) {
-    tell(&mut REAPER.lock(), '-', group);
+/// Tells the reaper that a group has ended, before its id can be reused.
+pub(super) fn unwatch(group: Pid) {
+    send_order(&mut REAPER.lock(), '-', group);
 }
 
-fn tell(reaper: &mut Option<PipeWriter>, sign: char, group: Pid) {
+fn send_order(reaper: &mut Option<PipeWriter>, sign: char, group: Pid) {
     let line = format!("{sign}{}\n", group.as_raw_nonzero());
     if let Some(pipe) = reaper
         && let Err(error) = pipe.write_all(line.as_bytes())
@@ -76,57 +74,64 @@ fn tell(reaper: &mut Option<PipeWriter>, sign: char, group: Pid) {
     }
 }
 
-/// Starts the reaper by way of a process that ends at once, so that the reaper is
-/// nobody's child: whoever waits for our children does not wait for it.
+/// Starts the reaper through a process that exits at once, so that it is not our child:
+/// code that waits for our children does not wait for it.
 fn start(launcher: &Launcher) -> io::Result<PipeWriter> {
     let (reader, mut writer) = io::pipe()?;
     let mut command = launcher.command();
-    // It needs none of our secrets, and no mark of whoever started us.
-    command.env_clear().arg(START).stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
+    // It needs none of our secrets, and must not inherit a mark.
+    command
+        .env_clear()
+        .arg(START_ARGUMENT)
+        .stdin(reader)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let status = command.process_group(0).status()?;
     if !status.success() {
         return Err(io::Error::other(format!("it could not be started ({status})")));
     }
-    writeln!(writer, "={}", *INSTANCE)?;
+    writeln!(writer, "={}", *MARK_PREFIX)?;
     Ok(writer)
 }
 
-/// Does what `argument` asks for, if it asks for a reaper.
-pub(super) fn take(argument: &OsStr) -> Option<io::Result<()>> {
+/// Starts or runs the reaper if `argument` asks for it; otherwise returns `None`.
+pub(super) fn run_if_requested(argument: &OsStr) -> Option<io::Result<()>> {
     match argument.to_str()? {
-        START => Some(Launcher::Ourselves.command().arg(RUN).process_group(0).spawn().map(drop)),
-        RUN => Some(run(io::stdin().lock())),
+        START_ARGUMENT => {
+            Some(Launcher::Ourselves.command().arg(RUN_ARGUMENT).process_group(0).spawn().map(drop))
+        }
+        RUN_ARGUMENT => Some(run(io::stdin().lock())),
         _ => None,
     }
 }
 
-/// Listens until the pipe ends, and ends whoever is left.
+/// Runs the reaper: reads `orders` until the pipe ends, then kills the survivors.
 fn run(orders: impl BufRead) -> io::Result<()> {
-    let Left { groups, instance } = left(orders);
+    let Survivors { groups, mark_prefix } = read_survivors(orders);
     for group in groups.into_iter().filter_map(Pid::from_raw) {
         // A group that is gone needs no signal.
         kill_process_group(group, Signal::KILL).ok();
     }
-    if !instance.is_empty() {
-        platform::kill_marked(MARK_VARIABLE, &instance);
+    if !mark_prefix.is_empty() {
+        platform::kill_marked(MARK_VARIABLE, &mark_prefix);
     }
     Ok(())
 }
 
-/// What is to be ended.
+/// The processes to kill when the pipe ends.
 #[derive(Default)]
-struct Left {
-    /// The groups that were to be watched and never forgotten.
+struct Survivors {
+    /// The process groups that were watched and not unwatched.
     groups: BTreeSet<i32>,
-    /// How the mark of everything begins that was started.
-    instance: String,
+    /// The start of the marks of all started programs.
+    mark_prefix: String,
 }
 
-fn left(orders: impl BufRead) -> Left {
-    let Left { mut groups, mut instance } = Left::default();
+fn read_survivors(orders: impl BufRead) -> Survivors {
+    let Survivors { mut groups, mut mark_prefix } = Survivors::default();
     for order in orders.lines().map_while(Result::ok) {
         if let Some(mark) = order.strip_prefix('=') {
-            mark.clone_into(&mut instance);
+            mark.clone_into(&mut mark_prefix);
         }
         let group = order.get(1..).and_then(|id| id.parse().ok());
         match (order.chars().next(), group) {
@@ -135,7 +140,7 @@ fn left(orders: impl BufRead) -> Left {
             _ => {}
         }
     }
-    Left { groups, instance }
+    Survivors { groups, mark_prefix }
 }
 
 #[cfg(test)]
@@ -144,8 +149,8 @@ mod tests {
 
     #[test]
     fn only_who_was_not_forgotten_is_left() {
-        let left = left(&b"=1-a.\n+7\n+8\nnonsense\n-7\n+\n+9"[..]);
-        assert_eq!(Vec::from_iter(left.groups), [8, 9]);
-        assert_eq!(left.instance, "1-a.");
+        let read_survivors = read_survivors(&b"=1-a.\n+7\n+8\nnonsense\n-7\n+\n+9"[..]);
+        assert_eq!(Vec::from_iter(read_survivors.groups), [8, 9]);
+        assert_eq!(read_survivors.mark_prefix, "1-a.");
     }
 }

@@ -1,11 +1,10 @@
 //! Routes the notifications and requests of a server to the client they belong to.
 //!
-//! Progress goes to the call whose token it carries. A question, or a
-//! notification that came on a call's own stream, goes to that call's client;
-//! on a pipe, where nothing says which call is meant, it goes to the only
-//! client that is calling, and to none when several are: what one client's call
-//! makes a server say is not for the others. The rest becomes [`Event`]s, or is
-//! refused.
+//! Progress goes to the call whose token it carries. A request of the server (a
+//! "question"), or a notification, that came on the stream of a call goes to that call's
+//! client. A pipe does not tell which call is meant: there it goes to the only client that
+//! is calling, and to none if there are several, because clients must not see each other's
+//! messages. The rest becomes [`Event`]s, or is refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,87 +16,89 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 use tool::{Event, Failure, FastMap, Json, Kind, Notification, Object, Reply, RpcError, Sent};
 
-use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
+use super::calls::{CallInFlight, CallOwner, CallsInFlight, ClientRef, MessageTopic};
 use super::options::{Attribution, Options};
-use super::question;
-use super::stale::Stale;
+use super::server_request;
+use super::stale::StaleLists;
 use crate::message::{self, Invalid, Message, Request, Response, excerpt};
 use crate::peer::pending::OpenRequests;
 use crate::peer::{Incoming, RequestId};
 use crate::revision::{code, meta, method};
 
-/// How many events may wait for a slow reader before it is told to look again.
-const EVENTS: usize = 1024;
+/// How many events are buffered for a slow reader; then it gets "all lists changed".
+const EVENT_BUFFER: usize = 1024;
 
-/// How many questions a server may have open over HTTP; over a pipe the
-/// conversation itself has such a limit.
-const ASKED: usize = 64;
+/// The maximum number of open questions of a server over HTTP; over a pipe the peer has
+/// such a limit.
+const MAX_OPEN_QUESTIONS: usize = 64;
 
-/// The longest notification that is passed on: many may wait for slow readers.
-const NOTIFICATION: usize = 256 << 10;
+/// The longest notification that is passed on, in bytes: many may be buffered.
+const MAX_NOTIFICATION_BYTES: usize = 256 << 10;
 
-/// How often a kind of invalid message is logged before it is only counted.
-const LOGGED: u64 = 20;
+/// After this many, invalid messages are only counted, not logged.
+const MAX_LOGGED: u64 = 20;
 
-/// How long a call may wait for its own client while others are in its way.
-const HELD_TOO_LONG: Duration = Duration::from_secs(60);
+/// How long a call may wait for its client while other calls are blocked by that.
+const PAUSED_TOO_LONG: Duration = Duration::from_secs(60);
 
+/// Routes the messages of one server.
 pub(super) struct Relay {
     label: String,
     attribution: Attribution,
-    /// We end it ourselves.
+    /// Whether we are closing the connection ourselves.
     ending: AtomicBool,
     pub(super) calls: CallsInFlight,
-    /// Who is asked outside of any call.
-    home: ClientRef,
-    /// Behind a pointer each: the room for them is there before they come.
+    /// Answers questions outside of any call.
+    fallback_client: ClientRef,
+    /// In `Arc`s, because the buffer is allocated in advance.
     events: broadcast::Sender<Arc<Event>>,
+    /// Why the server is gone, if it is.
     gone: Mutex<Option<String>>,
-    /// What the server asked over HTTP and waits for.
-    asked: Mutex<FastMap<Json, AbortHandle>>,
-    pub(super) stale: Stale,
-    /// The requests whose answers are waited for.
-    pub(super) open: Arc<dyn OpenRequests>,
-    wire: Wire,
-    /// Lines that were no messages, and answers to nothing.
+    /// The open questions over HTTP by id, to abort them.
+    open_questions: Mutex<FastMap<Json, AbortHandle>>,
+    pub(super) stale: StaleLists,
+    /// The requests that wait for a reply of the server.
+    pub(super) open_requests: Arc<dyn OpenRequests>,
+    transport_kind: TransportKind,
+    /// The number of invalid messages and unexpected responses.
     n_invalid: AtomicU64,
 }
 
-/// What a question of the server arrives on.
+/// How messages of the server arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
-    /// One for all calls: nothing says which of them is meant.
+pub(super) enum TransportKind {
+    /// On one pipe for all calls: a message does not tell which call is meant.
     Pipe,
-    /// A stream for every call.
+    /// On a separate stream for every call.
     Http,
 }
 
 impl Relay {
     pub(super) fn new(
         options: &Options,
-        home: ClientRef,
-        open: Arc<dyn OpenRequests>,
-        wire: Wire,
+        fallback_client: ClientRef,
+        open_requests: Arc<dyn OpenRequests>,
+        transport_kind: TransportKind,
     ) -> Relay {
         Relay {
             label: options.label.clone(),
             attribution: options.attribution,
             ending: AtomicBool::new(false),
             calls: CallsInFlight::default(),
-            home,
-            events: broadcast::Sender::new(EVENTS),
+            fallback_client,
+            events: broadcast::Sender::new(EVENT_BUFFER),
             gone: Mutex::new(None),
-            asked: Mutex::default(),
-            stale: Stale::default(),
-            open,
-            wire,
+            open_questions: Mutex::default(),
+            stale: StaleLists::default(),
+            open_requests,
+            transport_kind,
             n_invalid: AtomicU64::new(0),
         }
     }
 
-    /// Everything from now on, up to and with [`Event::Gone`].
+    /// Returns all events from now on, up to and including [`Event::Gone`].
     pub(super) fn events(&self) -> BoxStream<'static, Event> {
-        // Subscribed before looking, so that the end cannot slip between.
+        // Subscribe before the check, so that the end is not missed.
         let receiver = self.events.subscribe();
         if let Some(reason) = self.why_gone() {
             return stream::iter([Event::Gone { reason }]).boxed();
@@ -105,26 +106,25 @@ impl Relay {
         stream::unfold(Some(receiver), next_events).flat_map(stream::iter).boxed()
     }
 
-    pub(super) fn tell(&self, event: Event) {
-        // Nobody has to listen.
+    pub(super) fn send_event(&self, event: Event) {
+        // Having no receiver is not an error.
         self.events.send(Arc::new(event)).ok();
     }
 
-    /// The end. Only the first reason counts.
-    pub(super) fn gone(&self, reason: &str) {
+    /// Marks the server as gone. Only the first reason counts.
+    pub(super) fn mark_gone(&self, reason: &str) {
         let mut gone = self.gone.lock();
         if gone.is_none() {
             *gone = Some(reason.to_owned());
             drop(gone);
-            // Whoever opened it knows whether that is news.
             let what = if self.ending.load(Ordering::Relaxed) { "ended" } else { "it is gone" };
             tracing::debug!(target: "upstream", upstream = self.label, reason, "{what}");
             self.stale.end();
-            self.tell(Event::Gone { reason: reason.to_owned() });
+            self.send_event(Event::Gone { reason: reason.to_owned() });
         }
     }
 
-    /// We are about to end it, so that its end is no news.
+    /// Notes that we are closing the connection, so that its end is expected.
     pub(super) fn expect_end(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
@@ -133,6 +133,7 @@ impl Relay {
         self.ending.load(Ordering::Relaxed)
     }
 
+    /// Returns why the server is gone; `None` while it is not.
     pub(super) fn why_gone(&self) -> Option<String> {
         self.gone.lock().clone()
     }
@@ -141,28 +142,29 @@ impl Relay {
         self.n_invalid.load(Ordering::Relaxed)
     }
 
-    /// Takes what the server said on the stream of a call, or on none.
-    /// Gives back what it asked: the answer is to be sent when it is made.
-    pub(super) fn hear(
+    /// Processes a message that came over HTTP, on the stream of the call `stream_of` or on
+    /// the general stream. For a question, returns its id and the future of the answer to
+    /// send; `None` of that future means that the server cancelled it.
+    pub(super) fn receive(
         self: &Arc<Relay>,
         message: Message,
-        on: Option<RequestId>,
+        stream_of: Option<RequestId>,
     ) -> Option<(Json, BoxFuture<'static, Option<Reply>>)> {
         match message {
             Message::Request(request) => {
                 let id = request.id.clone();
-                if ASKED <= self.asked().len() {
+                if MAX_OPEN_QUESTIONS <= self.open_questions().len() {
                     let error = RpcError::new(code::SERVER, "too many questions are open");
                     let refused = std::future::ready(Some(Reply::Error(error))).boxed();
                     return Some((id, refused));
                 }
-                let answer =
-                    self.answer(request, on.and_then(|request_id| self.calls.get(request_id)));
-                Some((id.clone(), self.withdrawable(id, answer)))
+                let answer = self
+                    .answer(request, stream_of.and_then(|request_id| self.calls.get(request_id)));
+                Some((id.clone(), self.abortable(id, answer)))
             }
             Message::Notification(notification) => {
-                let call = on.and_then(|request_id| self.calls.get(request_id));
-                self.take(notification, call, on);
+                let call = stream_of.and_then(|request_id| self.calls.get(request_id));
+                self.route_notification(notification, call, stream_of);
                 None
             }
             Message::Response(response) => {
@@ -172,49 +174,50 @@ impl Relay {
         }
     }
 
-    /// The answer to a question, `None` when the server no longer wants it.
-    /// On a pipe the conversation itself sees to that.
-    fn withdrawable(
+    /// Makes the answer to a question abortable; `None` when the server cancelled it. On a
+    /// pipe the peer does that.
+    fn abortable(
         self: &Arc<Relay>,
         id: Json,
         answer: BoxFuture<'static, Reply>,
     ) -> BoxFuture<'static, Option<Reply>> {
         let (handle, registration) = AbortHandle::new_pair();
-        self.asked().insert(id.clone(), handle);
+        self.open_questions().insert(id.clone(), handle);
         let relay = Arc::clone(self);
         Abortable::new(answer, registration)
             .map(move |reply| {
-                relay.asked().remove(&id);
+                relay.open_questions().remove(&id);
                 reply.ok()
             })
             .boxed()
     }
 
-    /// The server takes a question back.
-    fn withdraw(&self, note: &Notification) {
-        let asked = note.params.get("requestId").and_then(|id| self.asked().remove(id));
-        if let Some(asked) = asked {
-            asked.abort();
+    /// Aborts a question that the server cancelled.
+    fn cancel_question(&self, note: &Notification) {
+        let question = note.params.get("requestId").and_then(|id| self.open_questions().remove(id));
+        if let Some(question) = question {
+            question.abort();
         }
     }
 
-    fn asked(&self) -> MutexGuard<'_, FastMap<Json, AbortHandle>> {
-        self.asked.lock()
+    fn open_questions(&self) -> MutexGuard<'_, FastMap<Json, AbortHandle>> {
+        self.open_questions.lock()
     }
 
-    /// Sorts a notification. `call` is the call it surely belongs to.
-    fn take(
+    /// Routes a notification. `call` is the call that it certainly belongs to, `stream_of`
+    /// the call whose stream it came on.
+    fn route_notification(
         &self,
         notification: message::Notification,
         call: Option<CallInFlight>,
-        on: Option<RequestId>,
+        stream_of: Option<RequestId>,
     ) {
-        if let Some(request_id) = on {
-            self.open.touch(request_id);
+        if let Some(request_id) = stream_of {
+            self.open_requests.note_activity(request_id);
         }
         let message::Notification { method, params } = notification;
         let length = params.as_ref().map_or(0, |params| params.as_str().len());
-        if NOTIFICATION < length {
+        if MAX_NOTIFICATION_BYTES < length {
             self.log_invalid("a notification is too long", || format!("{length} bytes"));
             return;
         }
@@ -225,28 +228,28 @@ impl Relay {
             method::TOOLS_CHANGED => self.stale.mark(&[Kind::Tools]),
             method::PROMPTS_CHANGED => self.stale.mark(&[Kind::Prompts]),
             method::RESOURCES_CHANGED => self.stale.mark(&[Kind::Resources, Kind::Templates]),
-            method::RESOURCES_UPDATED => self.updated(note),
+            method::RESOURCES_UPDATED => self.resource_updated(note),
             method::ACKNOWLEDGED => self.stale.acknowledge(),
-            method::CANCELLED => self.withdraw(&note),
-            method::MESSAGE => match self.owner(call, About::Anything) {
+            method::CANCELLED => self.cancel_question(&note),
+            method::MESSAGE => match self.owner(call, MessageTopic::Anything) {
                 CallOwner::Call(call) => call.client_ref.client_handle.notify(note),
-                CallOwner::Nobody => self.tell(Event::Notification(note)),
-                CallOwner::Ambiguous => self.log(&note.params),
+                CallOwner::Nobody => self.send_event(Event::Notification(note)),
+                CallOwner::Ambiguous => self.log_ambiguous(&note.params),
             },
             _ => match call {
                 Some(call) => call.client_ref.client_handle.notify(note),
-                None => self.tell(Event::Notification(note)),
+                None => self.send_event(Event::Notification(note)),
             },
         }
     }
 
-    /// Gives progress back under the client's own token.
+    /// Passes progress to its client, under the client's own token.
     fn progress(&self, mut note: Notification) {
         let request_id = note.params.get(meta::PROGRESS_TOKEN);
         let request_id = request_id.and_then(|token| token.as_str().trim_matches('"').parse().ok());
         let Some(request_id) = request_id.map(RequestId) else { return };
-        self.open.touch(request_id);
-        if let Some(CallInFlight { client_ref, token: Some(token), .. }) =
+        self.open_requests.note_activity(request_id);
+        if let Some(CallInFlight { client_ref, progress_token: Some(token), .. }) =
             self.calls.get(request_id)
         {
             note.params.set(meta::PROGRESS_TOKEN, token);
@@ -254,21 +257,21 @@ impl Relay {
         }
     }
 
-    fn updated(&self, mut note: Notification) {
-        untag(&mut note.params);
+    fn resource_updated(&self, mut note: Notification) {
+        remove_subscription_id(&mut note.params);
         let uri = note.params.get("uri").and_then(|uri| uri.parse_as().ok());
         match uri {
-            Some(uri) => self.tell(Event::Updated { uri, notification: note }),
-            None => self.tell(Event::Notification(note)),
+            Some(uri) => self.send_event(Event::Updated { uri, notification: note }),
+            None => self.send_event(Event::Notification(note)),
         }
     }
 
-    /// A reply of the server, whose questions say who asks.
-    pub(super) fn attributed(&self, reply: Reply) -> Reply {
-        question::prepare_reply(reply, &self.label, self.attribution)
+    /// Labels the questions in a reply with the server's name.
+    pub(super) fn attribute_reply(&self, reply: Reply) -> Reply {
+        server_request::prepare_reply(reply, &self.label, self.attribution)
     }
 
-    /// Carries a question of the server to the client that it is for.
+    /// Passes a question of the server to its client, and returns the future answer.
     fn answer(
         self: &Arc<Relay>,
         request: Request,
@@ -277,21 +280,21 @@ impl Relay {
         if request.method == method::PING {
             return std::future::ready(Reply::Result(Json::empty_object())).boxed();
         }
-        let about = match request.method.as_str() {
-            method::ROOTS_LIST => About::Roots,
-            _ => About::Anything,
+        let topic = match request.method.as_str() {
+            method::ROOTS_LIST => MessageTopic::Roots,
+            _ => MessageTopic::Anything,
         };
-        let (client_ref, held) = match self.owner(call, about) {
+        let (client_ref, paused) = match self.owner(call, topic) {
             CallOwner::Call(call) => {
-                let held = PausedDeadlines::new(self, &call);
-                if let [request_id] = held.request_ids[..] {
+                let paused = PausedDeadlines::new(self, &call);
+                if let [request_id] = paused.request_ids[..] {
                     self.calls.note_question(request_id, &request.id);
                 }
-                (call.client_ref, Some(held))
+                (call.client_ref, Some(paused))
             }
-            CallOwner::Nobody => (self.home.clone(), None),
+            CallOwner::Nobody => (self.fallback_client.clone(), None),
             CallOwner::Ambiguous => {
-                if self.wire == Wire::Pipe {
+                if self.transport_kind == TransportKind::Pipe {
                     self.calls.make_exclusive();
                 }
                 let message = "several clients are calling, and nothing says which one is asked";
@@ -300,41 +303,43 @@ impl Relay {
             }
         };
         let prepared =
-            question::prepare(&request.method, request.params, &self.label, self.attribution);
+            server_request::prepare(&request.method, request.params, &self.label, self.attribution);
         let params = match prepared {
             Ok(params) => params,
             Err(error) => return std::future::ready(Reply::Error(error)).boxed(),
         };
         async move {
-            let _held = held;
+            let _paused = paused;
             ask_client(&client_ref, &request.method, params).await
         }
         .boxed()
     }
 
-    /// The server will not get the answer to a question: the call that it is
-    /// part of waits in vain.
-    pub(super) fn unanswered(&self, id: &Json, why: &Failure) {
-        let Some(request_id) = self.calls.asking(id) else { return };
+    /// Fails the call that a question belongs to, because the answer could not be delivered
+    /// to the server.
+    pub(super) fn question_unanswered(&self, id: &Json, why: &Failure) {
+        let Some(request_id) = self.calls.call_of_question(id) else { return };
         let reason = format!("it asked something, and the answer did not reach it: {why}");
-        self.open.fail(request_id, Failure::Lost { reason, sent: Sent::Perhaps });
+        self.open_requests.fail(request_id, Failure::Lost { reason, sent: Sent::Perhaps });
     }
 
-    /// The call that something belongs to: the one whose stream it came on, or
-    /// the only one there is.
-    fn owner(&self, call: Option<CallInFlight>, about: About) -> CallOwner {
-        let is_open = |request_id| self.wire == Wire::Http || self.open.is_open(request_id);
-        let owner = call.map_or_else(|| self.calls.only(about, is_open), CallOwner::Call);
-        // A client that was asked long ago may have gone for good, and while its
-        // call is open nothing can be told to or asked of anybody else.
-        if let (CallOwner::Ambiguous, Wire::Pipe) = (&owner, self.wire) {
-            self.open.expire_held(HELD_TOO_LONG);
+    /// Returns the call that a message belongs to: the one whose stream it came on, or the
+    /// only one in flight.
+    fn owner(&self, call: Option<CallInFlight>, topic: MessageTopic) -> CallOwner {
+        let is_open = |request_id| {
+            self.transport_kind == TransportKind::Http || self.open_requests.is_open(request_id)
+        };
+        let owner = call.map_or_else(|| self.calls.find_owner(topic, is_open), CallOwner::Call);
+        // A client that was asked long ago may be gone, and its open call makes all
+        // messages to other clients ambiguous.
+        if let (CallOwner::Ambiguous, TransportKind::Pipe) = (&owner, self.transport_kind) {
+            self.open_requests.expire_paused(PAUSED_TOO_LONG);
         }
         owner
     }
 
-    /// Keeps a log line that may be any of several clients' for the operator.
-    fn log(&self, line: &Object) {
+    /// Logs for the operator a log line that may belong to any of several clients.
+    fn log_ambiguous(&self, line: &Object) {
         let line = line.to_json();
         let text = excerpt(line.as_bytes());
         tracing::info!(target: "upstream", upstream = self.label, "a log line of one of several calls: {text}");
@@ -342,13 +347,13 @@ impl Relay {
 
     fn log_invalid(&self, what: &str, text: impl FnOnce() -> String) {
         let n_before = self.n_invalid.fetch_add(1, Ordering::Relaxed);
-        if n_before < LOGGED {
+        if n_before < MAX_LOGGED {
             tracing::warn!(target: "upstream", upstream = self.label, "{what}: {}", text());
         }
     }
 }
 
-/// The clocks of the calls that wait for their client stand still.
+/// Pauses the deadlines of calls while their client is asked, until dropped.
 struct PausedDeadlines {
     relay: Arc<Relay>,
     request_ids: Vec<RequestId>,
@@ -356,9 +361,9 @@ struct PausedDeadlines {
 
 impl PausedDeadlines {
     fn new(relay: &Arc<Relay>, call: &CallInFlight) -> PausedDeadlines {
-        let request_ids = relay.calls.with(call);
+        let request_ids = relay.calls.calls_waiting_with(call);
         for request_id in &request_ids {
-            relay.open.hold(*request_id);
+            relay.open_requests.pause(*request_id);
         }
         PausedDeadlines { relay: Arc::clone(relay), request_ids }
     }
@@ -367,7 +372,7 @@ impl PausedDeadlines {
 impl Drop for PausedDeadlines {
     fn drop(&mut self) {
         for request_id in &self.request_ids {
-            self.relay.open.release(*request_id);
+            self.relay.open_requests.resume(*request_id);
         }
     }
 }
@@ -378,12 +383,12 @@ impl Incoming for Relay {
     }
 
     fn notification(&self, notification: message::Notification) {
-        self.take(notification, None, None);
+        self.route_notification(notification, None, None);
     }
 
     fn invalid(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
         self.log_invalid("not a message", || format!("{invalid}: {}", excerpt(line)));
-        // A request that cannot be read has somebody waiting; noise has not.
+        // Only for a request does the sender wait for an answer.
         invalid.method.as_ref().and(invalid.id.as_ref()).map(|_| invalid.to_error())
     }
 
@@ -392,7 +397,7 @@ impl Incoming for Relay {
     }
 }
 
-/// Asks the client, if it can do what is asked.
+/// Sends a question to the client, if it has the capability for it.
 async fn ask_client(client_ref: &ClientRef, method: &str, params: Json) -> Reply {
     let needed = match method {
         method::SAMPLING => Some("sampling"),
@@ -410,8 +415,8 @@ async fn ask_client(client_ref: &ClientRef, method: &str, params: Json) -> Reply
     })
 }
 
-/// Takes our own subscription's number out of a notification.
-fn untag(params: &mut Object) {
+/// Removes the id of our own subscription from the params of a notification.
+fn remove_subscription_id(params: &mut Object) {
     let Some(tags) = params.get("_meta").and_then(|tags| Object::parse(tags).ok()) else { return };
     let mut rest = tags;
     if rest.remove(meta::SUBSCRIPTION_ID).is_none() {
@@ -424,15 +429,18 @@ fn untag(params: &mut Object) {
     }
 }
 
-type Receiver = broadcast::Receiver<Arc<Event>>;
+type EventReceiver = broadcast::Receiver<Arc<Event>>;
 
-async fn next_events(receiver: Option<Receiver>) -> Option<(Vec<Event>, Option<Receiver>)> {
+/// Returns the next events, and the receiver unless the last event was the end.
+async fn next_events(
+    receiver: Option<EventReceiver>,
+) -> Option<(Vec<Event>, Option<EventReceiver>)> {
     let mut receiver = receiver?;
     match receiver.recv().await.map(Arc::unwrap_or_clone) {
         Ok(event @ Event::Gone { .. }) => Some((vec![event], None)),
         Ok(event) => Some((vec![event], Some(receiver))),
-        // Some were missed: whoever looks at every list again misses nothing
-        // that matters.
+        // Some events were dropped: a reader that fetches every list again misses
+        // nothing.
         Err(broadcast::error::RecvError::Lagged(_)) => {
             Some((Kind::ALL.map(Event::Changed).to_vec(), Some(receiver)))
         }

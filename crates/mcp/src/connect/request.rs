@@ -1,4 +1,4 @@
-//! One request to a server, before a transport is chosen.
+//! A request to a server, independent of the transport.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use super::headers::Headers;
 use crate::message::{self, Params};
 use crate::peer::{RequestId, Timeouts};
 
-/// One question, ready to go.
+/// A request, ready to be sent.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct OutgoingRequest {
     pub(super) request_id: RequestId,
     pub(super) payload: Payload,
     pub(super) timeouts: Timeouts,
     pub(super) mode: RequestMode,
-    /// What is told of it, where somebody traces.
+    /// The trace to record it in, if tracing is on.
     pub(super) trace: Option<Arc<Trace>>,
 }
 
-/// What is asked.
+/// The content of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Payload {
-    /// Somebody's question.
+    /// A client's request.
     Forwarded(Ask),
-    /// One of our own.
+    /// Our own request.
     Internal { method: &'static str, params: Option<Json> },
 }
 
-impl Question {
+impl OutgoingRequest {
     pub(super) fn method(&self) -> &str {
         self.payload.method()
     }
 
-    /// Appends the message.
+    /// Appends the JSON-RPC message to `out`.
     pub(super) fn write(&self, out: &mut String) {
         let id = self.request_id.0.to_string();
         message::write_request(out, &id, self.method(), self.payload.params());
@@ -51,18 +51,17 @@ impl Payload {
 
     pub(super) fn params(&self) -> Params<'_> {
         match self {
-            Payload::Forwarded(ask) => Params::Of(ask),
+            Payload::Forwarded(ask) => Params::FromAsk(ask),
             Payload::Internal { params, .. } => params.as_ref().into(),
         }
     }
 }
 
-/// How a question is put over HTTP; a pipe knows no difference.
+/// How a request is sent over HTTP; on a pipe there is no difference.
 #[derive(Clone, Debug)]
 pub(super) enum RequestMode {
-    /// On the session, in the older revision that was agreed there.
+    /// In the session, with its legacy revision.
     InSession,
-    /// By itself, in the latest revision, which repeats in headers what
-    /// whoever stands between has to know.
+    /// Without a session, in the modern revision, with these additional headers.
     Stateless(Headers),
 }

@@ -1,34 +1,33 @@
-//! Ends all upstreams together.
+//! Closes all upstream connections together, when gatelet ends.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Asks every upstream that was opened with it to end, and waits until they
-/// have: programs see the end of their input, then SIGTERM, then SIGKILL;
-/// sessions over HTTP are deleted.
+/// Makes every upstream that was opened with it end, and waits for that: programs get end
+/// of input, then SIGTERM, then SIGKILL; HTTP sessions are deleted. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    asked: CancellationToken,
-    ending: TaskTracker,
+    requested: CancellationToken,
+    tasks: TaskTracker,
 }
 
 impl Shutdown {
-    /// Ends all upstreams. Whether they had ended within `limit`.
+    /// Ends all upstreams, and returns whether they ended within `limit`.
     pub async fn end_all(&self, limit: Duration) -> bool {
-        self.asked.cancel();
-        self.ending.close();
-        tokio::time::timeout(limit, self.ending.wait()).await.is_ok()
+        self.requested.cancel();
+        self.tasks.close();
+        tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
     }
 
-    /// Ready when upstreams are to end.
-    pub(super) async fn asked(&self) {
-        self.asked.cancelled().await;
+    /// Resolves when upstreams have to end.
+    pub(super) async fn requested(&self) {
+        self.requested.cancelled().await;
     }
 
-    /// Runs what has to be waited for.
+    /// Spawns a task that [`end_all`](Shutdown::end_all) waits for.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.ending.spawn(task);
+        self.tasks.spawn(task);
     }
 }

@@ -4,33 +4,33 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use std::time::Duration;
 
-use crate::aside::LONG;
-use crate::memory::{MemoryBudget, OutOfMemory, Reserved};
+use crate::memory::{MemoryBudget, OutOfMemory, Reservation};
 use crate::message::BYTE_ORDER_MARK;
+use crate::off_thread::LONG_MESSAGE;
 
-/// The longest id that is remembered and sent back.
-const ID: usize = 4 << 10;
+/// The longest event id that is remembered, in bytes.
+const MAX_ID_BYTES: usize = 4 << 10;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Empty for a plain message.
+    /// The event type; empty for a plain message.
     pub(super) name: String,
     pub(super) data: Bytes,
 }
 
-/// Takes bytes in, gives events out, and keeps what resuming needs.
+/// An incremental parser: takes bytes, returns events, and remembers what resuming needs.
 pub(super) struct Parser {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line break.
+    /// How many bytes of the buffer were searched for a line break.
     searched: usize,
-    /// The last line ended in `\r`, so a `\n` belongs to it.
+    /// The last line ended in `\r`, so a following `\n` belongs to it.
     after_return: bool,
     limit: usize,
     memory: MemoryBudget,
-    /// What is reserved for a long event that is being read.
-    reserved: Option<Reserved>,
-    /// Nothing of the stream has been read yet.
+    /// The memory reserved for a long event that is being read.
+    reserved: Option<Reservation>,
+    /// Nothing of the stream was parsed yet.
     at_start: bool,
     name: String,
     data: Option<BytesMut>,
@@ -40,13 +40,13 @@ pub(super) struct Parser {
     retry: Option<Duration>,
 }
 
-/// Why an event is not taken.
+/// Why an event is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TooLong {
+pub(super) enum EventTooLong {
     #[error("an event is over the limit of {0} bytes")]
     Limit(usize),
     #[error("the answer is too long for now: {0}; ask for less of it, or later")]
-    ForNow(OutOfMemory),
+    OutOfMemory(OutOfMemory),
 }
 
 impl Parser {
@@ -67,31 +67,31 @@ impl Parser {
         }
     }
 
-    /// The same with long events counted.
-    pub(super) fn within(self, memory: MemoryBudget) -> Parser {
+    /// Counts long events against a shared memory budget.
+    pub(super) fn with_memory(self, memory: MemoryBudget) -> Parser {
         Parser { memory, ..self }
     }
 
-    /// The id of the last whole event that had one: where to resume.
+    /// Returns the id of the last complete event that had one, to resume from.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// Returns how long the server wants a client to wait before it comes back.
+    /// Returns the reconnect pause that the server requested (`retry:`).
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        // Memory that nobody writes to costs nothing; moving a long event does.
+        // Untouched memory costs nothing; moving a long event does.
         let room = self.buffer.capacity() - self.buffer.len();
-        if LONG < self.buffer.len() && room < bytes.len() {
+        if LONG_MESSAGE < self.buffer.len() && room < bytes.len() {
             self.buffer.reserve(bytes.len().max(self.limit.saturating_sub(self.buffer.len())));
         }
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Forgets a half-read event, because its stream ended.
+    /// Discards an incomplete event, because its stream ended.
     pub(super) fn interrupt(&mut self) {
         self.buffer.clear();
         self.searched = 0;
@@ -103,17 +103,17 @@ impl Parser {
         self.id = None;
     }
 
-    /// The next event that is there whole.
-    pub(super) fn next_event(&mut self) -> Result<Option<Event>, TooLong> {
-        while let Some(line) = self.line() {
-            // However the stream is cut, a line counts as it does while it is read.
-            self.count(line.len())?;
+    /// Returns the next complete event, if there is one.
+    pub(super) fn next_event(&mut self) -> Result<Option<Event>, EventTooLong> {
+        while let Some(line) = self.next_line() {
+            // Count a complete line like one that is still being read.
+            self.reserve(line.len())?;
             if line.is_empty() {
-                // Only now: an event that is cut off must come again.
+                // Only now: an incomplete event must be sent again.
                 self.last_id = self.id.take().or(self.last_id.take());
                 let name = std::mem::take(&mut self.name);
                 if let Some(data) = self.data.take() {
-                    let reserved = self.reserved.take().filter(|_| LONG < data.len());
+                    let reserved = self.reserved.take().filter(|_| LONG_MESSAGE < data.len());
                     let data = match reserved {
                         Some(reserved) => reserved.hold(data),
                         None => data.freeze(),
@@ -122,29 +122,30 @@ impl Parser {
                 }
                 self.reserved = None;
             } else {
-                self.field(line);
+                self.parse_field(line);
             }
         }
-        self.count(self.buffer.len())?;
+        self.reserve(self.buffer.len())?;
         Ok(None)
     }
 
-    /// Counts the event that is being read, with so many bytes of a line.
-    fn count(&mut self, n_line: usize) -> Result<(), TooLong> {
+    /// Checks the size of the current event with `n_line` more bytes, and reserves memory.
+    fn reserve(&mut self, n_line: usize) -> Result<(), EventTooLong> {
         let n_bytes = n_line + self.data.as_ref().map_or(0, BytesMut::len);
         if self.limit < n_bytes {
-            return Err(TooLong::Limit(self.limit));
+            return Err(EventTooLong::Limit(self.limit));
         }
-        if LONG < n_bytes {
-            let reserved = self.reserved.get_or_insert_with(|| self.memory.none());
-            reserved.grow(n_bytes).map_err(TooLong::ForNow)?;
+        if LONG_MESSAGE < n_bytes {
+            let reserved = self.reserved.get_or_insert_with(|| self.memory.empty_reservation());
+            reserved.grow(n_bytes).map_err(EventTooLong::OutOfMemory)?;
         }
         Ok(())
     }
 
-    fn line(&mut self) -> Option<BytesMut> {
+    /// Takes the next line from the buffer, without its end; `None` until all of it has come.
+    fn next_line(&mut self) -> Option<BytesMut> {
         if self.at_start {
-            self.skip_mark()?;
+            self.skip_byte_order_mark()?;
         }
         if self.after_return && !self.buffer.is_empty() {
             self.after_return = false;
@@ -160,16 +161,15 @@ impl Parser {
         self.searched = 0;
         self.after_return = self.buffer[0] == b'\r';
         self.buffer.advance(1);
-        if LONG < line.len() {
-            // What follows must not keep the room of a long event.
+        if LONG_MESSAGE < line.len() {
+            // Do not keep the memory of a long event for what follows.
             self.buffer = BytesMut::from(&self.buffer[..]);
         }
         Some(line)
     }
 
-    /// Passes over the byte order mark that a stream may begin with; `None`
-    /// while that cannot be told.
-    fn skip_mark(&mut self) -> Option<()> {
+    /// Skips a byte order mark at the start of the stream; `None` if more bytes are needed.
+    fn skip_byte_order_mark(&mut self) -> Option<()> {
         if self.buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.buffer) {
             return None;
         }
@@ -180,7 +180,7 @@ impl Parser {
         Some(())
     }
 
-    fn field(&mut self, mut line: BytesMut) {
+    fn parse_field(&mut self, mut line: BytesMut) {
         let (name, value) = match memchr::memchr(b':', &line) {
             Some(0) => return,
             Some(colon) => (&line[..colon], &line[colon + 1..]),
@@ -194,14 +194,14 @@ impl Parser {
                     data.extend_from_slice(value);
                 }
                 None => {
-                    // Where it is: it may be long.
+                    // Without a copy: it may be long.
                     let start = line.len() - value.len();
                     line.advance(start);
                     self.data = Some(line);
                 }
             },
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
-            b"id" if !value.contains(&0) && value.len() <= ID => {
+            b"id" if !value.contains(&0) && value.len() <= MAX_ID_BYTES => {
                 self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" => {
@@ -282,7 +282,7 @@ mod tests {
     fn an_event_over_the_limit_is_refused() {
         let mut parser = Parser::new(10);
         parser.push(b"data: 0123456789abcdef");
-        assert_eq!(parser.next_event(), Err(TooLong::Limit(10)));
+        assert_eq!(parser.next_event(), Err(EventTooLong::Limit(10)));
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
                     parser.push(piece);
                     outcome = outcome.and_then(|_| parser.next_event());
                 }
-                assert_eq!(outcome, Err(TooLong::Limit(10)), "{text:?} by {chunk}");
+                assert_eq!(outcome, Err(EventTooLong::Limit(10)), "{text:?} by {chunk}");
             }
         }
     }
@@ -305,12 +305,12 @@ mod tests {
         let memory = MemoryBudget::new(5 << 20);
         let long = format!("data: {}\n\n", "x".repeat(3 << 20));
         let read = || {
-            let mut parser = Parser::new(64 << 20).within(memory.clone());
+            let mut parser = Parser::new(64 << 20).with_memory(memory.clone());
             parser.push(long.as_bytes());
             parser.next_event()
         };
         let first = read().unwrap().unwrap();
-        assert!(matches!(read(), Err(TooLong::ForNow(_))));
+        assert!(matches!(read(), Err(EventTooLong::OutOfMemory(_))));
         assert_eq!(first.data.len(), 3 << 20);
         drop(first);
         assert_eq!(memory.used(), 0);

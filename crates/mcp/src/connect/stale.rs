@@ -1,37 +1,37 @@
-//! Marks which lists of a server are out of date.
+//! Records which lists of a server are out of date, for the task that fetches them.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 use tool::Kind;
 
-/// Which lists are no longer what the server has, and whether it still knows
-/// what is watched.
+/// The lists to fetch again, and other signals to the refresh task.
 #[derive(Default)]
-pub(super) struct Stale {
+pub(super) struct StaleLists {
     kinds: AtomicU8,
-    pub(super) is_new: AtomicBool,
+    /// Whether the session was reopened, so that subscriptions and log level are lost.
+    pub(super) is_new_session: AtomicBool,
     wake: Notify,
     ended: AtomicBool,
     n_acknowledged: AtomicU64,
     acknowledged: Notify,
 }
 
-impl Stale {
+impl StaleLists {
     pub(super) fn mark(&self, kinds: &[Kind]) {
         let bits = kinds.iter().fold(0, |bits, kind| bits | bit(*kind));
         self.kinds.fetch_or(bits, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
-    /// The session is a new one: anything may have changed, nobody watches
-    /// anything, and nobody said how much to log.
-    pub(super) fn renew(&self) {
-        self.is_new.store(true, Ordering::Release);
+    /// Notes that the session was reopened: all lists may have changed, and subscriptions
+    /// and log level are lost.
+    pub(super) fn note_new_session(&self) {
+        self.is_new_session.store(true, Ordering::Release);
         self.mark(&Kind::ALL);
     }
 
-    /// There is nothing to keep fresh any more.
+    /// Notes that the connection ended.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.wake.notify_one();
@@ -42,7 +42,7 @@ impl Stale {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// A subscription was acknowledged.
+    /// Notes that the server acknowledged a subscription.
     pub(super) fn acknowledge(&self) {
         self.n_acknowledged.fetch_add(1, Ordering::AcqRel);
         self.acknowledged.notify_waiters();
@@ -53,7 +53,7 @@ impl Stale {
         self.n_acknowledged.load(Ordering::Acquire)
     }
 
-    /// Waits until more than `before` were.
+    /// Waits until more than `before` subscriptions were acknowledged.
     pub(super) async fn acknowledged_after(&self, before: u64) {
         loop {
             let next = self.acknowledged.notified();
@@ -64,7 +64,8 @@ impl Stale {
         }
     }
 
-    pub(super) async fn any(&self) -> bool {
+    /// Waits until a list is stale; returns `false` when the connection ended.
+    pub(super) async fn wait_for_any(&self) -> bool {
         loop {
             if self.has_ended() {
                 return false;
@@ -76,7 +77,8 @@ impl Stale {
         }
     }
 
-    pub(super) fn take(&self) -> impl Iterator<Item = Kind> + use<> {
+    /// Returns the stale lists and clears the marks.
+    pub(super) fn take_marked(&self) -> impl Iterator<Item = Kind> + use<> {
         let bits = self.kinds.swap(0, Ordering::AcqRel);
         Kind::ALL.into_iter().filter(move |kind| bits & bit(*kind) != 0)
     }

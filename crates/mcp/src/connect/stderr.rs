@@ -1,5 +1,5 @@
-//! Logs the standard error of a program, within a rate, and keeps its last lines
-//! for when the program ends badly or does not answer.
+//! Logs the stderr of a server program, rate limited, and keeps its last lines for error
+//! messages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use tokio::time::Instant;
 use crate::message::excerpt;
 use crate::peer::{self, Line, Lines};
 
-/// The longest line of a log that is kept.
+/// The longest line that is kept, in bytes.
 const LOG_LINE: usize = 16 << 10;
 
 /// How many of the last lines are kept.
 const STDERR_TAIL: usize = 20;
 
-/// How many of them are logged or shown.
+/// How many of them are shown in an error message.
 const SHOWN: usize = 5;
 
-/// What the program wrote to its standard error last.
+/// The last lines that the program wrote to stderr. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
 impl StderrTail {
+    /// Logs the lines of `stderr` until it ends.
     pub(super) async fn log(self, label: String, stderr: pipe::Receiver) {
         let (mut lines, mut rate) = (Lines::new(stderr, LOG_LINE), LogRate::new());
         let mut n_taken = 0_usize;
         while let Ok(more) = lines.fill().await {
             let mut unlogged = None;
-            while let Some(line) = lines.take() {
+            while let Some(line) = lines.next_line() {
                 match rate.step(Instant::now()) {
                     LogStep::Log { skipped } => {
                         if 0 < skipped {
@@ -39,7 +40,7 @@ impl StderrTail {
                         }
                         let text = render(&line);
                         tracing::info!(target: "upstream", upstream = label, "{text}");
-                        self.keep(text);
+                        self.push(text);
                         unlogged = None;
                     }
                     LogStep::Skip => unlogged = Some(line),
@@ -50,7 +51,7 @@ impl StderrTail {
                 }
             }
             if let Some(line) = unlogged {
-                self.keep(render(&line));
+                self.push(render(&line));
             }
             if !more {
                 return;
@@ -58,7 +59,7 @@ impl StderrTail {
         }
     }
 
-    fn keep(&self, line: String) {
+    fn push(&self, line: String) {
         let mut lines = self.0.lock();
         if STDERR_TAIL <= lines.len() {
             lines.pop_front();
@@ -66,16 +67,16 @@ impl StderrTail {
         lines.push_back(line);
     }
 
-    /// The last few lines, each cut short.
-    pub(super) fn end(&self) -> Vec<String> {
+    /// Returns the last few lines, each cut short.
+    pub(super) fn last_lines(&self) -> Vec<String> {
         let lines = self.0.lock();
         let from = lines.len().saturating_sub(SHOWN);
         lines.iter().skip(from).map(|line| line.chars().take(300).collect()).collect()
     }
 
-    /// The line that most likely says why: what npm calls its reason, the last that
-    /// speaks of an error, or else the last.
-    pub(super) fn last(&self) -> Option<String> {
+    /// Returns the line that most likely tells why the program ended: npm's reason, the last
+    /// line that contains "error", or else the last line.
+    pub(super) fn likely_cause(&self) -> Option<String> {
         let lines = self.0.lock();
         if let Some(at) = lines.iter().rposition(|line| npm_code(line).is_some()) {
             let reason = lines.get(at + 1).and_then(|line| npm_error(line)).unwrap_or_default();
@@ -87,12 +88,12 @@ impl StderrTail {
     }
 }
 
-/// What npm says on a line of an error, whose last line only tells where its log is.
+/// Returns the text of a line that npm wrote about an error.
 fn npm_error(line: &str) -> Option<&str> {
     line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))
 }
 
-/// The code of such an error, which stands before its reason.
+/// Returns npm's error code; the line after it has the reason.
 fn npm_code(line: &str) -> Option<&str> {
     npm_error(line)?.strip_prefix("code ")
 }
@@ -104,11 +105,11 @@ fn render(line: &Line) -> String {
     }
 }
 
-/// How many lines of a program are logged in a second. One that writes without
-/// end would fill the disk and keep everybody else waiting.
+/// The maximum number of lines that are logged per second, so that a program that writes
+/// without end does not fill the disk.
 const LOGGED_A_SECOND: usize = 200;
 
-/// Counts the lines of a second.
+/// Counts the lines of the current second.
 struct LogRate {
     since: Instant,
     n_lines: usize,
@@ -151,10 +152,10 @@ mod tests {
             "npm error 404  'nothing@*' is not in this registry.",
             "npm error A complete log of this run can be found in: /home/somebody/.npm/_logs/x.log",
         ] {
-            tail.keep(line.to_owned());
+            tail.push(line.to_owned());
         }
         assert_eq!(
-            tail.last().unwrap(),
+            tail.likely_cause().unwrap(),
             "npm error code E404 404 Not Found - GET https://registry.example/nothing"
         );
     }

@@ -1,17 +1,17 @@
-//! The steps of opening a session, so that one that hangs can say where.
+//! The steps of opening a session that are in progress, so that a timeout can name them.
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::stderr::StderrTail;
 
-/// The steps that are not done, and what the program said meanwhile.
+/// The steps in progress, by MCP method, and the stderr of the program.
 #[derive(Default)]
 pub(super) struct Steps {
     open: Mutex<Vec<&'static str>>,
     pub(super) stderr: StderrTail,
 }
 
-/// A step, done when dropped.
+/// A step in progress, until dropped.
 pub(super) struct Step<'a> {
     steps: &'a Steps,
     name: &'static str,
@@ -23,8 +23,8 @@ impl Steps {
         Step { steps: self, name }
     }
 
-    /// Returns what is waited for now.
-    pub(super) fn open(&self) -> String {
+    /// Returns the steps in progress as text, for an error message.
+    pub(super) fn describe_open(&self) -> String {
         match self.lock().as_slice() {
             [] => "connect".to_owned(),
             steps => steps.join("`, `"),

@@ -1,22 +1,22 @@
-//! The resource subscriptions of clients.
+//! The resources that clients have subscribed to at one server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// The watchers of every watched resource, each by its session. Visitors
-/// without a session are counted one by one.
+/// The subscribed sessions by resource URI. Subscribers without a session are counted one
+/// by one.
 #[derive(Default)]
 pub(super) struct Subscriptions(Mutex<BTreeMap<String, Vec<Arc<str>>>>);
 
-/// What a change means for the server.
+/// What changed: the server is told only when the set of resources changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The set of watched resources is another one now.
-    Set,
-    /// Only who watches changed.
-    Watchers,
+    /// The set of subscribed resources changed.
+    ResourceSet,
+    /// Only the subscribers of a resource changed.
+    WatchersOnly,
 }
 
 impl Subscriptions {
@@ -26,20 +26,20 @@ impl Subscriptions {
         if session.is_empty() || !watchers.contains(session) {
             watchers.push(Arc::clone(session));
         }
-        if watchers.len() == 1 { Change::Set } else { Change::Watchers }
+        if watchers.len() == 1 { Change::ResourceSet } else { Change::WatchersOnly }
     }
 
     pub(super) fn remove(&self, uri: &str, session: &Arc<str>) -> Change {
         let mut watched = self.lock();
-        let Some(watchers) = watched.get_mut(uri) else { return Change::Set };
+        let Some(watchers) = watched.get_mut(uri) else { return Change::ResourceSet };
         if let Some(at) = watchers.iter().position(|watcher| watcher == session) {
             watchers.swap_remove(at);
         }
         if !watchers.is_empty() {
-            return Change::Watchers;
+            return Change::WatchersOnly;
         }
         watched.remove(uri);
-        Change::Set
+        Change::ResourceSet
     }
 
     pub(super) fn uris(&self) -> Vec<String> {
@@ -59,13 +59,13 @@ mod tests {
     fn a_resource_is_watched_until_the_last_watcher_leaves() {
         let subscriptions = Subscriptions::default();
         let [a, b]: [Arc<str>; 2] = ["a".into(), "b".into()];
-        assert_eq!(subscriptions.add("u", &a), Change::Set);
-        assert_eq!(subscriptions.add("u", &b), Change::Watchers);
-        assert_eq!(subscriptions.add("u", &b), Change::Watchers);
-        assert_eq!(subscriptions.remove("u", &a), Change::Watchers);
+        assert_eq!(subscriptions.add("u", &a), Change::ResourceSet);
+        assert_eq!(subscriptions.add("u", &b), Change::WatchersOnly);
+        assert_eq!(subscriptions.add("u", &b), Change::WatchersOnly);
+        assert_eq!(subscriptions.remove("u", &a), Change::WatchersOnly);
         assert_eq!(subscriptions.uris(), ["u"]);
-        assert_eq!(subscriptions.remove("u", &b), Change::Set);
-        assert_eq!(subscriptions.remove("u", &b), Change::Set);
+        assert_eq!(subscriptions.remove("u", &b), Change::ResourceSet);
+        assert_eq!(subscriptions.remove("u", &b), Change::ResourceSet);
         assert!(subscriptions.uris().is_empty());
     }
 }

@@ -1,15 +1,16 @@
-//! The transport of a connection, whichever it is.
+//! The transport of a connection: a pipe or HTTP.
 
 use std::sync::Arc;
 
 use tool::{Failure, Json, Reply};
 
 use super::http::Http;
-use super::request::Question;
+use super::request::OutgoingRequest;
 use crate::peer::{Peer, RequestId};
 
+/// A way to send requests and notifications to a server.
 pub(super) enum Transport {
-    /// Over pipes, or what behaves like pipes.
+    /// A pipe, or a transport that is bridged to one.
     Pipe(Peer),
     Http(Arc<Http>),
 }
@@ -22,20 +23,20 @@ impl Transport {
         }
     }
 
-    pub(super) async fn request(&self, question: Question) -> Result<Reply, Failure> {
+    pub(super) async fn request(&self, request: OutgoingRequest) -> Result<Reply, Failure> {
         match self {
             Transport::Pipe(peer) => {
-                let Question { request_id, payload, timeouts, .. } = question;
+                let OutgoingRequest { request_id, payload, timeouts, .. } = request;
                 peer.request(request_id, payload.method(), payload.params(), timeouts).await
             }
-            // Much larger than the other way; a pipe's calls need not carry it.
-            Transport::Http(http) => Box::pin(http.request(question)).await,
+            // Boxed, because this future is much larger than that of a pipe.
+            Transport::Http(http) => Box::pin(http.request(request)).await,
         }
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<&Json>) {
         match self {
-            // A server that is gone is told nothing; its end is told elsewhere.
+            // The end of a server is reported elsewhere.
             Transport::Pipe(peer) => peer.notify(method, params).unwrap_or_default(),
             Transport::Http(http) => http.notify(method, params),
         }

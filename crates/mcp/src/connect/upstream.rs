@@ -1,4 +1,4 @@
-//! The provider that [`connect`](super::connect) makes.
+//! A connected server as a provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,10 @@ use super::listen;
 use super::subscriptions::Change;
 use crate::revision::{Revision, method};
 
-/// How long a client that said that its roots changed is the one that is asked
-/// for them.
-const ROOTS_ASKED: Duration = Duration::from_secs(10);
+/// How long after its roots changed a client gets the server's request for roots.
+const ROOTS_REQUEST_WINDOW: Duration = Duration::from_secs(10);
 
-/// A server somewhere else. Dropped, its session is closed and its process
-/// ended.
+/// A connected MCP server. Dropping it closes the session and ends the process.
 pub struct Upstream {
     connection: Arc<Connection>,
 }
@@ -28,22 +26,22 @@ impl Upstream {
         Upstream { connection }
     }
 
-    /// The revision that was agreed. Worth remembering: it spares the probe.
+    /// Returns the negotiated revision. Remembering it saves the probe next time.
     pub fn revision(&self) -> Revision {
         self.connection.session.revision
     }
 
-    /// Returns how many lines were no messages, and how many answers to nothing.
+    /// Returns the number of invalid messages and unexpected responses.
     pub fn n_invalid(&self) -> u64 {
         self.connection.relay.n_invalid()
     }
 
-    /// Returns why it is gone, if it is.
+    /// Returns why the server is gone, if it is.
     pub fn gone(&self) -> Option<String> {
         self.connection.relay.why_gone()
     }
 
-    /// Ends it and waits until it has ended.
+    /// Closes the connection and waits until the server has ended.
     pub async fn close(&self) {
         self.connection.relay.expect_end();
         self.connection.transport.close("no longer needed");
@@ -86,16 +84,16 @@ impl Provider for Upstream {
                 // A modern server has no such methods: it is stateless, and
                 // every question carries its own log level.
                 method::PING | method::SET_LEVEL if self.revision().is_modern() => {
-                    return Ok(nothing());
+                    return Ok(empty_result());
                 }
                 method::DISCOVER => return Box::pin(self.connection.rediscover()).await,
                 method::SET_LEVEL => {
                     return Box::pin(self.connection.set_level(params, &ask, context)).await;
                 }
-                // News of the client, such as that its roots changed.
-                news if news.starts_with("notifications/") => {
-                    Box::pin(self.tell(news, params, context)).await;
-                    return Ok(nothing());
+                // A notification of the client, such as that its roots changed.
+                notification if notification.starts_with("notifications/") => {
+                    Box::pin(self.forward_notification(notification, params, context)).await;
+                    return Ok(empty_result());
                 }
                 _ => {}
             }
@@ -109,24 +107,24 @@ impl Provider for Upstream {
 }
 
 impl Upstream {
-    /// Tells the server news of a client. A modern one has no session in which
-    /// it could matter.
-    async fn tell(&self, news: &str, params: &Object, context: &Context) {
+    /// Forwards a notification of a client to a legacy server. Modern servers have no session
+    /// that it could apply to.
+    async fn forward_notification(&self, notification: &str, params: &Object, context: &Context) {
         if self.revision().is_modern() {
             return;
         }
-        let is_about_roots = news == method::ROOTS_CHANGED;
-        let _place = is_about_roots.then(|| {
+        let is_about_roots = notification == method::ROOTS_CHANGED;
+        let _call_guard = is_about_roots.then(|| {
             self.connection
                 .relay
                 .calls
                 .enter_for_roots(self.connection.transport.next_request_id(), context)
         });
         let params = Some(params.to_json()).filter(|_| !params.is_empty());
-        self.connection.transport.notify(news, params.as_ref());
+        self.connection.transport.notify(notification, params.as_ref());
         if is_about_roots {
-            // Nothing in the question will say whose roots are meant.
-            sleep(ROOTS_ASKED).await;
+            // The request for roots does not tell whose roots are meant.
+            sleep(ROOTS_REQUEST_WINDOW).await;
         }
     }
 
@@ -144,11 +142,11 @@ impl Upstream {
             }
             return Ok(reply);
         }
-        let Some(uri) = uri else { return Ok(no_uri()) };
-        if self.connection.subscriptions.add(&uri, &context.session) == Change::Set {
+        let Some(uri) = uri else { return Ok(missing_uri_error()) };
+        if self.connection.subscriptions.add(&uri, &context.session) == Change::ResourceSet {
             listen::renew(&self.connection).await;
         }
-        Ok(nothing())
+        Ok(empty_result())
     }
 
     async fn unsubscribe(
@@ -161,27 +159,27 @@ impl Upstream {
         let is_modern = self.revision().is_modern();
         let Some(uri) = uri else {
             return if is_modern {
-                Ok(no_uri())
+                Ok(missing_uri_error())
             } else {
                 self.connection.ask(ask.clone(), context).await
             };
         };
         match (self.connection.subscriptions.remove(&uri, &context.session), is_modern) {
-            (Change::Watchers, _) => Ok(nothing()),
-            (Change::Set, false) => self.connection.ask(ask.clone(), context).await,
-            (Change::Set, true) => {
+            (Change::WatchersOnly, _) => Ok(empty_result()),
+            (Change::ResourceSet, false) => self.connection.ask(ask.clone(), context).await,
+            (Change::ResourceSet, true) => {
                 listen::renew(&self.connection).await;
-                Ok(nothing())
+                Ok(empty_result())
             }
         }
     }
 }
 
-fn nothing() -> Reply {
+fn empty_result() -> Reply {
     Reply::Result(Json::empty_object())
 }
 
-fn no_uri() -> Reply {
+fn missing_uri_error() -> Reply {
     let code = crate::revision::code::INVALID_PARAMS;
     Reply::Error(tool::RpcError::new(code, "params need `uri` as a string"))
 }

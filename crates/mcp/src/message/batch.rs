@@ -1,4 +1,4 @@
-//! The members of a batch, within a bound.
+//! Splits a JSON-RPC batch into its members, up to a maximum number.
 
 use std::fmt;
 
@@ -7,23 +7,26 @@ use serde_json::value::RawValue;
 
 use super::{Fault, Invalid};
 
-/// How many messages a batch may have. A short member costs its reader many
-/// times its own length, so the size of the array alone bounds nothing.
+/// The maximum number of messages in a batch. A parsed member takes many times its
+/// length in memory, so a limit on the size of the array is not enough.
 pub const MEMBERS: usize = 1000;
 
-/// The text of every member of an array. Reading stops at the member after the
-/// last one that is allowed.
-pub(super) fn members(text: &[u8]) -> Result<Vec<&str>, Invalid> {
+/// Returns the JSON text of every member of an array. Stops at the first member over the
+/// maximum.
+pub(super) fn split_members(text: &[u8]) -> Result<Vec<&str>, Invalid> {
     let mut found = Members::default();
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let read = Fill(&mut found).deserialize(&mut reader).and_then(|()| reader.end());
+    let read = MemberVisitor(&mut found).deserialize(&mut reader).and_then(|()| reader.end());
     if found.too_many {
         let reason = format!("a batch of more than {MEMBERS} messages; send fewer at a time");
-        return Err(Invalid { is_batch: true, ..Invalid::plain(Fault::NoMessage, reason) });
+        return Err(Invalid {
+            is_oversized_batch: true,
+            ..Invalid::without_id(Fault::NotMessage, reason)
+        });
     }
-    read.map_err(|error| Invalid::plain(Fault::NoJson, error.to_string()))?;
+    read.map_err(|error| Invalid::without_id(Fault::NotJson, error.to_string()))?;
     if found.texts.is_empty() {
-        return Err(Invalid::plain(Fault::NoMessage, "an empty batch".to_owned()));
+        return Err(Invalid::without_id(Fault::NotMessage, "an empty batch".to_owned()));
     }
     Ok(found.texts)
 }
@@ -34,9 +37,9 @@ struct Members<'a> {
     too_many: bool,
 }
 
-struct Fill<'m, 'a>(&'m mut Members<'a>);
+struct MemberVisitor<'m, 'a>(&'m mut Members<'a>);
 
-impl<'de> DeserializeSeed<'de> for Fill<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for MemberVisitor<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -44,7 +47,7 @@ impl<'de> DeserializeSeed<'de> for Fill<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Fill<'_, 'de> {
+impl<'de> Visitor<'de> for MemberVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! The members of a message that JSON-RPC names.
+//! The envelope of a message: the members that JSON-RPC defines.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use tool::{Json, Reply, RpcError};
 
 use super::{Fault, Invalid, Message, Notification, Request, Response};
 
-/// What has been read of a message. Of duplicate members the last counts, as
-/// in every common parser; what was read before an error stays readable.
+/// The members found so far. Of duplicate members the last one counts, as in every
+/// common parser. Members found before a parse error stay available.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
     id: Option<ValueText<'a>>,
@@ -22,29 +22,30 @@ pub(super) struct Envelope<'a> {
 
 enum Method {
     Name(String),
-    /// A method that is no string.
-    Odd,
+    /// The method is not a string.
+    NotString,
 }
 
 impl<'a> Envelope<'a> {
-    /// Finds the members, if that takes no parser.
+    /// Finds the members by a fast scan; `None` when the text needs a real parser.
     pub(super) fn scan(text: &'a str) -> Option<Envelope<'a>> {
         let mut envelope = Envelope::default();
-        scan::scan_members(text, |name, part| envelope.set(Key::parse(name), part))?;
+        scan::scan_members(text, |name, value| envelope.set(Key::parse(name), value))?;
         Some(envelope)
     }
 
-    fn set(&mut self, key: Key, part: ValueText<'a>) {
+    fn set(&mut self, key: Key, value: ValueText<'a>) {
         match key {
-            Key::Id => self.id = Some(part),
-            Key::Method => self.method = Some(Method::parse(part)),
-            Key::Params => self.params = Some(part),
-            Key::Result => self.result = Some(part),
-            Key::Error => self.error = Some(part),
+            Key::Id => self.id = Some(value),
+            Key::Method => self.method = Some(Method::parse(value)),
+            Key::Params => self.params = Some(value),
+            Key::Result => self.result = Some(value),
+            Key::Error => self.error = Some(value),
             Key::Other => {}
         }
     }
 
+    /// Fills in the members with a parser.
     pub(super) fn fill<R>(
         &mut self,
         reader: &mut serde_json::Deserializer<R>,
@@ -52,55 +53,59 @@ impl<'a> Envelope<'a> {
     where
         R: serde_json::de::Read<'a>,
     {
-        Fill(self).deserialize(reader)
+        EnvelopeVisitor(self).deserialize(reader)
     }
 
+    /// Makes the message; `to_json` turns the text of a member into a payload.
     pub(super) fn into_message(
         self,
-        share: &dyn Fn(ValueText<'_>) -> Json,
+        to_json: &dyn Fn(ValueText<'_>) -> Json,
     ) -> Result<Message, Invalid> {
-        let params = self.params.map(share).filter(|params| !params.is_null());
+        let params = self.params.map(to_json).filter(|params| !params.is_null());
         match (self.method, self.id) {
             (Some(Method::Name(method)), Some(id)) => {
-                Ok(Message::Request(Request { id: share(id), method, params }))
+                Ok(Message::Request(Request { id: to_json(id), method, params }))
             }
             (Some(Method::Name(method)), None) => {
                 Ok(Message::Notification(Notification { method, params }))
             }
-            (Some(Method::Odd), id) => {
+            (Some(Method::NotString), id) => {
                 let reason = "`method` is no string".to_owned();
-                let id = id.map(share);
+                let id = id.map(to_json);
                 Err(Invalid {
-                    fault: Fault::NoMessage,
+                    fault: Fault::NotMessage,
                     reason,
                     id,
                     method: Some(String::new()),
-                    is_batch: false,
+                    is_oversized_batch: false,
                 })
             }
-            (None, Some(id)) => answer(self.result.map(share), self.error.map(share), share(id)),
+            (None, Some(id)) => {
+                response(self.result.map(to_json), self.error.map(to_json), to_json(id))
+            }
             (None, None) => {
                 let reason = "neither `method` nor `id`".to_owned();
-                Err(Invalid::plain(Fault::NoMessage, reason))
+                Err(Invalid::without_id(Fault::NotMessage, reason))
             }
         }
     }
 
+    /// Makes the error for a message that could not be parsed to its end.
     pub(super) fn invalid(
         &self,
-        share: &dyn Fn(ValueText<'_>) -> Json,
+        to_json: &dyn Fn(ValueText<'_>) -> Json,
         fault: Fault,
         reason: String,
     ) -> Invalid {
         let method = self.method.as_ref().map(|method| match method {
             Method::Name(name) => name.clone(),
-            Method::Odd => String::new(),
+            Method::NotString => String::new(),
         });
-        Invalid { fault, reason, id: self.id.map(share), method, is_batch: false }
+        Invalid { fault, reason, id: self.id.map(to_json), method, is_oversized_batch: false }
     }
 }
 
-fn answer(result: Option<Json>, error: Option<Json>, id: Json) -> Result<Message, Invalid> {
+fn response(result: Option<Json>, error: Option<Json>, id: Json) -> Result<Message, Invalid> {
     let error = error.filter(|error| !error.is_null());
     let reply = match (result, error) {
         (_, Some(error)) => Reply::Error(RpcError::parse(error)),
@@ -108,20 +113,20 @@ fn answer(result: Option<Json>, error: Option<Json>, id: Json) -> Result<Message
         (None, None) => {
             let reason = "an answer with neither `result` nor `error`".to_owned();
             return Err(Invalid {
-                fault: Fault::NoMessage,
+                fault: Fault::NotMessage,
                 reason,
                 id: Some(id),
                 method: None,
-                is_batch: false,
+                is_oversized_batch: false,
             });
         }
     };
     Ok(Message::Response(Response { id, reply }))
 }
 
-struct Fill<'e, 'a>(&'e mut Envelope<'a>);
+struct EnvelopeVisitor<'e, 'a>(&'e mut Envelope<'a>);
 
-impl<'de> DeserializeSeed<'de> for Fill<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for EnvelopeVisitor<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -129,7 +134,7 @@ impl<'de> DeserializeSeed<'de> for Fill<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Fill<'_, 'de> {
+impl<'de> Visitor<'de> for EnvelopeVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,18 +142,18 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some((key, part)) = map.next_entry::<Key, &RawValue>()? {
-            self.0.set(key, part.into());
+        while let Some((key, value)) = map.next_entry::<Key, &RawValue>()? {
+            self.0.set(key, value.into());
         }
         Ok(())
     }
 }
 
 impl Method {
-    fn parse(part: ValueText<'_>) -> Method {
-        match part.unescaped_string() {
+    fn parse(value: ValueText<'_>) -> Method {
+        match value.unescaped_string() {
             Some(name) => Method::Name(name.to_owned()),
-            None => serde_json::from_str(part.as_str()).map_or(Method::Odd, Method::Name),
+            None => serde_json::from_str(value.as_str()).map_or(Method::NotString, Method::Name),
         }
     }
 }

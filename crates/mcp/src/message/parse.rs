@@ -1,4 +1,4 @@
-//! Parses bytes into messages.
+//! Parses bytes into a message or a batch.
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -10,27 +10,30 @@ use super::envelope::Envelope;
 use super::{BYTE_ORDER_MARK, Fault, Frame, Invalid, Message};
 
 impl Message {
-    /// Reads exactly one message.
+    /// Parses exactly one message.
     pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
-        let Ok(text) = ByteString::try_from(unmarked(bytes)) else {
-            // What is no UTF-8 is read as far as it is.
-            let copy = |part: ValueText<'_>| Json::from(part);
-            return read(serde_json::Deserializer::from_slice(&unmarked(bytes)), &copy);
+        let Ok(text) = ByteString::try_from(without_byte_order_mark(bytes)) else {
+            // Invalid UTF-8: parse as far as it is valid, to find the id.
+            let copy = |value: ValueText<'_>| Json::from(value);
+            return parse_with(
+                serde_json::Deserializer::from_slice(&without_byte_order_mark(bytes)),
+                &copy,
+            );
         };
-        let share = |part: ValueText<'_>| Json::slice(&text, part);
-        // What is wrong with it, if anything, the parser has to say.
-        let scanned = Envelope::scan(&text).and_then(|found| found.into_message(&share).ok());
+        let to_json = |value: ValueText<'_>| Json::slice(&text, value);
+        // On failure, the parser below finds out what is wrong.
+        let scanned = Envelope::scan(&text).and_then(|found| found.into_message(&to_json).ok());
         match scanned {
             Some(message) => Ok(message),
-            None => read(serde_json::Deserializer::from_str(&text), &share),
+            None => parse_with(serde_json::Deserializer::from_str(&text), &to_json),
         }
     }
 }
 
-/// Reads one message; `share` makes what is kept of it.
-fn read<'a, R>(
+/// Parses one message; `to_json` turns the text of a member into a payload.
+fn parse_with<'a, R>(
     mut reader: serde_json::Deserializer<R>,
-    share: &dyn Fn(ValueText<'_>) -> Json,
+    to_json: &dyn Fn(ValueText<'_>) -> Json,
 ) -> Result<Message, Invalid>
 where
     R: serde_json::de::Read<'a>,
@@ -39,31 +42,31 @@ where
     let ended = envelope.fill(&mut reader).and_then(|()| reader.end());
     if let Err(error) = ended {
         let fault = match error.classify() {
-            serde_json::error::Category::Data => Fault::NoMessage,
+            serde_json::error::Category::Data => Fault::NotMessage,
             serde_json::error::Category::Io
             | serde_json::error::Category::Syntax
-            | serde_json::error::Category::Eof => Fault::NoJson,
+            | serde_json::error::Category::Eof => Fault::NotJson,
         };
-        return Err(envelope.invalid(share, fault, error.to_string()));
+        return Err(envelope.invalid(to_json, fault, error.to_string()));
     }
-    envelope.into_message(share)
+    envelope.into_message(to_json)
 }
 
 impl Frame {
-    /// Reads one message or a batch of them.
+    /// Parses one message or a batch.
     pub fn parse(bytes: &Bytes) -> Result<Frame, Invalid> {
         let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         if text.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
-        let members = batch::members(text)?;
+        let members = batch::split_members(text)?;
         let message = |member: &str| Message::parse(&bytes.slice_ref(member.as_bytes()));
         Ok(Frame::Batch(members.into_iter().map(message).collect()))
     }
 }
 
-/// The bytes without a mark before them.
-fn unmarked(bytes: &Bytes) -> Bytes {
+/// Returns the bytes without a leading byte order mark.
+fn without_byte_order_mark(bytes: &Bytes) -> Bytes {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.slice(BYTE_ORDER_MARK.len()..)
     } else {

@@ -63,21 +63,21 @@ fn check_invalid(text: &str, fault: Fault, id: Option<&str>) {
 
 #[test]
 fn garbage_says_what_is_wrong_and_names_the_id_where_it_can() {
-    check_invalid("starting server on port 80", Fault::NoJson, None);
-    check_invalid("", Fault::NoJson, None);
-    check_invalid(r#"{"jsonrpc":"2.0","id":4,"result":{"a":}}"#, Fault::NoJson, Some("4"));
-    check_invalid(r#"{"jsonrpc":"2.0","id":4,"resu"#, Fault::NoJson, Some("4"));
-    check_invalid(r#"{"id":4}"#, Fault::NoMessage, Some("4"));
-    check_invalid(r#"{"id":4,"method":[]}"#, Fault::NoMessage, Some("4"));
-    check_invalid("{}", Fault::NoMessage, None);
-    check_invalid("42", Fault::NoMessage, None);
-    check_invalid(r#"{"id":1,"result":{}} {"id":2}"#, Fault::NoJson, Some("1"));
+    check_invalid("starting server on port 80", Fault::NotJson, None);
+    check_invalid("", Fault::NotJson, None);
+    check_invalid(r#"{"jsonrpc":"2.0","id":4,"result":{"a":}}"#, Fault::NotJson, Some("4"));
+    check_invalid(r#"{"jsonrpc":"2.0","id":4,"resu"#, Fault::NotJson, Some("4"));
+    check_invalid(r#"{"id":4}"#, Fault::NotMessage, Some("4"));
+    check_invalid(r#"{"id":4,"method":[]}"#, Fault::NotMessage, Some("4"));
+    check_invalid("{}", Fault::NotMessage, None);
+    check_invalid("42", Fault::NotMessage, None);
+    check_invalid(r#"{"id":1,"result":{}} {"id":2}"#, Fault::NotJson, Some("1"));
 }
 
 #[test]
 fn text_that_is_not_utf8_is_no_message() {
     let bytes = Bytes::from_static(b"{\"id\":1,\"result\":\"\xff\"}");
-    assert_eq!(Message::parse(&bytes).unwrap_err().fault, Fault::NoJson);
+    assert_eq!(Message::parse(&bytes).unwrap_err().fault, Fault::NotJson);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn line_breaks_inside_a_payload_do_not_break_the_line() {
     let start = out.len();
     write_response(&mut out, "1", &Reply::Result(pretty));
     let mut out = out.into_bytes();
-    unbreak(&mut out, start);
+    replace_line_breaks(&mut out, start);
     let line = String::from_utf8(out).unwrap();
     assert_eq!(line, "before\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{   \"a\":   1}}");
 }
@@ -119,7 +119,7 @@ fn a_batch_over_the_limit_is_refused_as_a_whole_and_says_so() {
     let Ok(Frame::Batch(members)) = Frame::parse(&ones(BATCH_MEMBERS)) else { panic!() };
     assert_eq!(members.len(), BATCH_MEMBERS);
     let invalid = Frame::parse(&ones(BATCH_MEMBERS + 1)).unwrap_err();
-    assert_eq!(invalid.fault, Fault::NoMessage);
+    assert_eq!(invalid.fault, Fault::NotMessage);
     assert!(invalid.reason.contains("more than 1000 messages"), "{invalid}");
 }
 

@@ -9,58 +9,59 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
-/// A token and the way to the next one.
+/// An access token and what it takes to get the next one. Stored as JSON.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub access_token: String,
     pub refresh_token: Option<String>,
-    /// Seconds since 1970; unknown when `None`.
+    /// When the access token expires, in seconds since 1970; `None` if unknown.
     pub expires_at: Option<u64>,
     pub scopes: Vec<String>,
     pub issuer: Option<String>,
     pub token_endpoint: String,
-    /// Where it can be given back, if anywhere.
+    /// Where the grant can be revoked, if the server offers that.
     #[serde(default)]
     pub revocation_endpoint: Option<String>,
-    /// What the token is for (RFC 8707), as it was asked for.
+    /// The resource indicator of the token (RFC 8707), as requested.
     pub resource: String,
-    /// The address that was logged in to, as [`server_of`] writes it. Empty in
-    /// what was kept before this was noted.
+    /// The URL of the server, from [`normalized_server_url`]. Empty in grants that were
+    /// stored by older versions.
     #[serde(default)]
     pub server: String,
     pub client_id: String,
     pub client_secret: Option<String>,
-    pub method: Method,
+    /// How the client authenticates at the token endpoint.
+    pub method: ClientAuth,
     #[serde(default)]
     pub kind: GrantKind,
 }
 
-/// How a token was come by, and so how the next one is.
+/// How a token was obtained, and so how the next one is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantKind {
-    /// A human logged in.
+    /// A user logged in; renewed with a refresh token.
     #[default]
     Login,
-    /// The client itself is let in.
+    /// With client credentials, without a user.
     ClientCredentials,
 }
 
-/// How the client says who it is at the token endpoint.
+/// How the client authenticates at the token endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// It has no secret.
+pub enum ClientAuth {
+    /// Only by its id: it has no secret.
     None,
     Basic,
     Post,
 }
 
 impl Grant {
-    /// Returns why this grant is not for the server at an address, if it is not. A
-    /// label is not enough: anybody may call a server `wiki`.
-    pub fn stranger_to(&self, url: &str) -> Option<String> {
-        let server = server_of(url);
+    /// Returns why this grant is not for the server at `url`, if it is not. The operator's
+    /// label does not count: it may be reused for another server.
+    pub fn why_not_for(&self, url: &str) -> Option<String> {
+        let server = normalized_server_url(url);
         if self.server.is_empty() {
             return Some("its token does not say which server it is for".to_owned());
         }
@@ -71,39 +72,38 @@ impl Grant {
         is_other.then(|| format!("its token is for another resource than `{server}`"))
     }
 
-    /// Whether another token can be had when this one is worth nothing any more.
-    pub(super) fn renews(&self) -> bool {
+    /// Returns whether another token can be requested without a user.
+    pub(super) fn is_renewable(&self) -> bool {
         self.refresh_token.is_some() || self.kind == GrantKind::ClientCredentials
     }
 
-    /// Whether it comes from this issuer, for certain.
+    /// Returns whether the grant certainly comes from this issuer.
     pub(super) fn is_issued_by(&self, issuer: &str) -> bool {
-        self.issuer.as_deref().is_some_and(|own| is_same(own, issuer))
+        self.issuer.as_deref().is_some_and(|own| is_same_issuer(own, issuer))
     }
 
-    /// Whether it comes from none of these issuers, as far as is known.
+    /// Returns whether the grant certainly comes from none of these issuers.
     pub(super) fn is_issued_by_none_of(&self, issuers: &[String]) -> bool {
-        let same = |own: &str| issuers.iter().any(|issuer| is_same(own, issuer));
+        let same = |own: &str| issuers.iter().any(|issuer| is_same_issuer(own, issuer));
         !issuers.is_empty() && self.issuer.as_deref().is_some_and(|own| !same(own))
     }
 
-    /// Says who we are, in the way that the server wants: in a header, or in
-    /// the form that goes with the request.
-    pub(super) fn sign(
+    /// Adds the client authentication to a request: as a header, or in its form.
+    pub(super) fn authenticate_client(
         &self,
         post: reqwest::RequestBuilder,
         form: &mut Serializer<'_, String>,
     ) -> reqwest::RequestBuilder {
         match (self.method, self.client_secret.as_deref()) {
-            (Method::Basic, Some(secret)) => {
-                let pair = format!("{}:{}", encoded(&self.client_id), encoded(secret));
+            (ClientAuth::Basic, Some(secret)) => {
+                let pair = format!("{}:{}", form_encoded(&self.client_id), form_encoded(secret));
                 return post.header(AUTHORIZATION, format!("Basic {}", STANDARD.encode(pair)));
             }
-            (Method::Post, Some(secret)) => {
+            (ClientAuth::Post, Some(secret)) => {
                 form.append_pair("client_id", &self.client_id);
                 form.append_pair("client_secret", secret);
             }
-            (Method::None, _) | (Method::Basic | Method::Post, None) => {
+            (ClientAuth::None, _) | (ClientAuth::Basic | ClientAuth::Post, None) => {
                 form.append_pair("client_id", &self.client_id);
             }
         }
@@ -111,9 +111,9 @@ impl Grant {
     }
 }
 
-/// An address as grants are bound to it: without what a server does not see or
-/// may see change.
-pub fn server_of(url: &str) -> String {
+/// Returns a server's URL in the form that grants are bound to: without query, fragment,
+/// credentials and trailing slash.
+pub fn normalized_server_url(url: &str) -> String {
     let Ok(mut url) = url::Url::parse(url) else { return url.to_owned() };
     url.set_fragment(None);
     url.set_query(None);
@@ -122,8 +122,8 @@ pub fn server_of(url: &str) -> String {
     url.to_string().trim_end_matches('/').to_owned()
 }
 
-/// Whether a token for a resource is one for the server at an address: the same
-/// origin, and the address itself or what it stands under.
+/// Returns whether a token for `resource` is valid for the server at `url`: same origin,
+/// and the path is equal or below.
 pub(super) fn covers(resource: &str, url: &str) -> bool {
     let (Ok(resource), Ok(url)) = (url::Url::parse(resource), url::Url::parse(url)) else {
         return false;
@@ -134,23 +134,23 @@ pub(super) fn covers(resource: &str, url: &str) -> bool {
         && below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
-fn encoded(text: &str) -> String {
+fn form_encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Where one grant is kept.
+/// Stores one grant.
 pub trait GrantStore: Send + Sync {
-    /// Returns what is kept; `None` when nothing is. An error is one line.
+    /// Returns the stored grant, if any. An error is one line.
     fn load(&self) -> Result<Option<Grant>, String>;
 
     fn save(&self, grant: &Grant) -> Result<(), String>;
 }
 
-/// Keeps a grant in this process only: one that needs no human is had again.
+/// Stores a grant in memory only: for client credentials, which can be used again.
 #[derive(Default)]
-pub struct InMemory(Mutex<Option<Grant>>);
+pub struct InMemoryGrant(Mutex<Option<Grant>>);
 
-impl GrantStore for InMemory {
+impl GrantStore for InMemoryGrant {
     fn load(&self) -> Result<Option<Grant>, String> {
         Ok(self.0.lock().clone())
     }
@@ -173,8 +173,8 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// Whether two issuers are the same, which one may write with a slash at its end.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
+/// Returns whether two issuer URLs are the same, apart from a trailing slash.
+pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 

@@ -1,9 +1,9 @@
-//! Obtains a grant, with a human in front of a browser.
+//! Obtains a grant with a user who logs in in a browser.
 //!
-//! Finding the authorization server, registering there and exchanging the code
-//! is rmcp's work, which follows the protocol's authorization chapter: resource
-//! metadata, server metadata with its issuer checked, PKCE with S256, the
-//! resource indicator and the issuer in the redirect.
+//! The crate rmcp finds the authorization server, registers the client and exchanges the
+//! code, as the protocol's authorization chapter says: resource metadata, server metadata
+//! with its issuer checked, PKCE with S256, the resource indicator and the issuer in the
+//! redirect.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,77 +16,76 @@ use rmcp::transport::auth::{
 use serde_json::Value;
 use url::Url;
 
-use super::grant::is_same;
-use super::reach::Reach;
-use super::web::{self, Web};
-use super::{Grant, GrantKind, Method, covers, server_of};
+use super::grant::is_same_issuer;
+use super::reach::LoginReach;
+use super::web::{self, GuardedHttpClient};
+use super::{ClientAuth, Grant, GrantKind, covers, normalized_server_url};
 use crate::connect::{Certificates, Refusal};
 
-/// What to log in to, and as whom.
+/// The server to log in to, and the client to log in as.
 #[derive(Clone, Debug, Default)]
 pub struct LoginRequest {
-    /// The server's address.
+    /// The URL of the MCP server.
     pub url: String,
-    /// A client that was registered beforehand; another is registered when
-    /// `None`.
+    /// The id of a client that was registered beforehand; `None` to register one.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
-    /// An address that describes this client, for servers that take that.
+    /// A URL with this client's metadata, for servers that accept it as the client id.
     pub client_metadata_url: Option<String>,
-    /// The only issuer to log in at; whichever the server names when `None`.
+    /// The only issuer to log in at; `None` for the one that the server names.
     pub issuer: Option<String>,
-    /// What the server asks for when empty.
+    /// The scopes to request; if empty, those that the server names.
     pub scopes: Vec<String>,
-    /// What was allowed before, which is asked for again: a login for more
-    /// must not take away what there is.
+    /// Scopes that were granted before. They are requested again, so that a login for more
+    /// scopes keeps them.
     pub granted: Vec<String>,
     pub certificates: Certificates,
-    /// What the server said when it refused us; it is asked when `None`.
+    /// The `WWW-Authenticate` challenge of the server; `None` to request it.
     pub challenge: Option<String>,
-    /// Where the server may lead.
-    pub reach: Reach,
+    /// Which addresses the server's metadata may name.
+    pub reach: LoginReach,
 }
 
-/// A login that waits for its human.
+/// A login that waits for the user.
 pub struct Login {
     session: AuthorizationSession,
     metadata: AuthorizationMetadata,
     client_id: String,
     client_secret: Option<String>,
-    /// What was logged in to.
+    /// The normalized URL of the server.
     server: String,
 }
 
-/// Why there is no grant. One variant per remedy.
+/// Why a login failed. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     #[error("`{url}` is no address: {reason}")]
     BadAddress { url: String, reason: String },
-    /// The server or its authorization server does not do its part.
+    /// The metadata of the server or its authorization server is missing or wrong.
     #[error("the server does not say where to log in: {0}")]
     Undiscovered(String),
-    /// What it wants opened is not a page of the web.
+    /// The login URL must not be opened in a browser.
     #[error("the server wants `{0}` opened to log in, which is no page of the web")]
     Unsafe(String),
-    /// It leads to somebody else than the operator expects.
+    /// The server names another issuer than the configuration.
     #[error("the server leads to the issuer `{found}`, and the configuration names `{expected}`")]
     Unexpected { found: String, expected: String },
-    /// Nobody knows us there, and we cannot introduce ourselves.
+    /// The client is not registered there, and registering failed.
     #[error("{0}; register gatelet there by hand and give `client_id` in the configuration")]
     Unregistered(String),
-    /// The human, or the server, said no.
+    /// The user or the server refused.
     #[error("{0}")]
     Denied(String),
 }
 
 impl Login {
-    /// Finds out where to log in and makes the address to open in a browser,
-    /// which will lead back to `redirect`.
-    pub async fn begin(wanted: &LoginRequest, redirect: &str) -> Result<Login, LoginError> {
-        let (mut manager, metadata) = discovered(wanted, None).await?;
-        let scopes = scopes(&manager, wanted).await;
+    /// Finds the authorization server and prepares the URL to open in a browser, which will
+    /// redirect to `redirect`.
+    pub async fn begin(login_request: &LoginRequest, redirect: &str) -> Result<Login, LoginError> {
+        let (mut manager, metadata) = discover(login_request, None).await?;
+        let scopes = requested_scopes(&manager, login_request).await;
         let (client_id, client_secret) =
-            identify(&mut manager, &metadata, wanted, redirect, &scopes).await?;
+            client_identity(&mut manager, &metadata, login_request, redirect, &scopes).await?;
         let mut request = AuthorizationRequest::new(redirect)
             .with_initial_scope_selection()
             .with_scopes(scopes)
@@ -95,22 +94,23 @@ impl Login {
             request = request.with_client_secret(secret);
         }
         let session = AuthorizationSession::new(manager, request).await;
-        let session = session.map_err(|(_, error)| LoginError::Undiscovered(said(&error)))?;
-        can_be_opened(session.get_authorization_url())?;
-        may_lead_to(wanted, session.get_authorization_url())?;
-        is_meant(wanted, session.get_authorization_url())?;
-        let server = server_of(&wanted.url);
+        let session = session.map_err(|(_, error)| LoginError::Undiscovered(one_line(&error)))?;
+        may_open_in_browser(session.get_authorization_url())?;
+        check_reach(login_request, session.get_authorization_url())?;
+        check_resource(login_request, session.get_authorization_url())?;
+        let server = normalized_server_url(&login_request.url);
         Ok(Login { session, metadata, client_id, client_secret, server })
     }
 
-    /// Returns what to open in a browser.
+    /// Returns the URL to open in a browser.
     pub fn url(&self) -> &str {
         self.session.get_authorization_url()
     }
 
-    /// Exchanges what the browser brought back. `seconds` is the time now.
-    pub async fn finish(self, callback: &str, seconds: u64) -> Result<Grant, LoginError> {
-        let parameters = parameters(callback);
+    /// Exchanges the code in the callback URL for a grant. `now_seconds` is the time since
+    /// 1970.
+    pub async fn finish(self, callback: &str, now_seconds: u64) -> Result<Grant, LoginError> {
+        let parameters = query_parameters(callback);
         let parameter = |name: &str| parameters.iter().find(|(key, _)| key == name);
         if let Some((_, error)) = parameter("error") {
             let more = parameter("error_description").map_or("", |(_, text)| text.as_str());
@@ -118,62 +118,62 @@ impl Login {
             return Err(LoginError::Denied(format!("the login was refused: {}", told.trim())));
         }
         let answer = self.session.handle_callback_url(callback).await;
-        let answer = answer.map_err(|error| LoginError::Denied(said(&error)))?;
+        let answer = answer.map_err(|error| LoginError::Denied(one_line(&error)))?;
         let token = serde_json::to_value(&answer).unwrap_or_default();
-        self.grant(&token, seconds)
+        self.grant(&token, now_seconds)
             .ok_or_else(|| LoginError::Denied("the server gave no token".to_owned()))
     }
 
-    fn offered(&self, field: &str) -> Option<String> {
+    fn metadata_field(&self, field: &str) -> Option<String> {
         self.metadata.additional_fields.get(field)?.as_str().map(str::to_owned)
     }
 
-    fn grant(&self, token: &Value, seconds: u64) -> Option<Grant> {
+    fn grant(&self, token: &Value, now_seconds: u64) -> Option<Grant> {
         let text = |key: &str| token[key].as_str().map(str::to_owned);
-        let asked = parameters(self.url());
+        let asked = query_parameters(self.url());
         let asked = |name: &str| asked.iter().find(|(key, _)| key == name).map(|(_, v)| v.clone());
         let scopes = text("scope").or_else(|| asked("scope")).unwrap_or_default();
         Some(Grant {
             access_token: text("access_token")?,
             refresh_token: text("refresh_token"),
-            expires_at: token["expires_in"].as_u64().map(|lifetime| seconds + lifetime),
+            expires_at: token["expires_in"].as_u64().map(|lifetime| now_seconds + lifetime),
             scopes: scopes.split_whitespace().map(str::to_owned).collect(),
             issuer: self.metadata.issuer.clone(),
             token_endpoint: self.metadata.token_endpoint.clone(),
-            revocation_endpoint: self.offered("revocation_endpoint"),
+            revocation_endpoint: self.metadata_field("revocation_endpoint"),
             resource: asked("resource").unwrap_or_default(),
             server: self.server.clone(),
             client_id: self.client_id.clone(),
-            method: method(&self.metadata, self.client_secret.as_deref()),
+            method: client_auth(&self.metadata, self.client_secret.as_deref()),
             client_secret: self.client_secret.clone(),
             kind: GrantKind::Login,
         })
     }
 }
 
-/// What the authorization server of a server says of itself; `challenge` is what
-/// the server said when it refused us, where that is known.
-pub(super) async fn discovered(
-    wanted: &LoginRequest,
+/// Discovers the authorization server, and returns its manager and its metadata.
+/// `challenge` is the server's challenge, if known.
+pub(super) async fn discover(
+    login_request: &LoginRequest,
     challenge: Option<&str>,
 ) -> Result<(AuthorizationManager, AuthorizationMetadata), LoginError> {
-    crate::http_client::provide();
-    let mut manager = manager(wanted).await?;
-    let challenge = match challenge.or(wanted.challenge.as_deref()) {
+    crate::http_client::install_crypto_provider();
+    let mut manager = new_manager(login_request).await?;
+    let challenge = match challenge.or(login_request.challenge.as_deref()) {
         Some(challenge) => Some(challenge.to_owned()),
-        None => challenge_of(wanted).await,
+        None => request_challenge(login_request).await,
     };
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
-    let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
-    is_expected(wanted, metadata.issuer.as_deref())?;
+    let metadata = resolved.map_err(|error| LoginError::Undiscovered(one_line(&error)))?.metadata;
+    check_issuer(login_request, metadata.issuer.as_deref())?;
     manager.set_metadata(metadata.clone());
     Ok((manager, metadata))
 }
 
-/// Whether this is the issuer that the operator names, if any is named.
-fn is_expected(wanted: &LoginRequest, found: Option<&str>) -> Result<(), LoginError> {
-    match (&wanted.issuer, found.unwrap_or_default()) {
-        (Some(expected), found) if !is_same(expected, found) => {
+/// Checks that the issuer is the configured one, if one is configured.
+fn check_issuer(login_request: &LoginRequest, found: Option<&str>) -> Result<(), LoginError> {
+    match (&login_request.issuer, found.unwrap_or_default()) {
+        (Some(expected), found) if !is_same_issuer(expected, found) => {
             let (found, expected) = (found.chars().take(200).collect(), expected.clone());
             Err(LoginError::Unexpected { found, expected })
         }
@@ -181,32 +181,32 @@ fn is_expected(wanted: &LoginRequest, found: Option<&str>) -> Result<(), LoginEr
     }
 }
 
-/// Refuses an address that must not be handed to a browser.
-fn can_be_opened(address: &str) -> Result<(), LoginError> {
+/// Fails for a URL that must not be opened in a browser.
+fn may_open_in_browser(address: &str) -> Result<(), LoginError> {
     let url = url::Url::parse(address).ok();
-    let is_page = url.is_some_and(|url| crate::http_client::can_be_opened(&url));
+    let is_page = url.is_some_and(|url| crate::http_client::may_open_in_browser(&url));
     let shown = || address.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
     if is_page { Ok(()) } else { Err(LoginError::Unsafe(shown())) }
 }
 
-/// Whether the server may lead to this address.
-pub(super) fn may_lead_to(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
-    let (Ok(server), Ok(to)) = (Url::parse(&wanted.url), Url::parse(address)) else {
+/// Checks that the server may name this address.
+pub(super) fn check_reach(login_request: &LoginRequest, address: &str) -> Result<(), LoginError> {
+    let (Ok(server), Ok(to)) = (Url::parse(&login_request.url), Url::parse(address)) else {
         return Err(LoginError::Undiscovered("it names no address".to_owned()));
     };
-    match wanted.reach.allows(&server, &to) {
+    match login_request.reach.allows(&server, &to) {
         true => Ok(()),
-        false => Err(LoginError::Undiscovered(web::elsewhere(&to))),
+        false => Err(LoginError::Undiscovered(web::why_out_of_reach(&to))),
     }
 }
 
-/// Whether the token that is asked for is one for the server that was meant: what
-/// another server takes must not be given to this one.
-fn is_meant(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
-    let asked = parameters(address);
+/// Checks that the requested token is for this server: a token for another server must not
+/// be sent to it.
+fn check_resource(login_request: &LoginRequest, address: &str) -> Result<(), LoginError> {
+    let asked = query_parameters(address);
     let resource = asked.iter().find(|(name, _)| name == "resource").map(|(_, value)| value);
     match resource {
-        Some(resource) if !covers(resource, &wanted.url) => {
+        Some(resource) if !covers(resource, &login_request.url) => {
             let shown: String =
                 resource.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
             Err(LoginError::Undiscovered(format!(
@@ -217,69 +217,75 @@ fn is_meant(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
     }
 }
 
-async fn manager(wanted: &LoginRequest) -> Result<AuthorizationManager, LoginError> {
-    let bad = |reason: String| LoginError::BadAddress { url: wanted.url.clone(), reason };
-    let url = wanted.url.as_str();
-    // Ours reads answers within bounds.
+async fn new_manager(login_request: &LoginRequest) -> Result<AuthorizationManager, LoginError> {
+    let bad = |reason: String| LoginError::BadAddress { url: login_request.url.clone(), reason };
+    let url = login_request.url.as_str();
+    // Our own HTTP client bounds responses and checks addresses.
     let server = Url::parse(url).map_err(|error| bad(error.to_string()))?;
-    let web = Web::new(&wanted.certificates, server, wanted.reach.clone()).map_err(bad)?;
+    let web =
+        GuardedHttpClient::new(&login_request.certificates, server, login_request.reach.clone())
+            .map_err(bad)?;
     let web = Arc::new(web);
     let manager = AuthorizationManager::new_with_oauth_http_client(url, web).await;
     manager.map_err(|error| bad(error.to_string()))
 }
 
-/// Returns what the server says to somebody without a token. Many say it to
-/// messages only, so that is what it is sent.
-async fn challenge_of(wanted: &LoginRequest) -> Option<String> {
-    let client = web::client(&wanted.certificates).ok()?;
+/// Requests the server's challenge by a `ping` without a token. Many servers send it only
+/// in response to a message.
+async fn request_challenge(login_request: &LoginRequest) -> Option<String> {
+    let client = web::client(&login_request.certificates).ok()?;
     let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
-    let post = client.post(&wanted.url).header(CONTENT_TYPE, "application/json").body(ping);
+    let post = client.post(&login_request.url).header(CONTENT_TYPE, "application/json").body(ping);
     let post = post.header(ACCEPT, "application/json, text/event-stream");
     let response = post.send().await.ok()?;
-    Refusal::read(response.status(), response.headers())?.challenge
+    Refusal::parse(response.status(), response.headers())?.challenge
 }
 
-/// Returns what to ask for: what is wanted, or what the server says it needs,
-/// beside what was allowed before.
-pub(super) async fn scopes(manager: &AuthorizationManager, wanted: &LoginRequest) -> Vec<String> {
-    let mut scopes = wanted.granted.clone();
-    if wanted.scopes.is_empty() {
+/// Returns the scopes to request: those of the request, or those that the server names,
+/// besides the scopes granted before.
+pub(super) async fn requested_scopes(
+    manager: &AuthorizationManager,
+    login_request: &LoginRequest,
+) -> Vec<String> {
+    let mut scopes = login_request.granted.clone();
+    if login_request.scopes.is_empty() {
         scopes.extend(manager.select_initial_scopes(&[]).await);
     } else {
-        scopes.extend(wanted.scopes.iter().cloned());
+        scopes.extend(login_request.scopes.iter().cloned());
     }
     let mut known = HashSet::new();
     scopes.retain(|scope| known.insert(scope.clone()));
     scopes
 }
 
-/// Returns who we are there: as configured, by our own address, or newly
-/// registered.
-async fn identify(
+/// Returns client id and secret: as configured, by our metadata URL, or newly registered.
+async fn client_identity(
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
-    wanted: &LoginRequest,
+    login_request: &LoginRequest,
     redirect: &str,
     scopes: &[String],
 ) -> Result<(String, Option<String>), LoginError> {
-    if let Some(client_id) = &wanted.client_id {
-        return Ok((client_id.clone(), wanted.client_secret.clone()));
+    if let Some(client_id) = &login_request.client_id {
+        return Ok((client_id.clone(), login_request.client_secret.clone()));
     }
     let takes_addresses = metadata.additional_fields.get("client_id_metadata_document_supported");
-    if let (Some(address), Some(Value::Bool(true))) = (&wanted.client_metadata_url, takes_addresses)
+    if let (Some(address), Some(Value::Bool(true))) =
+        (&login_request.client_metadata_url, takes_addresses)
     {
         return Ok((address.clone(), None));
     }
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let registered = manager.register_client("gatelet", redirect, &scopes).await;
-    let config = registered.map_err(|error| LoginError::Unregistered(said(&error)))?;
+    let config = registered.map_err(|error| LoginError::Unregistered(one_line(&error)))?;
     Ok((config.client_id, config.client_secret))
 }
 
-/// The same choice that the exchange makes, for renewals.
-pub(super) fn method(metadata: &AuthorizationMetadata, secret: Option<&str>) -> Method {
+/// Returns how the client authenticates for renewals: the same way as rmcp does for the
+/// code exchange.
+pub(super) fn client_auth(metadata: &AuthorizationMetadata, secret: Option<&str>) -> ClientAuth {
     if secret.is_none() {
-        return Method::None;
+        return ClientAuth::None;
     }
     let supported = metadata.additional_fields.get("token_endpoint_auth_methods_supported");
     let has = |wanted: &str| {
@@ -287,19 +293,19 @@ pub(super) fn method(metadata: &AuthorizationMetadata, secret: Option<&str>) -> 
         all.is_some_and(|all| all.iter().any(|method| method.as_str() == Some(wanted)))
     };
     if has("client_secret_post") && !has("client_secret_basic") {
-        Method::Post
+        ClientAuth::Post
     } else {
-        Method::Basic
+        ClientAuth::Basic
     }
 }
 
-fn parameters(address: &str) -> Vec<(String, String)> {
+fn query_parameters(address: &str) -> Vec<(String, String)> {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-/// An error on one line of bounded length.
-fn said(error: &AuthError) -> String {
+/// Returns an error on one line of limited length.
+fn one_line(error: &AuthError) -> String {
     let text = error.to_string();
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
 }
@@ -316,7 +322,7 @@ mod tests {
             "http://localhost/authorize",
             "http://[::1]:9/a",
         ] {
-            assert!(can_be_opened(address).is_ok(), "{address}");
+            assert!(may_open_in_browser(address).is_ok(), "{address}");
         }
         for address in [
             "file:///etc/passwd",
@@ -333,7 +339,10 @@ mod tests {
             "-x",
             "",
         ] {
-            assert!(matches!(can_be_opened(address), Err(LoginError::Unsafe(_))), "{address}");
+            assert!(
+                matches!(may_open_in_browser(address), Err(LoginError::Unsafe(_))),
+                "{address}"
+            );
         }
     }
 }

@@ -1,60 +1,61 @@
-//! Decides which addresses a login may request.
+//! Decides which addresses a login may send requests to.
 //!
-//! A server says where to log in, and so where we send requests: a hostile one
-//! could have us ask other programs on this machine, or what stands in a network
-//! that only we can reach. So it may lead to itself, to secured servers elsewhere,
-//! and to what the operator names; nowhere else.
+//! A server's metadata names where to log in. A hostile server could make us send requests
+//! to other programs on this machine or in our private network. So it may name itself,
+//! `https:` servers on other machines, and addresses that the operator allowed.
 
 use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// Where the metadata of a server may lead a login.
+/// Which addresses the metadata of a server may name for a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// To itself, to secured servers that are not on this machine, and to these
-    /// addresses, of which only the origin counts.
+pub enum LoginReach {
+    /// The server itself, `https:` servers that are not on this machine, and the origins of
+    /// these URLs.
     Guarded(Vec<Url>),
-    /// Anywhere: for trials in which everything is on one machine.
+    /// Any address: for tests in which everything is on one machine.
     Anywhere,
 }
 
-impl Default for Reach {
-    fn default() -> Reach {
-        Reach::Guarded(Vec::new())
+impl Default for LoginReach {
+    fn default() -> LoginReach {
+        LoginReach::Guarded(Vec::new())
     }
 }
 
-impl Reach {
-    /// Returns whether the server at one address may lead to the other.
-    pub fn allows(&self, server: &Url, to: &Url) -> bool {
+impl LoginReach {
+    /// Returns whether the server at `server` may name the address `target`.
+    pub fn allows(&self, server: &Url, target: &Url) -> bool {
         match self {
-            Reach::Anywhere => true,
-            Reach::Guarded(named) => {
-                let same = |known: &Url| known.origin() == to.origin();
-                same(server) || named.iter().any(same) || (to.scheme() == "https" && !is_here(to))
+            LoginReach::Anywhere => true,
+            LoginReach::Guarded(named) => {
+                let same = |known: &Url| known.origin() == target.origin();
+                same(server)
+                    || named.iter().any(same)
+                    || (target.scheme() == "https" && !is_local(target))
             }
         }
     }
 }
 
-/// Returns whether an address is on this machine or next to it.
-fn is_here(url: &Url) -> bool {
+/// Returns whether a URL is on this machine or its local link.
+fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {
             let name = name.trim_end_matches('.').to_ascii_lowercase();
             name == "localhost" || name.ends_with(".localhost")
         }
-        Some(Host::Ipv4(address)) => is_near(address.into()),
+        Some(Host::Ipv4(address)) => is_local_address(address.into()),
         Some(Host::Ipv6(address)) => {
-            // An address of the older kind may be written in the newer form.
-            is_near(address.to_ipv4_mapped().map_or(address.into(), IpAddr::from))
+            // An IPv4 address may be written in IPv6 form.
+            is_local_address(address.to_ipv4_mapped().map_or(address.into(), IpAddr::from))
         }
         None => true,
     }
 }
 
-fn is_near(address: IpAddr) -> bool {
+fn is_local_address(address: IpAddr) -> bool {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -67,10 +68,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(server: &str, to: &str, expected: bool) {
+    fn check(server: &str, target: &str, expected: bool) {
         let url = |text: &str| Url::parse(text).unwrap();
-        let reach = Reach::Guarded(vec![url("http://127.0.0.1:9000/realm")]);
-        assert_eq!(reach.allows(&url(server), &url(to)), expected, "{server} to {to}");
+        let reach = LoginReach::Guarded(vec![url("http://127.0.0.1:9000/realm")]);
+        assert_eq!(reach.allows(&url(server), &url(target)), expected, "{server} to {target}");
     }
 
     #[test]
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn a_server_leads_to_nothing_else_on_this_machine_however_that_is_spelled() {
         for server in ["http://127.0.0.1:8080/mcp", "https://evil.example/mcp"] {
-            for to in [
+            for target in [
                 "http://127.0.0.1:8081/latest/meta-data/",
                 "http://localhost:8080/x",
                 "http://127.1:8081/",
@@ -107,7 +108,7 @@ mod tests {
                 "ftp://login.example/",
                 "file:///etc/passwd",
             ] {
-                check(server, to, false);
+                check(server, target, false);
             }
         }
     }

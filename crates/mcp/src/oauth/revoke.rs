@@ -5,30 +5,30 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use super::{Grant, web};
 use crate::connect::Certificates;
 
-/// How a grant was given back.
+/// The result of revoking a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revoked {
     Done,
-    /// The server has no way to do so.
+    /// The server has no revocation endpoint.
     NotOffered,
-    /// It did not work; why, in one line.
+    /// Revoking failed; the reason in one line.
     Failed(String),
 }
 
-/// Asks the authorization server to forget all tokens of a grant.
+/// Revokes all tokens of a grant at the authorization server.
 pub async fn revoke(grant: &Grant, certificates: &Certificates) -> Revoked {
     let Some(endpoint) = grant.revocation_endpoint.as_deref() else { return Revoked::NotOffered };
     let client = match web::client(certificates) {
         Ok(client) => client,
         Err(reason) => return Revoked::Failed(reason),
     };
-    // The refresh token first: the access token usually goes with it.
+    // The refresh token first: that usually revokes the access token too.
     let refresh = grant.refresh_token.as_deref().map(|token| (token, "refresh_token"));
     for (token, kind) in refresh.into_iter().chain([(grant.access_token.as_str(), "access_token")])
     {
         let mut form = url::form_urlencoded::Serializer::new(String::new());
         form.append_pair("token", token).append_pair("token_type_hint", kind);
-        let post = grant.sign(client.post(endpoint), &mut form);
+        let post = grant.authenticate_client(client.post(endpoint), &mut form);
         let post = post.header(ACCEPT, "application/json");
         let post = post.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         match post.body(form.finish()).send().await {

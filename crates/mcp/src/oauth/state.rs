@@ -1,4 +1,5 @@
-//! Decides what to do with a grant at a given time, as functions over values.
+//! The state of a grant: decides whether to use its token, renew it, wait or ask for a
+//! login. Pure functions of state and time.
 
 use std::time::Duration;
 
@@ -7,150 +8,172 @@ use tool::Backoff;
 use super::Grant;
 use crate::connect::credential::RefusalBackoff;
 
-/// A token is renewed this long before it ends.
-const EARLY: u64 = 30;
+/// A token is renewed this many seconds before it expires.
+const RENEW_EARLY_SECONDS: u64 = 30;
 
-/// Between two requests to a token endpoint that fails.
-const RENEWAL: Backoff =
+/// The pauses between requests to a token endpoint that fails.
+const RENEWAL_BACKOFF: Backoff =
     Backoff::doubling(Duration::from_secs(2), Duration::from_secs(300)).with_jitter(0.5);
 
-/// What is known beside the grant.
+/// A grant, and what is known about its token. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct State {
+pub(super) struct GrantState {
     pub(super) grant: Option<Grant>,
-    pub(super) trouble: Option<RenewalFailure>,
-    /// The token that was refused last.
-    pub(super) dead: Option<String>,
-    /// How often it was renewed since a server last let us in.
-    pub(super) renewals: u32,
-    /// How often the server refused what it let in before.
-    pub(super) refused: RefusalBackoff,
+    pub(super) renewal_failure: Option<RenewalFailure>,
+    /// The access token that the server refused last; it has to be renewed.
+    pub(super) refused_token: Option<String>,
+    /// How often the token was renewed since the server last accepted one.
+    pub(super) n_renewals: u32,
+    /// The refusals that renewing did not help against.
+    pub(super) refusals: RefusalBackoff,
 }
 
+/// Why the token cannot be renewed now.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RenewalFailure {
-    /// Only a human can help.
-    Human,
-    /// The token endpoint is not asked before `until`, in milliseconds.
+    /// Only a login of the user can help.
+    NeedsHuman,
+    /// No request to the token endpoint before `until`.
     Later { until: u64, backoff: Backoff, reason: String },
 }
 
+/// What to do before the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum NextStep {
+    /// Send this token.
     Use(String),
     Renew,
+    /// Send nothing; the text tells why and for how long.
     Wait(String),
-    Human,
+    NeedsHuman,
 }
 
-impl State {
-    /// Returns what to do at `now`, in milliseconds.
-    pub(super) fn step(&self, now: u64) -> Step {
+impl GrantState {
+    /// Returns what to do at `now`.
+    pub(super) fn step(&self, now: u64) -> NextStep {
         let Some(grant) = &self.grant else {
-            return match &self.trouble {
+            return match &self.renewal_failure {
                 Some(RenewalFailure::Later { until, reason, .. }) if now < *until => {
-                    Step::Wait(told(reason, *until, now))
+                    NextStep::Wait(wait_reason(reason, *until, now))
                 }
-                Some(RenewalFailure::Later { .. } | RenewalFailure::Human) | None => Step::Human,
+                Some(RenewalFailure::Later { .. } | RenewalFailure::NeedsHuman) | None => {
+                    NextStep::NeedsHuman
+                }
             };
         };
-        if self.trouble == Some(RenewalFailure::Human) {
-            return Step::Human;
+        if self.renewal_failure == Some(RenewalFailure::NeedsHuman) {
+            return NextStep::NeedsHuman;
         }
         let seconds = now / 1000;
-        if self.refused.is_standing() && !self.refused.is_over(now) {
-            return Step::Human;
+        if self.refusals.is_persistent() && !self.refusals.is_pause_over(now) {
+            return NextStep::NeedsHuman;
         }
-        let is_dead = self.dead.as_ref() == Some(&grant.access_token);
+        let is_refused = self.refused_token.as_ref() == Some(&grant.access_token);
         let ends = |early: u64| grant.expires_at.is_some_and(|at| at <= seconds + early);
-        if !is_dead && !ends(EARLY) {
-            return Step::Use(grant.access_token.clone());
+        if !is_refused && !ends(RENEW_EARLY_SECONDS) {
+            return NextStep::Use(grant.access_token.clone());
         }
-        if !grant.renews() {
-            // Without a way to renew it, it is good to its last second.
-            let usable = !is_dead && !ends(0);
-            return if usable { Step::Use(grant.access_token.clone()) } else { Step::Human };
+        if !grant.is_renewable() {
+            // A token that cannot be renewed is used until it expires.
+            let usable = !is_refused && !ends(0);
+            return if usable {
+                NextStep::Use(grant.access_token.clone())
+            } else {
+                NextStep::NeedsHuman
+            };
         }
-        match &self.trouble {
+        match &self.renewal_failure {
             Some(RenewalFailure::Later { until, reason, .. }) if now < *until => {
-                if !is_dead && !ends(0) {
-                    return Step::Use(grant.access_token.clone());
+                if !is_refused && !ends(0) {
+                    return NextStep::Use(grant.access_token.clone());
                 }
-                Step::Wait(told(reason, *until, now))
+                NextStep::Wait(wait_reason(reason, *until, now))
             }
-            Some(RenewalFailure::Later { .. } | RenewalFailure::Human) | None => Step::Renew,
+            Some(RenewalFailure::Later { .. } | RenewalFailure::NeedsHuman) | None => {
+                NextStep::Renew
+            }
         }
     }
 
-    /// Notes that renewing failed in a way that may pass.
-    pub(super) fn fail(&mut self, now: u64, reason: String, after: Option<Duration>, chance: f64) {
-        let mut backoff = match &self.trouble {
+    /// Notes a temporary failure to renew. `retry_after` is the pause that the server asked
+    /// for, `random` a number from 0 to 1.
+    pub(super) fn note_failure(
+        &mut self,
+        now: u64,
+        reason: String,
+        retry_after: Option<Duration>,
+        random: f64,
+    ) {
+        let mut backoff = match &self.renewal_failure {
             Some(RenewalFailure::Later { backoff, .. }) => *backoff,
-            Some(RenewalFailure::Human) | None => RENEWAL,
+            Some(RenewalFailure::NeedsHuman) | None => RENEWAL_BACKOFF,
         };
-        let pause = backoff.fail_with(chance).max(after.unwrap_or_default());
+        let pause = backoff.fail_with(random).max(retry_after.unwrap_or_default());
         let until = now + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX / 2);
-        self.trouble = Some(RenewalFailure::Later { until, backoff, reason });
+        self.renewal_failure = Some(RenewalFailure::Later { until, backoff, reason });
     }
 
-    /// Takes up a grant, unless it is one that was found dead.
-    pub(super) fn take(&mut self, grant: Grant) {
-        if self.dead.as_ref() == Some(&grant.access_token) || self.grant.as_ref() == Some(&grant) {
+    /// Uses a loaded grant, unless its token was refused.
+    pub(super) fn adopt(&mut self, grant: Grant) {
+        if self.refused_token.as_ref() == Some(&grant.access_token)
+            || self.grant.as_ref() == Some(&grant)
+        {
             return;
         }
-        *self = State { grant: Some(grant), renewals: self.renewals, ..State::default() };
+        *self =
+            GrantState { grant: Some(grant), n_renewals: self.n_renewals, ..GrantState::default() };
     }
 
-    /// Takes up what a grant was renewed to.
-    pub(super) fn renew(&mut self, grant: Grant) {
-        let (renewals, refused) = (self.renewals + 1, self.refused);
-        *self = State { grant: Some(grant), renewals, refused, ..State::default() };
+    /// Uses a renewed grant.
+    pub(super) fn adopt_renewed(&mut self, grant: Grant) {
+        let (n_renewals, refusals) = (self.n_renewals + 1, self.refusals);
+        *self = GrantState { grant: Some(grant), n_renewals, refusals, ..GrantState::default() };
     }
 
-    /// A token was refused. It is renewed where that may help; else it is left
-    /// alone for a while, once that is about us and not about what was asked.
-    pub(super) fn refuse(&mut self, token: &str, now: u64) {
+    /// Notes that the server refused a token. It is renewed if that may help; otherwise the
+    /// refusal counts, and too many in a row cause a pause.
+    pub(super) fn note_refused(&mut self, token: &str, now: u64) {
         let Some(grant) = &self.grant else { return };
         if grant.access_token != token {
             return;
         }
         // A token that was just renewed and never worked will not work after
         // another renewal either.
-        if grant.renews() && self.renewals == 0 {
-            self.dead = Some(token.to_owned());
+        if grant.is_renewable() && self.n_renewals == 0 {
+            self.refused_token = Some(token.to_owned());
             return;
         }
-        self.refuse_again(token, now);
+        self.note_refused_again(token, now);
     }
 
-    /// It was refused, and there is no better one.
-    pub(super) fn refuse_again(&mut self, token: &str, now: u64) {
+    /// Notes that the server refused a token, and renewing cannot help.
+    pub(super) fn note_refused_again(&mut self, token: &str, now: u64) {
         if self.grant.as_ref().is_some_and(|grant| grant.access_token == token) {
-            self.refused.again(now);
+            self.refusals.note_refusal(now);
         }
     }
 
-    /// A server let us in.
-    pub(super) fn accept(&mut self) {
-        self.renewals = 0;
-        self.refused.forget();
+    /// Notes that the server accepted the token.
+    pub(super) fn note_accepted(&mut self) {
+        self.n_renewals = 0;
+        self.refusals.note_accepted();
     }
 }
 
-/// Why there is no token yet, and when there may be one.
-fn told(reason: &str, until: u64, now: u64) -> String {
+/// Returns the reason with the seconds until the next attempt.
+fn wait_reason(reason: &str, until: u64, now: u64) -> String {
     format!("{reason}; tried again in {} s", (until - now).div_ceil(1000))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GrantKind, Method};
+    use super::super::{ClientAuth, GrantKind};
     use super::*;
 
-    fn grant(token: &str, expires_at: Option<u64>, renews: bool) -> Grant {
+    fn grant(token: &str, expires_at: Option<u64>, is_renewable: bool) -> Grant {
         Grant {
             access_token: token.to_owned(),
-            refresh_token: renews.then(|| "r".to_owned()),
+            refresh_token: is_renewable.then(|| "r".to_owned()),
             expires_at,
             scopes: Vec::new(),
             issuer: None,
@@ -160,77 +183,77 @@ mod tests {
             resource: String::new(),
             client_id: String::new(),
             client_secret: None,
-            method: Method::None,
+            method: ClientAuth::None,
             kind: GrantKind::Login,
         }
     }
 
-    fn state(grant: Grant) -> State {
-        State { grant: Some(grant), ..State::default() }
+    fn state(grant: Grant) -> GrantState {
+        GrantState { grant: Some(grant), ..GrantState::default() }
     }
 
     #[test]
     fn a_token_is_renewed_shortly_before_it_ends() {
         let state = state(grant("a", Some(100), true));
-        assert_eq!(state.step(69_000), Step::Use("a".into()));
-        assert_eq!(state.step(70_000), Step::Renew);
-        assert_eq!(State::default().step(0), Step::Human);
+        assert_eq!(state.step(69_000), NextStep::Use("a".into()));
+        assert_eq!(state.step(70_000), NextStep::Renew);
+        assert_eq!(GrantState::default().step(0), NextStep::NeedsHuman);
     }
 
     #[test]
     fn what_cannot_be_renewed_is_used_to_its_end() {
         let state = state(grant("a", Some(100), false));
-        assert_eq!(state.step(99_000), Step::Use("a".into()));
-        assert_eq!(state.step(100_000), Step::Human);
+        assert_eq!(state.step(99_000), NextStep::Use("a".into()));
+        assert_eq!(state.step(100_000), NextStep::NeedsHuman);
     }
 
     #[test]
     fn one_refusal_of_a_token_that_works_is_about_what_was_asked() {
         let mut state = state(grant("a", None, false));
-        state.accept();
+        state.note_accepted();
         for _ in 0..3 {
-            state.refuse("a", 0);
-            assert_eq!(state.step(0), Step::Use("a".into()));
+            state.note_refused("a", 0);
+            assert_eq!(state.step(0), NextStep::Use("a".into()));
         }
-        state.refuse("a", 0);
-        assert_eq!(state.step(0), Step::Human);
-        state.accept();
-        assert_eq!(state.step(0), Step::Use("a".into()));
+        state.note_refused("a", 0);
+        assert_eq!(state.step(0), NextStep::NeedsHuman);
+        state.note_accepted();
+        assert_eq!(state.step(0), NextStep::Use("a".into()));
     }
 
     #[test]
     fn pauses_grow_and_are_kept() {
         let mut state = state(grant("a", Some(10), true));
         for (failures, pause) in [(1, 2), (2, 4), (3, 8), (12, 300)] {
-            while !matches!(&state.trouble, Some(RenewalFailure::Later { backoff, .. }) if backoff.failures() == failures)
+            while !matches!(&state.renewal_failure, Some(RenewalFailure::Later { backoff, .. }) if backoff.failures() == failures)
             {
-                state.fail(100_000, "down".into(), None, 1.0);
+                state.note_failure(100_000, "down".into(), None, 1.0);
             }
-            let told = format!("down; tried again in {pause} s");
-            assert_eq!(state.step(100_000), Step::Wait(told));
-            assert_eq!(state.step(100_000 + pause * 1000), Step::Renew);
+            let wait_reason = format!("down; tried again in {pause} s");
+            assert_eq!(state.step(100_000), NextStep::Wait(wait_reason));
+            assert_eq!(state.step(100_000 + pause * 1000), NextStep::Renew);
         }
-        state.fail(0, "busy".into(), Some(Duration::from_secs(900)), 1.0);
-        assert_eq!(state.step(899_000), Step::Wait("busy; tried again in 1 s".into()));
+        state.note_failure(0, "busy".into(), Some(Duration::from_secs(900)), 1.0);
+        assert_eq!(state.step(899_000), NextStep::Wait("busy; tried again in 1 s".into()));
     }
 
     #[test]
     fn a_refused_token_is_renewed_once_and_then_left_to_a_human() {
         let mut state = state(grant("a", None, true));
-        state.refuse("other", 0);
-        assert_eq!(state.step(0), Step::Use("a".into()));
-        state.refuse("a", 0);
-        assert_eq!(state.step(0), Step::Renew);
-        state.renew(grant("b", None, true));
-        assert_eq!(state.step(0), Step::Use("b".into()));
-        state.refuse("b", 0);
-        assert_eq!(state.step(0), Step::Human);
-        state.take(grant("b", None, true));
-        assert_eq!(state.step(0), Step::Human);
+        state.note_refused("other", 0);
+        assert_eq!(state.step(0), NextStep::Use("a".into()));
+        state.note_refused("a", 0);
+        assert_eq!(state.step(0), NextStep::Renew);
+        state.adopt_renewed(grant("b", None, true));
+        assert_eq!(state.step(0), NextStep::Use("b".into()));
+        state.note_refused("b", 0);
+        assert_eq!(state.step(0), NextStep::NeedsHuman);
+        state.adopt(grant("b", None, true));
+        assert_eq!(state.step(0), NextStep::NeedsHuman);
         // It is tried again, but not soon.
-        assert_eq!(state.step(59_999), Step::Human);
-        assert_eq!(state.step(60_000), Step::Use("b".into()));
-        state.take(grant("c", None, true));
-        assert_eq!(state.step(0), Step::Use("c".into()));
+        assert_eq!(state.step(59_999), NextStep::NeedsHuman);
+        assert_eq!(state.step(60_000), NextStep::Use("b".into()));
+        state.adopt(grant("c", None, true));
+        assert_eq!(state.step(0), NextStep::Use("c".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to authorization servers.
+//! HTTP requests to authorization servers.
 
 use std::time::Duration;
 
@@ -10,33 +10,33 @@ use rmcp::transport::auth::{
 
 use url::Url;
 
-use super::reach::Reach;
+use super::reach::LoginReach;
 use crate::connect::{Certificates, Refusal};
 
-/// How long an authorization server may take.
+/// The timeout of a request.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long its answer may be.
-pub(super) const LARGEST: usize = 256 << 10;
-/// How often it may send us on.
+/// The longest response body, in bytes.
+pub(super) const MAX_BODY: usize = 256 << 10;
+/// The maximum number of redirects.
 const REDIRECTS: usize = 5;
 
-/// Secrets go where they are sent and nowhere else: no redirects.
+/// Builds a client that follows no redirects, for requests with secrets.
 pub(super) fn client(certificates: &Certificates) -> Result<reqwest::Client, String> {
-    build(certificates, Policy::none())
+    build_client(certificates, Policy::none())
 }
 
-fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Client, String> {
+fn build_client(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Client, String> {
     let builder = crate::http_client::builder()
         .redirect(redirects)
         .timeout(TIMEOUT)
         .connect_timeout(Duration::from_secs(10));
     let unbuilt = |_| "no secure connection can be made".to_owned();
-    certificates.put_on(builder)?.build().map_err(unbuilt)
+    certificates.apply_to(builder)?.build().map_err(unbuilt)
 }
 
-/// Whose tokens a server takes, as it says where its refusal points to. `None`
-/// where that is not on the server itself, or says nothing.
-pub(super) async fn issuers(
+/// Fetches the issuers whose tokens a server accepts, from the resource metadata that its
+/// refusal names. `None` if that is not on the server itself, or not usable.
+pub(super) async fn fetch_issuers(
     refusal: &Refusal,
     server: &str,
     certificates: &Certificates,
@@ -55,53 +55,53 @@ pub(super) async fn issuers(
     serde_json::from_slice::<Resource>(&body).ok().map(|resource| resource.authorization_servers)
 }
 
-/// A body that came whole and is not too long.
+/// Reads a response body; `None` if it breaks off or is too long.
 pub(super) async fn body(response: reqwest::Response) -> Option<Vec<u8>> {
-    crate::http_client::body(response, LARGEST).await.ok().map(Vec::from)
+    crate::http_client::body(response, MAX_BODY).await.ok().map(Vec::from)
 }
 
-/// The way of a login: with the operator's certificates, and only to where the
-/// server may lead.
-pub(super) struct Web {
-    follow: reqwest::Client,
-    stop: reqwest::Client,
+/// The HTTP client of a login: uses the operator's certificates, and sends requests only
+/// to addresses that `reach` allows.
+pub(super) struct GuardedHttpClient {
+    following: reqwest::Client,
+    not_following: reqwest::Client,
     server: Url,
-    reach: Reach,
+    reach: LoginReach,
 }
 
-impl Web {
+impl GuardedHttpClient {
     pub(super) fn new(
         certificates: &Certificates,
         server: Url,
-        reach: Reach,
-    ) -> Result<Web, String> {
+        reach: LoginReach,
+    ) -> Result<GuardedHttpClient, String> {
         let (own, guard) = (server.clone(), reach.clone());
         let redirects = Policy::custom(move |attempt| {
             let may_follow = guard.allows(&own, attempt.url());
             let is_short = attempt.previous().len() <= REDIRECTS;
             if may_follow && is_short { attempt.follow() } else { attempt.stop() }
         });
-        let follow = build(certificates, redirects)?;
-        Ok(Web { follow, stop: client(certificates)?, server, reach })
+        let following = build_client(certificates, redirects)?;
+        Ok(GuardedHttpClient { following, not_following: client(certificates)?, server, reach })
     }
 
-    /// Checks whether the server may lead there.
-    fn permit(&self, address: &str) -> Result<(), String> {
+    /// Checks that the server may name this address.
+    fn check_reach(&self, address: &str) -> Result<(), String> {
         match Url::parse(address) {
-            Ok(to) if self.reach.allows(&self.server, &to) => Ok(()),
-            Ok(to) => Err(elsewhere(&to)),
+            Ok(target) if self.reach.allows(&self.server, &target) => Ok(()),
+            Ok(target) => Err(why_out_of_reach(&target)),
             Err(_) => Err("it names no address".to_owned()),
         }
     }
 
-    async fn ask(
+    async fn send(
         &self,
-        asked: OAuthHttpRequest,
+        request: OAuthHttpRequest,
     ) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
-        self.permit(&asked.request.uri().to_string())?;
-        let follows = asked.redirect_policy == OAuthHttpRedirectPolicy::Follow;
-        let client = if follows { &self.follow } else { &self.stop };
-        let response = client.execute(reqwest::Request::try_from(asked.request)?).await?;
+        self.check_reach(&request.request.uri().to_string())?;
+        let follows = request.redirect_policy == OAuthHttpRedirectPolicy::Follow;
+        let client = if follows { &self.following } else { &self.not_following };
+        let response = client.execute(reqwest::Request::try_from(request.request)?).await?;
         let mut answer = http::Response::builder().status(response.status());
         for (name, value) in response.headers() {
             answer = answer.header(name, value);
@@ -111,17 +111,17 @@ impl Web {
     }
 }
 
-/// Returns why an address is not asked, and what the operator can do.
-pub(super) fn elsewhere(to: &Url) -> String {
-    let origin = to.origin().ascii_serialization();
+/// Returns why an address is refused, and how the operator can allow it.
+pub(super) fn why_out_of_reach(target: &Url) -> String {
+    let origin = target.origin().ascii_serialization();
     format!(
         "it leads to `{origin}`, which is neither itself nor a secured server elsewhere; if you \
          trust that, log in with `--authorization-server {origin}`"
     )
 }
 
-impl OAuthHttpClient for Web {
+impl OAuthHttpClient for GuardedHttpClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(self.ask(request))
+        Box::pin(self.send(request))
     }
 }

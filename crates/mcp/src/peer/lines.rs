@@ -1,4 +1,4 @@
-//! Splits a byte stream into lines, with a limit.
+//! Splits a byte stream into lines of limited length.
 
 use std::io;
 
@@ -7,47 +7,46 @@ use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tool::Json;
 
-use crate::aside::LONG;
-use crate::memory::{MemoryBudget, OutOfMemory, Reserved};
+use crate::memory::{MemoryBudget, OutOfMemory, Reservation};
+use crate::off_thread::LONG_MESSAGE;
 
-/// How much of a line over the limit is kept at either end.
-const EDGE: usize = 256;
+/// How many bytes of a line over the limit are kept at either end.
+const EDGE_BYTES: usize = 256;
 
-/// How much room a read has when there is too little left, and what that is:
-/// a new buffer for every message would cost more than reading it.
-const ROOM: usize = 64 << 10;
-const LEAST_ROOM: usize = 4 << 10;
+/// The room for a read, made when less than [`MIN_READ_ROOM`] is left: a new buffer for
+/// every message would cost more than reading it.
+const READ_ROOM: usize = 64 << 10;
+const MIN_READ_ROOM: usize = 4 << 10;
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Whole(Bytes),
-    /// A line over the limit: its length and what is at its ends.
+    /// A line over the limit: its length, and its first and last bytes.
     TooLong {
         length: usize,
         head: Bytes,
         tail: Bytes,
-        /// Why, where it is not over the limit of one line.
+        /// Set if the line was dropped because the memory budget is used up.
         out_of_memory: Option<OutOfMemory>,
     },
 }
 
-/// Reads lines. Empty ones are skipped; the last needs no line break.
+/// Reads lines. Skips empty ones; the last line needs no line break.
 pub struct Lines<R> {
     reader: R,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line break.
+    /// How many bytes of the buffer were searched for a line break.
     searched: usize,
     limit: usize,
-    /// A line over the limit that is being skipped.
     skipping: Option<Skipped>,
     ended: bool,
     memory: MemoryBudget,
-    /// What is reserved for a long line that is being read.
-    reserved: Option<Reserved>,
+    /// The memory reserved for a long line that is being read.
+    reserved: Option<Reservation>,
 }
 
-/// What is known of a line that is not kept.
+/// A line over the limit that is being skipped.
 struct Skipped {
     n_bytes: usize,
     head: Bytes,
@@ -68,20 +67,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The same with long lines counted.
-    pub fn within(self, memory: MemoryBudget) -> Lines<R> {
+    /// Counts long lines against a shared memory budget.
+    pub fn with_memory(self, memory: MemoryBudget) -> Lines<R> {
         Lines { memory, ..self }
     }
 
-    /// Reads more. `false` at the end of the input. Cancel safe.
+    /// Reads more input; returns `false` at its end. Cancel safe.
     pub async fn fill(&mut self) -> io::Result<bool> {
         // Growing with what is there already keeps long lines linear in cost. Very
         // long ones have room to their limit at once: memory that nobody writes to
         // costs nothing, and moving what is there costs twice.
-        if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
+        if self.buffer.capacity() - self.buffer.len() < MIN_READ_ROOM {
             self.buffer.reserve(match self.buffer.len() {
-                0..LONG => ROOM.max(self.buffer.len() / 2),
-                n_bytes => ROOM.max(self.limit.saturating_sub(n_bytes)) + LEAST_ROOM,
+                0..LONG_MESSAGE => READ_ROOM.max(self.buffer.len() / 2),
+                n_bytes => READ_ROOM.max(self.limit.saturating_sub(n_bytes)) + MIN_READ_ROOM,
             });
         }
         let n_read = self.reader.read_buf(&mut self.buffer).await?;
@@ -89,28 +88,28 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(n_read != 0)
     }
 
-    /// The next line that has been read whole.
-    pub fn take(&mut self) -> Option<Line> {
+    /// Returns the next line that is in the buffer completely.
+    pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let line = match memchr(b'\n', &self.buffer[self.searched..]) {
                 Some(found) => {
                     let line = self.buffer.split_to(self.searched + found);
                     self.buffer.advance(1);
                     self.searched = 0;
-                    if LONG < line.len() {
-                        // What follows must not keep the room of a long line.
+                    if LONG_MESSAGE < line.len() {
+                        // Do not keep the memory of a long line for what follows.
                         self.buffer = BytesMut::from(&self.buffer[..]);
                     }
-                    self.whole(line)
+                    self.finish_line(line)
                 }
                 None if self.ended && !self.buffer.is_empty() => {
                     let line = self.buffer.split();
                     self.searched = 0;
-                    self.whole(line)
+                    self.finish_line(line)
                 }
                 None => {
                     self.searched = self.buffer.len();
-                    self.skip();
+                    self.skip_oversized();
                     return None;
                 }
             };
@@ -120,12 +119,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    fn whole(&mut self, line: BytesMut) -> Option<Line> {
+    fn finish_line(&mut self, line: BytesMut) -> Option<Line> {
         let reserved = self.reserved.take();
         if let Some(Skipped { n_bytes, head, out_of_memory }) = self.skipping.take() {
             let length = n_bytes + line.len();
             let tail = line.freeze();
-            let tail = tail.slice(tail.len().saturating_sub(EDGE)..);
+            let tail = tail.slice(tail.len().saturating_sub(EDGE_BYTES)..);
             return Some(Line::TooLong { length, head, tail, out_of_memory });
         }
         if line.trim_ascii().is_empty() {
@@ -134,28 +133,28 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let line = line.freeze();
         let mut out_of_memory = None;
         if line.len() <= self.limit {
-            if line.len() <= LONG {
+            if line.len() <= LONG_MESSAGE {
                 return Some(Line::Whole(line));
             }
-            // The last read of it may have brought more than was counted.
-            let mut reserved = reserved.unwrap_or_else(|| self.memory.none());
+            // The last read may have added bytes that are not reserved yet.
+            let mut reserved = reserved.unwrap_or_else(|| self.memory.empty_reservation());
             match reserved.grow(line.len()) {
                 Ok(()) => return Some(Line::Whole(reserved.hold(line))),
                 Err(full) => out_of_memory = Some(full),
             }
         }
-        let edge = EDGE.min(line.len());
+        let edge = EDGE_BYTES.min(line.len());
         let (head, tail) = (line.slice(..edge), line.slice(line.len() - edge..));
         Some(Line::TooLong { length: line.len(), head, tail, out_of_memory })
     }
 
-    /// Forgets what is over the limit, but for the ends.
-    fn skip(&mut self) {
+    /// Drops the bytes of a line over the limit, except its ends.
+    fn skip_oversized(&mut self) {
         let mut out_of_memory = None;
         let over = match &self.skipping {
-            Some(_) => EDGE < self.buffer.len(),
+            Some(_) => EDGE_BYTES < self.buffer.len(),
             None => {
-                out_of_memory = self.count().err();
+                out_of_memory = self.reserve().err();
                 self.limit < self.buffer.len() || out_of_memory.is_some()
             }
         };
@@ -163,8 +162,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             return;
         }
         self.reserved = None;
-        let cut = self.buffer.len() - EDGE.min(self.buffer.len());
-        let head = Bytes::copy_from_slice(&self.buffer[..EDGE.min(self.buffer.len())]);
+        let cut = self.buffer.len() - EDGE_BYTES.min(self.buffer.len());
+        let head = Bytes::copy_from_slice(&self.buffer[..EDGE_BYTES.min(self.buffer.len())]);
         let skipped = Skipped { n_bytes: 0, head, out_of_memory };
         let skipped = self.skipping.take().unwrap_or(skipped);
         let rest = BytesMut::from(&self.buffer[cut..]);
@@ -173,21 +172,21 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.searched = self.buffer.len();
     }
 
-    /// Reserves what a long line takes so far.
-    fn count(&mut self) -> Result<(), OutOfMemory> {
-        if self.buffer.len() < LONG {
+    /// Reserves memory for what was read of a long line.
+    fn reserve(&mut self) -> Result<(), OutOfMemory> {
+        if self.buffer.len() < LONG_MESSAGE {
             return Ok(());
         }
-        let reserved = self.reserved.get_or_insert_with(|| self.memory.none());
+        let reserved = self.reserved.get_or_insert_with(|| self.memory.empty_reservation());
         reserved.grow(self.buffer.len())
     }
 }
 
-/// The id of an answer of which only the ends are known.
+/// Finds the id of a response of which only the ends are known.
 ///
-/// Only what is certain counts: an id that is among the first members, or the
-/// very last one, stands at the top level.
-pub(super) fn id_at_the_ends(head: &[u8], tail: &[u8]) -> Option<Json> {
+/// Accepts only an id among the first members or as the very last one, because only
+/// there it is certain to be at the top level.
+pub(super) fn id_from_ends(head: &[u8], tail: &[u8]) -> Option<Json> {
     let head = String::from_utf8_lossy(&head[..head.len().min(128)]);
     if let Some(id) = leading_id(&head) {
         return Some(id);
@@ -222,7 +221,7 @@ mod tests {
         let mut found = Vec::new();
         loop {
             let more = lines.fill().await.unwrap();
-            while let Some(line) = lines.take() {
+            while let Some(line) = lines.next_line() {
                 found.push(line);
             }
             if !more {
@@ -251,7 +250,7 @@ mod tests {
         let found = lines(input.as_bytes(), 1000).await;
         let Line::TooLong { length, head, tail, .. } = &found[0] else { panic!("{found:?}") };
         assert_eq!(*length, long.len());
-        assert_eq!(id_at_the_ends(head, tail).unwrap().as_str(), "7");
+        assert_eq!(id_from_ends(head, tail).unwrap().as_str(), "7");
         assert_eq!(found[1], Line::Whole(Bytes::from_static(b"next")));
     }
 
@@ -260,16 +259,16 @@ mod tests {
         let memory = MemoryBudget::new(5 << 20);
         let long = "x".repeat(3 << 20);
         let input = format!("{long}\n{long}\nshort\n");
-        let mut lines = Lines::new(input.as_bytes(), 64 << 20).within(memory.clone());
+        let mut lines = Lines::new(input.as_bytes(), 64 << 20).with_memory(memory.clone());
         let mut found = Vec::new();
         while lines.fill().await.unwrap() {
-            found.extend(std::iter::from_fn(|| lines.take()));
+            found.extend(std::iter::from_fn(|| lines.next_line()));
         }
         let Line::Whole(first) = &found[0] else { panic!("{found:?}") };
         assert_eq!((first.len(), memory.used()), (3 << 20, 3 << 20));
         let Line::TooLong { out_of_memory: Some(_), .. } = &found[1] else { panic!("it fits") };
         assert_eq!(found[2], Line::Whole(Bytes::from_static(b"short")));
-        assert!(lines.buffer.capacity() < LONG, "{}", lines.buffer.capacity());
+        assert!(lines.buffer.capacity() < LONG_MESSAGE, "{}", lines.buffer.capacity());
         drop(found);
         assert_eq!(memory.used(), 0);
     }
@@ -277,7 +276,7 @@ mod tests {
     #[test]
     fn only_an_id_that_is_certainly_at_the_top_is_believed() {
         let id = |head: &str, tail: &str| {
-            id_at_the_ends(head.as_bytes(), tail.as_bytes()).map(|id| id.to_string())
+            id_from_ends(head.as_bytes(), tail.as_bytes()).map(|id| id.to_string())
         };
         assert_eq!(id(r#"{"jsonrpc":"2.0","id":5,"result":{"#, "..").as_deref(), Some("5"));
         assert_eq!(id(r#"{"id":"a-1","result":{"#, "").as_deref(), Some("\"a-1\""));

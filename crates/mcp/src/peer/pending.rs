@@ -1,8 +1,8 @@
-//! The requests that wait for an answer, and their deadlines.
+//! The sent requests that wait for a reply, and their deadlines.
 //!
-//! One table for every transport: a [`Peer`](super::Peer) keeps its requests in
-//! one, and so does a server over HTTP. What happens meanwhile (a sign of life, a
-//! question back to the client, an end) reaches it through [`OpenRequests`].
+//! Every transport uses the same table: a [`Peer`](super::Peer) has one, and so has a
+//! connection over HTTP. Progress, questions back to the client and failures reach the
+//! table through [`OpenRequests`].
 
 use std::time::Duration;
 
@@ -13,64 +13,65 @@ use tool::{Failure, FastMap, Reply, Sent};
 
 use super::request::{RequestId, Timeouts};
 
-pub(crate) type Answer = Result<Reply, Failure>;
+/// The reply to a request, or why there is none.
+pub(crate) type RequestResult = Result<Reply, Failure>;
 
-/// One open question.
-pub(crate) struct Pending {
-    answer: oneshot::Sender<Answer>,
-    /// Where in the outbox its line begins, to know whether it ever left.
+/// One request that waits for its reply.
+pub(crate) struct PendingRequest {
+    answer: oneshot::Sender<RequestResult>,
+    /// The outbox offset where its line begins, to know whether it was ever written.
     queued_at: u64,
-    asked: Instant,
-    alive: Instant,
+    asked_at: Instant,
+    last_activity: Instant,
     timeouts: Timeouts,
-    /// How many hold its clock, and since when.
-    n_holding: usize,
-    held: Option<Instant>,
+    /// How many questions to the client are open that pause its deadline, and since when
+    /// it is paused.
+    n_pauses: usize,
+    paused_since: Option<Instant>,
 }
 
-/// All open questions, and when to look whether one has waited too long.
+/// All requests that wait for a reply, and when to check for expired ones.
 #[derive(Default)]
-pub(crate) struct Table {
-    open: FastMap<RequestId, Pending>,
-    due: Option<Instant>,
+pub(crate) struct RequestTable {
+    open: FastMap<RequestId, PendingRequest>,
+    next_check: Option<Instant>,
 }
 
-/// The requests under way on one connection. Their deadlines can be moved, and
-/// they can be failed.
+/// The open requests of one connection: moves their deadlines and fails them.
 pub(crate) trait OpenRequests: Send + Sync {
-    /// Does something with the table, which is locked meanwhile.
-    fn with_table(&self, act: &mut dyn FnMut(&mut Table));
+    /// Calls `act` with the locked table.
+    fn with_table(&self, act: &mut dyn FnMut(&mut RequestTable));
 
-    /// Notes a sign of life of a request, which gives it more time.
-    fn touch(&self, request_id: RequestId) {
-        self.with_table(&mut |table| table.touch(request_id, Instant::now()));
+    /// Notes activity of a request, such as progress: its quiet timeout starts again.
+    fn note_activity(&self, request_id: RequestId) {
+        self.with_table(&mut |table| table.note_activity(request_id, Instant::now()));
     }
 
-    /// Stops the clock of a request, because the other side waits for us.
-    fn hold(&self, request_id: RequestId) {
-        self.with_table(&mut |table| table.hold(request_id, Instant::now()));
+    /// Pauses the deadline of a request, because the server waits for our client.
+    fn pause(&self, request_id: RequestId) {
+        self.with_table(&mut |table| table.pause(request_id, Instant::now()));
     }
 
-    /// Lets the clock of a request go on.
-    fn release(&self, request_id: RequestId) {
-        self.with_table(&mut |table| table.release(request_id, Instant::now()));
+    /// Ends one pause of the deadline of a request.
+    fn resume(&self, request_id: RequestId) {
+        self.with_table(&mut |table| table.resume(request_id, Instant::now()));
     }
 
-    /// Fails the requests whose clocks have been held for that long.
-    fn expire_held(&self, limit: Duration) {
-        self.with_table(&mut |table| table.expire_held(Instant::now(), limit));
+    /// Fails the requests whose deadline has been paused for `limit` or longer.
+    fn expire_paused(&self, limit: Duration) {
+        self.with_table(&mut |table| table.expire_paused(Instant::now(), limit));
     }
 
-    /// Fails a request that waits in vain.
+    /// Fails a request.
     fn fail(&self, request_id: RequestId, failure: Failure) {
         let mut failure = Some(failure);
         self.with_table(&mut |table| {
-            // Whoever stopped waiting needs no answer.
+            // Fails if the receiver was dropped.
             drop(failure.take().map(|failure| table.complete(request_id, Err(failure))));
         });
     }
 
-    /// Returns whether a request still waits for its answer.
+    /// Returns whether a request still waits for its reply.
     fn is_open(&self, request_id: RequestId) -> bool {
         let mut is_open = false;
         self.with_table(&mut |table| is_open = table.contains(request_id));
@@ -78,31 +79,32 @@ pub(crate) trait OpenRequests: Send + Sync {
     }
 }
 
-/// A table with a lock of its own.
+/// A request table with its own lock.
 #[derive(Default)]
-pub(crate) struct PendingRequests(Mutex<Table>);
+pub(crate) struct PendingRequests(Mutex<RequestTable>);
 
-/// A request in such a table, taken out when dropped.
+/// Keeps a request in a table, and removes it when dropped.
 pub(crate) struct PendingGuard<'a> {
     requests: &'a dyn OpenRequests,
     request_id: RequestId,
 }
 
 impl OpenRequests for PendingRequests {
-    fn with_table(&self, act: &mut dyn FnMut(&mut Table)) {
+    fn with_table(&self, act: &mut dyn FnMut(&mut RequestTable)) {
         act(&mut self.0.lock());
     }
 }
 
 impl<'a> PendingGuard<'a> {
-    /// Puts a request into the table; whatever fails it arrives at the receiver.
+    /// Adds a request to the table. The receiver gets the result if the table completes or
+    /// fails the request.
     pub(crate) fn new(
         requests: &'a dyn OpenRequests,
         request_id: RequestId,
-        asked: Instant,
+        asked_at: Instant,
         timeouts: Timeouts,
-    ) -> (PendingGuard<'a>, oneshot::Receiver<Answer>) {
-        let (pending, failed) = Pending::new(asked, timeouts);
+    ) -> (PendingGuard<'a>, oneshot::Receiver<RequestResult>) {
+        let (pending, failed) = PendingRequest::new(asked_at, timeouts);
         let mut pending = Some(pending);
         requests.with_table(&mut |table| {
             if let Some(pending) = pending.take() {
@@ -112,7 +114,7 @@ impl<'a> PendingGuard<'a> {
         (PendingGuard { requests, request_id }, failed)
     }
 
-    /// When the request has waited too long, as things are now.
+    /// Returns when the request expires, as things are now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let mut deadline = None;
         self.requests.with_table(&mut |table| {
@@ -130,74 +132,78 @@ impl Drop for PendingGuard<'_> {
     }
 }
 
-impl Pending {
-    pub(crate) fn new(now: Instant, timeouts: Timeouts) -> (Pending, oneshot::Receiver<Answer>) {
+impl PendingRequest {
+    pub(crate) fn new(
+        now: Instant,
+        timeouts: Timeouts,
+    ) -> (PendingRequest, oneshot::Receiver<RequestResult>) {
         let (answer, receiver) = oneshot::channel();
-        let pending = Pending {
+        let pending = PendingRequest {
             answer,
             queued_at: 0,
-            asked: now,
-            alive: now,
+            asked_at: now,
+            last_activity: now,
             timeouts,
-            n_holding: 0,
-            held: None,
+            n_pauses: 0,
+            paused_since: None,
         };
         (pending, receiver)
     }
 
-    pub(crate) fn queued_at(self, queued_at: u64) -> Pending {
-        Pending { queued_at, ..self }
+    pub(crate) fn queued_at(self, queued_at: u64) -> PendingRequest {
+        PendingRequest { queued_at, ..self }
     }
 
-    /// When it has waited too long, if nothing holds its clock until `now`.
+    /// Returns when the request expires; a running pause counts up to `now`.
     fn deadline(&self, now: Instant) -> Instant {
-        let alive = self.held.map_or(self.alive, |_| now);
-        let held = self.held.map(|since| now - since).unwrap_or_default();
-        (alive + self.timeouts.quiet).min(self.asked + held + self.timeouts.whole)
+        let last_activity = self.paused_since.map_or(self.last_activity, |_| now);
+        let paused_since = self.paused_since.map(|since| now - since).unwrap_or_default();
+        (last_activity + self.timeouts.quiet)
+            .min(self.asked_at + paused_since + self.timeouts.whole)
     }
 }
 
-impl Table {
+impl RequestTable {
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 
-    pub(crate) fn insert(&mut self, request_id: RequestId, pending: Pending) {
-        let deadline = pending.deadline(pending.asked);
-        self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
+    pub(crate) fn insert(&mut self, request_id: RequestId, pending: PendingRequest) {
+        let deadline = pending.deadline(pending.asked_at);
+        self.next_check =
+            Some(self.next_check.map_or(deadline, |next_check| next_check.min(deadline)));
         self.open.insert(request_id, pending);
     }
 
-    /// When a request has waited too long, if nothing changes.
+    /// Returns when a request expires, if nothing changes.
     fn deadline(&self, request_id: RequestId, now: Instant) -> Option<Instant> {
         self.open.get(&request_id).map(|pending| pending.deadline(now))
     }
 
-    /// When to look, at the latest. It is not moved when a question is answered
-    /// or gets more time: looking in vain once a minute is cheaper than setting
-    /// a clock for every question.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.due
+    /// Returns when to call [`expire`](RequestTable::expire) at the latest. It may be too
+    /// early: an idle check once a minute is cheaper than a timer for every request.
+    pub(crate) fn next_check(&self) -> Option<Instant> {
+        self.next_check
     }
 
-    /// Fails what has waited too long, and finds out when to look again.
+    /// Fails the expired requests, and computes the next check.
     pub(crate) fn expire(&mut self, now: Instant) {
         let expired = self.open.extract_if(|_, pending| pending.deadline(now) <= now);
         for (_, pending) in expired {
-            let after = pending.deadline(now) - pending.asked;
-            // Whoever stopped waiting needs no answer.
+            let after = pending.deadline(now) - pending.asked_at;
+            // Fails if the receiver was dropped.
             pending.answer.send(Err(Failure::Timeout { after })).ok();
         }
-        self.due = self.open.values().map(|pending| pending.deadline(now)).min();
+        self.next_check = self.open.values().map(|pending| pending.deadline(now)).min();
     }
 
-    /// Fails what has been held for `limit` or longer.
-    pub(crate) fn expire_held(&mut self, now: Instant, limit: Duration) {
-        let held = |pending: &Pending| pending.held.map(|since| now - since);
-        let expired = self.open.extract_if(|_, pending| held(pending) >= Some(limit));
+    /// Fails the requests that have been paused for `limit` or longer.
+    pub(crate) fn expire_paused(&mut self, now: Instant, limit: Duration) {
+        let paused_since = |pending: &PendingRequest| pending.paused_since.map(|since| now - since);
+        let expired = self.open.extract_if(|_, pending| paused_since(pending) >= Some(limit));
         for (_, pending) in expired {
-            let after = held(&pending).unwrap_or_default();
-            // Whoever stopped waiting needs no answer.
+            let after = paused_since(&pending).unwrap_or_default();
+            // Fails if the receiver was dropped.
             pending.answer.send(Err(Failure::Timeout { after })).ok();
         }
     }
@@ -206,29 +212,27 @@ impl Table {
         self.open.remove(&request_id).is_some()
     }
 
-    pub(crate) fn touch(&mut self, request_id: RequestId, now: Instant) {
+    pub(crate) fn note_activity(&mut self, request_id: RequestId, now: Instant) {
         if let Some(pending) = self.open.get_mut(&request_id) {
-            pending.alive = now;
+            pending.last_activity = now;
         }
     }
 
-    /// Stops the clock of a question: the other side waits for us.
-    pub(crate) fn hold(&mut self, request_id: RequestId, now: Instant) {
+    pub(crate) fn pause(&mut self, request_id: RequestId, now: Instant) {
         if let Some(pending) = self.open.get_mut(&request_id) {
-            pending.n_holding += 1;
-            pending.held.get_or_insert(now);
+            pending.n_pauses += 1;
+            pending.paused_since.get_or_insert(now);
         }
     }
 
-    /// Lets it go on.
-    pub(crate) fn release(&mut self, request_id: RequestId, now: Instant) {
+    pub(crate) fn resume(&mut self, request_id: RequestId, now: Instant) {
         let Some(pending) = self.open.get_mut(&request_id) else { return };
-        pending.n_holding = pending.n_holding.saturating_sub(1);
-        if pending.n_holding == 0
-            && let Some(since) = pending.held.take()
+        pending.n_pauses = pending.n_pauses.saturating_sub(1);
+        if pending.n_pauses == 0
+            && let Some(since) = pending.paused_since.take()
         {
-            pending.asked += now - since;
-            pending.alive = now;
+            pending.asked_at += now - since;
+            pending.last_activity = now;
         }
     }
 
@@ -236,27 +240,32 @@ impl Table {
         self.open.contains_key(&request_id)
     }
 
-    /// Hands an answer to whoever waits for it, or back when nobody does.
-    pub(crate) fn complete(&mut self, request_id: RequestId, answer: Answer) -> Result<(), Answer> {
+    /// Hands a result to whoever waits for it; gives it back when nobody does.
+    pub(crate) fn complete(
+        &mut self,
+        request_id: RequestId,
+        answer: RequestResult,
+    ) -> Result<(), RequestResult> {
         match self.open.remove(&request_id) {
             Some(pending) => pending.answer.send(answer),
             None => Err(answer),
         }
     }
 
-    /// Fails everything, because an answer came that may be anybody's.
-    pub(crate) fn complete_all(&mut self, failure: &Failure) {
+    /// Fails all requests with this failure.
+    pub(crate) fn fail_all_with(&mut self, failure: &Failure) {
         for (_, pending) in self.open.drain() {
-            // Whoever stopped waiting needs no answer.
+            // Fails if the receiver was dropped.
             pending.answer.send(Err(failure.clone())).ok();
         }
     }
 
-    /// Fails everything; what is behind `written` in the outbox never left.
+    /// Fails all requests as lost. Those after offset `written` of the outbox were never
+    /// sent.
     pub(crate) fn fail_all(&mut self, reason: &str, written: u64) {
         for (_, pending) in self.open.drain() {
             let sent = if written <= pending.queued_at { Sent::No } else { Sent::Perhaps };
-            // Whoever stopped waiting needs no answer.
+            // Fails if the receiver was dropped.
             pending.answer.send(Err(Failure::Lost { reason: reason.to_owned(), sent })).ok();
         }
     }
@@ -272,14 +281,14 @@ mod tests {
         let asked = Instant::now();
         let (guard, _failed) =
             PendingGuard::new(&requests, RequestId(1), asked, Timeouts::same(minute));
-        requests.hold(RequestId(1));
-        requests.hold(RequestId(1));
+        requests.pause(RequestId(1));
+        requests.pause(RequestId(1));
         tokio::time::advance(minute).await;
-        requests.release(RequestId(1));
+        requests.resume(RequestId(1));
         tokio::time::advance(minute).await;
         let still_held = guard.deadline();
         assert_eq!(still_held, Some(asked + 3 * minute), "one question is still open");
-        requests.release(RequestId(1));
+        requests.resume(RequestId(1));
         tokio::time::advance(minute / 2).await;
         assert_eq!(guard.deadline(), still_held, "it no longer grows");
         drop(guard);
@@ -294,7 +303,7 @@ mod tests {
         let (guard, failed) = PendingGuard::new(&requests, RequestId(1), asked, timeouts);
         tokio::time::advance(minute / 2).await;
         assert_eq!(guard.deadline(), Some(asked + minute));
-        requests.touch(RequestId(1));
+        requests.note_activity(RequestId(1));
         assert_eq!(guard.deadline(), Some(asked + minute / 2 + minute));
         requests.fail(RequestId(2), Failure::Cancelled);
         assert!(requests.is_open(RequestId(1)), "another one was failed");
@@ -306,18 +315,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_what_was_held_for_long_expires() {
         let (start, minute) = (Instant::now(), Duration::from_secs(60));
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         let mut ask = |request_id| {
-            let (pending, answer) = Pending::new(start, Timeouts::same(minute * 60));
+            let (pending, answer) = PendingRequest::new(start, Timeouts::same(minute * 60));
             table.insert(RequestId(request_id), pending);
             answer
         };
-        let (mut busy, mut held) = (ask(1), ask(2));
-        table.hold(RequestId(2), start);
-        table.expire_held(start + minute - Duration::from_secs(1), minute);
-        assert!(held.try_recv().is_err());
-        table.expire_held(start + minute, minute);
-        assert!(matches!(held.try_recv(), Ok(Err(Failure::Timeout { after })) if after == minute));
+        let (mut busy, mut paused_since) = (ask(1), ask(2));
+        table.pause(RequestId(2), start);
+        table.expire_paused(start + minute - Duration::from_secs(1), minute);
+        assert!(paused_since.try_recv().is_err());
+        table.expire_paused(start + minute, minute);
+        assert!(
+            matches!(paused_since.try_recv(), Ok(Err(Failure::Timeout { after })) if after == minute)
+        );
         assert!(busy.try_recv().is_err() && table.contains(RequestId(1)));
     }
 }

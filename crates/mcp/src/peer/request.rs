@@ -1,33 +1,33 @@
-//! The id and deadline of a request.
+//! The id and the timeouts of a sent request.
 
 use std::fmt;
 use std::time::Duration;
 
 use tool::Json;
 
-/// The number under which a question travels. It is also its progress token.
+/// The JSON-RPC id of a request that we send. It is also its progress token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// How long to wait for an answer.
+/// How long to wait for a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Without any sign of life. Progress starts it again.
+    /// The limit without progress; every progress notification starts it again.
     pub quiet: Duration,
-    /// In all, however much progress there is.
+    /// The limit in total, however much progress there is.
     pub whole: Duration,
 }
 
 impl Timeouts {
-    /// The same limit with and without progress.
+    /// Uses one limit for both.
     pub fn same(quiet: Duration) -> Timeouts {
         Timeouts { quiet, whole: quiet }
     }
 }
 
 impl RequestId {
-    /// The request that an id names. Our ids are numbers; a server that gives them back
-    /// as strings is understood.
+    /// Parses the id of a response. Accepts our number also as a string, which some
+    /// servers send.
     pub(super) fn parse(id: &Json) -> Option<RequestId> {
         let id = id.as_str();
         let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);

@@ -1,4 +1,4 @@
-//! The task that reads and writes one pipe.
+//! The task that reads and writes the pipe of one connection.
 
 use std::io;
 use std::pin::Pin;
@@ -13,27 +13,27 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::inbound::InboundRequests;
 use super::lines::Lines;
-use super::{GIANT, Incoming, Peer};
+use super::{Incoming, LARGE_BUFFER, Peer};
 
 /// How long the last answers may take to be written.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why most conversations end.
+/// Why most connections end.
 const CLOSED: &str = "the other side closed the connection";
 
-/// Reads and writes until the pipe ends or the peer is closed, and says why it
-/// ended. All that happens on one conversation happens in this future.
+/// Runs a connection until the pipe ends or the peer is closed, and returns why it ended.
+/// This one future does all reading, answering and writing.
 pub async fn run<R, W>(peer: Peer, reader: R, mut writer: W, incoming: Arc<dyn Incoming>) -> String
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut lines = Lines::new(reader, peer.0.limits.line).within(peer.0.memory.clone());
+    let mut lines = Lines::new(reader, peer.0.limits.line).with_memory(peer.0.memory.clone());
     let mut inbound = InboundRequests::new(peer.clone(), incoming);
-    let mut writing = Writing::default();
+    let mut writing = OutgoingBuffer::default();
     let mut last_call: Option<Instant> = None;
     let mut alarm = Alarm::default();
-    let hurries = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+    let is_multi_threaded = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     let reason = loop {
         alarm.set(writing.refill(&peer));
         if last_call.is_some() && writing.is_empty() && inbound.answers.is_empty() {
@@ -42,8 +42,8 @@ where
         if last_call.is_none() && peer.closed().is_some() {
             break String::new();
         }
-        // Writing comes first: what is ready together left together above, and
-        // a reader that never stops sending cannot keep answers back.
+        // Writing comes first, so that a peer that never stops sending cannot hold
+        // answers back.
         tokio::select! {
             biased;
             written = writer.write(&writing.buffer[writing.at..]), if !writing.is_empty() => {
@@ -64,7 +64,7 @@ where
             }
             more = lines.fill(), if last_call.is_none() => match more {
                 Ok(more) => {
-                    inbound.take_all(&mut lines).await;
+                    inbound.process_lines(&mut lines).await;
                     if !more {
                         peer.lock().close(CLOSED);
                         last_call = Some(Instant::now() + peer.0.limits.linger);
@@ -73,9 +73,9 @@ where
                 Err(error) => break broken("reading", &error),
             },
             () = peer.0.wake.notified() => {
-                // Several threads run whom a task wakes before all others that are
-                // ready, so their questions would leave one by one.
-                if hurries && 1 < peer.lock().pending.len() {
+                // A multi-threaded runtime runs a woken task before others that are ready,
+                // so their requests would be written one by one.
+                if is_multi_threaded && 1 < peer.lock().pending.len() {
                     tokio::task::yield_now().await;
                 }
             }
@@ -84,9 +84,9 @@ where
                 if inbound.answers.is_empty() {
                     break CLOSED.to_owned();
                 }
-                // Whoever still waits is told, if it reads at all.
+                // Tell the other side which requests get no answer.
                 inbound.give_up();
-                last_call = Some(Instant::now() + LAST_WORDS);
+                last_call = Some(Instant::now() + FINAL_WRITE_TIMEOUT);
             }
         }
     };
@@ -102,14 +102,14 @@ async fn until(deadline: Option<Instant>) {
 }
 
 fn broken(doing: &str, error: &io::Error) -> String {
-    // Whether reading or writing sees that the other side is gone is chance.
+    // Whether reading or writing notices first that the other side is gone is chance.
     if error.kind() == io::ErrorKind::BrokenPipe {
         return CLOSED.to_owned();
     }
     format!("{doing} failed: {error}")
 }
 
-/// One clock for all that the peer waits for.
+/// One timer for the next check of expired requests.
 #[derive(Default)]
 struct Alarm {
     at: Option<Instant>,
@@ -137,33 +137,33 @@ impl Alarm {
     }
 }
 
-/// Lines on their way out.
+/// The lines that are being written to the pipe.
 #[derive(Default)]
-struct Writing {
+struct OutgoingBuffer {
     buffer: Vec<u8>,
     at: usize,
 }
 
-impl Writing {
+impl OutgoingBuffer {
     fn is_empty(&self) -> bool {
         self.at == self.buffer.len()
     }
 
-    /// Takes everything that waits, once the last lot is gone. Returns when to
-    /// look for questions that have waited too long.
+    /// Takes the whole outbox once everything before it is written. Returns when to check
+    /// for expired requests.
     fn refill(&mut self, peer: &Peer) -> Option<Instant> {
         if !self.is_empty() {
-            return peer.lock().pending.due();
+            return peer.lock().pending.next_check();
         }
         self.at = 0;
         self.buffer.clear();
-        // Room for a giant is not kept for the small ones.
-        if GIANT < self.buffer.capacity() {
+        // Do not keep the memory of a large message.
+        if LARGE_BUFFER < self.buffer.capacity() {
             self.buffer = Vec::new();
         }
         let mut state = peer.lock();
         std::mem::swap(&mut self.buffer, &mut state.outbox);
-        state.pending.due()
+        state.pending.next_check()
     }
 
     fn advance(&mut self, n_written: usize, peer: &Peer) {

@@ -165,7 +165,7 @@ async fn silence_runs_out_of_patience_and_progress_buys_time_up_to_a_limit() {
     let question = scene.ask("a");
     scene.hear().await;
     tokio::time::sleep(Duration::from_secs(50)).await;
-    scene.peer.touch(RequestId(1));
+    scene.peer.note_activity(RequestId(1));
     let after = Duration::from_secs(100);
     assert_eq!(question.await.unwrap(), Err(Failure::Timeout { after }));
     assert_eq!(asked.elapsed().as_secs(), 100);

@@ -102,8 +102,11 @@ scenarios! {
 /// Scenarios that are not here, and why. All are extensions of the protocol
 /// that an operator would have to switch on, and we have no such switch.
 const LEFT_OUT: [(&str, &str); 10] = [
-    ("auth/client-credentials-jwt", "no human is needed: a fixed header does that here"),
-    ("auth/client-credentials-basic", "no human is needed: a fixed header does that here"),
+    ("auth/client-credentials-jwt", "clients show a secret, and sign nothing"),
+    (
+        "auth/client-credentials-basic",
+        "the suite names no issuer, and the secret goes to that alone",
+    ),
     ("auth/enterprise-managed-authorization", "there is no identity provider to ask"),
     ("auth/dpop", "tokens are not bound to keys"),
     ("auth/dpop-nonce", "tokens are not bound to keys"),

@@ -11,7 +11,11 @@ use crate::support::{call, event_where, open, options, refused, result, try_open
 
 /// Options under which a server that hangs is given up soon.
 fn hasty() -> Options {
-    Options { opening: Duration::from_millis(1500), probe: Duration::from_millis(200), ..options() }
+    Options {
+        opening_timeout: Duration::from_millis(1500),
+        probe_timeout: Duration::from_millis(200),
+        ..options()
+    }
 }
 
 #[tokio::test]
@@ -83,8 +87,8 @@ async fn twenty_thousand_tools_are_listed() {
 
 #[tokio::test]
 async fn a_list_is_cut_at_the_limit_and_that_is_said() {
-    let lists = ListLimits { pages: 1000, items: 100, bytes: 64 << 20 };
-    let upstream = try_open("many", &Options { lists, ..options() }).await.unwrap();
+    let list_limits = ListLimits { pages: 1000, items: 100, bytes: 64 << 20 };
+    let upstream = try_open("many", &Options { list_limits, ..options() }).await.unwrap();
     let listing = upstream.listing();
     assert_eq!(listing.tools.len(), 100);
     assert!(listing.findings[0].message.ends_with("it has more items than are kept"));
@@ -96,8 +100,8 @@ async fn pages_that_go_round_or_never_end_are_left() {
         ("circle", "its pages go round in a circle"),
         ("endless", "it has more pages than are read"),
     ] {
-        let lists = ListLimits { pages: 50, items: 1000, bytes: 64 << 20 };
-        let upstream = try_open(mode, &Options { lists, ..options() }).await.unwrap();
+        let list_limits = ListLimits { pages: 50, items: 1000, bytes: 64 << 20 };
+        let upstream = try_open(mode, &Options { list_limits, ..options() }).await.unwrap();
         let listing = upstream.listing();
         assert!(listing.tools.len() <= 50);
         assert!(listing.findings[0].message.ends_with(said), "{:?}", listing.findings);

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcp::connect::credential::{FixedHeaders, Now};
+use mcp::connect::credential::{FixedHeaders, MillisClock};
 use mcp::connect::{
     Certificates, ConnectError, Credential, Endpoint, KnownRevision, Options, Refusal, Target,
     connect,
 };
-use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential, Reach, Revoked};
+use mcp::oauth::{Grant, GrantStore, Login, LoginReach, LoginRequest, OAuthCredential, Revoked};
 use mcp::revision::Revision;
-use testkit::oauth::{Mood, Server};
+use testkit::oauth::{Server, TokenEndpointMode};
 use tool::{Ask, Call, Client, Context, CredentialHealth, Failure, Json, Provider};
 
 /// Where the grant is kept, and what time it is.
@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-fn now(bench: &Arc<Bench>) -> Now {
+fn now(bench: &Arc<Bench>) -> MillisClock {
     let bench = Arc::clone(bench);
     Arc::new(move || bench.time.load(Ordering::Relaxed))
 }
@@ -196,7 +196,7 @@ async fn a_token_endpoint_that_is_down_is_asked_less_and_less() {
     let stage = Stage::new().await;
     stage.log_in().await;
     let upstream = stage.connect().await.unwrap();
-    stage.server.book().mood = Mood::Down;
+    stage.server.book().mood = TokenEndpointMode::Down;
     stage.pass(4_000);
     let (tokens, guarded) = (stage.server.asked("/token"), stage.server.asked("/mcp"));
     // An hour of a caller who tries every second.
@@ -209,7 +209,7 @@ async fn a_token_endpoint_that_is_down_is_asked_less_and_less() {
     assert!((10..=20).contains(&asked), "asked {asked} times");
     assert_eq!(stage.server.asked("/mcp"), guarded);
     assert!(matches!(stage.keeper.credential_health(), CredentialHealth::Broken { .. }));
-    stage.server.book().mood = Mood::Kind;
+    stage.server.book().mood = TokenEndpointMode::Working;
     stage.pass(301);
     assert!(call(&upstream).await.is_ok());
     assert_eq!(stage.keeper.credential_health(), CredentialHealth::Fine);
@@ -220,7 +220,7 @@ async fn a_dead_grant_is_left_alone_until_somebody_logs_in() {
     let stage = Stage::new().await;
     stage.log_in().await;
     let upstream = stage.connect().await.unwrap();
-    stage.server.book().mood = Mood::Rejecting;
+    stage.server.book().mood = TokenEndpointMode::Rejecting;
     stage.server.book().good.clear();
     let (tokens, guarded) = (stage.server.asked("/token"), stage.server.asked("/mcp"));
     for _ in 0..50 {
@@ -232,7 +232,7 @@ async fn a_dead_grant_is_left_alone_until_somebody_logs_in() {
         (stage.server.asked("/token") - tokens, stage.server.asked("/mcp") - guarded),
         (1, 1)
     );
-    stage.server.book().mood = Mood::Kind;
+    stage.server.book().mood = TokenEndpointMode::Working;
     let fresh = stage.log_in().await;
     assert_eq!(call(&upstream).await.unwrap(), fresh.access_token);
 }
@@ -263,7 +263,7 @@ async fn a_grant_of_another_issuer_than_the_operator_names_is_never_shown() {
         let todo = "run `gatelet login wiki`";
         let keeper =
             OAuthCredential::new(todo, &stage.server.url(), keep, now(&stage.bench), || 1.0);
-        Arc::new(keeper.of_issuer(Some(issuer.to_owned())))
+        Arc::new(keeper.only_for_issuer(Some(issuer.to_owned())))
     };
     let named = enter(&stage.server, keeper(&format!("{}/", stage.server.origin)) as _).await;
     assert_eq!(call(&named.unwrap()).await.unwrap(), grant.access_token);
@@ -290,10 +290,10 @@ async fn a_login_is_not_led_to_other_ports_of_this_machine() {
         let wanted = LoginRequest { url: stage.server.url(), reach, ..LoginRequest::default() };
         Login::begin(&wanted, "http://127.0.0.1:9/callback").await
     };
-    assert!(begin(Reach::default()).await.is_err());
+    assert!(begin(LoginReach::default()).await.is_err());
     assert!(other.book().asked.is_empty(), "{:?}", other.book().asked);
     // Unless the operator says so.
-    let named = Reach::Guarded(vec![elsewhere.parse().unwrap()]);
+    let named = LoginReach::Guarded(vec![elsewhere.parse().unwrap()]);
     assert!(begin(named).await.is_ok());
     assert!(!other.book().asked.is_empty());
 }

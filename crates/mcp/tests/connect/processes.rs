@@ -153,7 +153,7 @@ async fn a_program_that_does_not_answer_is_told_of_with_its_last_words() {
         args: vec!["-c".to_owned(), script.to_owned()],
         ..Program::default()
     });
-    let options = Options { opening: Duration::from_secs(3), ..options() };
+    let options = Options { opening_timeout: Duration::from_secs(3), ..options() };
     let error = connect(&target, &options, &client()).await.err().unwrap();
     let told = error.to_string();
     assert!(matches!(error, ConnectError::Silent { .. }), "{told}");

@@ -34,7 +34,7 @@ async fn reach(target: &Target) -> Arc<Upstream> {
     let capabilities = json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}});
     let client =
         Client { capabilities: capabilities.into(), ..Client::named("test", "2025-11-25") };
-    let options = Options { opening: Duration::from_secs(60), ..options() };
+    let options = Options { opening_timeout: Duration::from_secs(60), ..options() };
     connect(target, &options, &client).await.unwrap()
 }
 

@@ -18,7 +18,7 @@ async fn an_older_server_is_recognised_by_its_refusal_and_by_its_silence() {
         ("old", Revision::V2024_11_05),
         ("silent", Revision::V2025_11_25),
     ] {
-        let options = Options { probe: std::time::Duration::from_millis(200), ..options() };
+        let options = Options { probe_timeout: std::time::Duration::from_millis(200), ..options() };
         let upstream = try_open(mode, &options).await.unwrap();
         assert_eq!(upstream.revision(), revision, "{mode}");
         assert_eq!(upstream.listing().server.protocol, revision.as_str());
@@ -39,7 +39,7 @@ async fn a_remembered_or_pinned_revision_spares_the_probe() {
     ] {
         // This one never answers the probe, and nobody waits for that.
         let options =
-            Options { revision, probe: std::time::Duration::from_secs(3600), ..options() };
+            Options { revision, probe_timeout: std::time::Duration::from_secs(3600), ..options() };
         let upstream = try_open("silent", &options).await.unwrap();
         assert_eq!(upstream.revision(), Revision::V2025_11_25);
     }
@@ -56,7 +56,7 @@ async fn a_server_that_was_older_the_last_time_is_asked_again_when_it_refuses() 
 async fn a_server_that_was_modern_the_last_time_is_asked_one_thing() {
     let revision = KnownRevision::Remembered(Revision::V2026_07_28);
     // However slow: the pause before the second question has no room here.
-    let options = Options { revision, probe: std::time::Duration::ZERO, ..options() };
+    let options = Options { revision, probe_timeout: std::time::Duration::ZERO, ..options() };
     let upstream = try_open("modern", &options).await.unwrap();
     assert_eq!(upstream.revision(), Revision::V2026_07_28);
     assert_eq!(upstream.n_invalid(), 0);
@@ -189,7 +189,7 @@ async fn a_server_that_hears_of_new_roots_asks_the_client_whose_they_are() {
 #[tokio::test]
 async fn a_question_outside_of_any_call_goes_home() {
     let home = Listener::answering(r#"{"roots":[]}"#);
-    let options = Options { home: home.clone(), ..options() };
+    let options = Options { fallback_client: home.clone(), ..options() };
     let upstream = try_open("plain", &options).await.unwrap();
     // It asks, and hangs up on the call that made it ask.
     let line = r#"{"id":ID,"result":1}

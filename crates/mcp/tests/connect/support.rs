@@ -26,7 +26,7 @@ pub(crate) fn scripted(mode: &str) -> Target {
 pub(crate) fn options() -> Options {
     Options {
         label: "scripted".to_owned(),
-        opening: Duration::from_secs(30),
+        opening_timeout: Duration::from_secs(30),
         grace: Duration::from_secs(5),
         launcher: Some(Launcher::Other(PathBuf::from(SCRIPTED))),
         ..Options::default()

@@ -1,4 +1,4 @@
-//! Turns an HTTP response into a reply or a failure.
+//! Finds the JSON-RPC reply in an HTTP response, or the failure that it means.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,94 +14,99 @@ use tool::{Failure, Json, Reply, Sent};
 use super::delivery::Delivery;
 use super::no_answer::NoAnswer;
 use super::reconnect::{Received, ReconnectDelay};
-use super::{Http, Question, forgot_session};
-use crate::aside::aside;
+use super::{Http, OutgoingRequest, forgot_session};
 use crate::connect::credential::Refusal;
 use crate::connect::opening;
 use crate::connect::request::RequestMode;
 use crate::connect::sse::Parser;
-use crate::http_client::{self, BodyError, deepest};
-use crate::message::{self, Frame, Invalid, Message, Response as Told};
+use crate::http_client::{self, BodyError, root_cause};
+use crate::message::{self, Frame, Invalid, Message, Response as RpcResponse};
+use crate::off_thread::off_thread;
 use crate::peer::RequestId;
 use crate::revision::{Revision, code, header, method};
 
-/// The longest pause before a call's stream is resumed that the server does not
-/// ask for: somebody waits for the answer.
+/// The longest backoff before a request's stream is resumed, if the server does not ask
+/// for a longer pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Http {
-    /// Reads the answer to a question out of the response to its POST.
-    pub(super) async fn answer(
+    /// Reads the reply to a request from the response to its POST. `has_session` tells
+    /// whether the request was sent in a session.
+    pub(super) async fn read_answer(
         self: &Arc<Http>,
-        question: &Question,
+        request: &OutgoingRequest,
         response: Response,
         has_session: bool,
     ) -> Result<Reply, NoAnswer> {
         let status = response.status();
-        self.turned_away.store(0, Ordering::Relaxed);
-        let request_id = Some(question.request_id);
+        self.last_error_status.store(0, Ordering::Relaxed);
+        let request_id = Some(request.request_id);
         if status.is_success() {
-            if is_stream(response.headers()) {
-                return Ok(self.follow(question.request_id, response).await?);
+            if is_event_stream(response.headers()) {
+                return Ok(self.read_until_reply(request.request_id, response).await?);
             }
             let headers = response.headers().clone();
             let body = self.body(response).await?;
-            let parsed = parse(&body).await;
+            let parsed = parse_frame(&body).await;
             if body.trim_ascii().is_empty() || parsed.is_ok() {
-                return Ok(self.pick(&body, parsed, question.request_id)?);
+                return Ok(self.require_answer(&body, parsed, request.request_id)?);
             }
-            let reason = format!("HTTP {status} with {}", what_came(&headers, &body));
+            let reason = format!("HTTP {status} with {}", describe_body(&headers, &body));
             return Err(Failure::Unusable { reason }.into());
         }
         let headers = response.headers().clone();
         let body = self.body(response).await.unwrap_or_default();
-        let told = match Message::parse(&body) {
+        let rpc_response = match Message::parse(&body) {
             Ok(Message::Response(response)) => Some(response),
             Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
         };
-        let other = told.as_ref().and_then(|told| another(question, status, told));
-        let told = match told {
-            // Who answers the very question has answered it, whatever the
-            // status says and whatever the words are. Only an error beside a
-            // refusal of our credentials is a part of that refusal.
-            Some(told)
-                if is_for(&told.id, request_id)
-                    && (!is_about_us(status) || matches!(told.reply, Reply::Result(_))) =>
+        let other_revision = rpc_response
+            .as_ref()
+            .and_then(|rpc_response| why_other_revision(request, status, rpc_response));
+        let rpc_response = match rpc_response {
+            // A response with the id of the request is the reply, whatever the status. Only
+            // a JSON-RPC error in a 401 or 403 is not: it explains the status, which
+            // becomes a failure with its own remedy.
+            Some(rpc_response)
+                if is_answer_to(&rpc_response.id, request_id)
+                    && (!denies_access(status)
+                        || matches!(rpc_response.reply, Reply::Result(_))) =>
             {
-                if let Some(reason) = other {
-                    // The next question goes to who is there now.
-                    self.relay.gone(&reason);
+                if let Some(reason) = other_revision {
+                    // This connection speaks the old revision, so the next request has to
+                    // open a new one.
+                    self.relay.mark_gone(&reason);
                 }
-                return Ok(told.reply);
+                return Ok(rpc_response.reply);
             }
-            told => told,
+            rpc_response => rpc_response,
         };
-        if let Some(reason) = other {
-            return Err(NoAnswer::Another(reason));
+        if let Some(reason) = other_revision {
+            return Err(NoAnswer::OtherRevision(reason));
         }
         if has_session && forgot_session(status, &body) {
             return Err(NoAnswer::NoSession);
         }
-        match (denied(status, &headers), told) {
-            (None, Some(told)) => Ok(told.reply),
-            (Some(denied), _) => Err(NoAnswer::Failed(denied)),
+        match (specific_failure(status, &headers), rpc_response) {
+            (None, Some(rpc_response)) => Ok(rpc_response.reply),
+            (Some(failure), _) => Err(NoAnswer::Failed(failure)),
             (None, None) => {
-                self.turned_away.store(status.as_u16(), Ordering::Relaxed);
-                Err(NoAnswer::Failed(failed(status, &headers, &body)))
+                self.last_error_status.store(status.as_u16(), Ordering::Relaxed);
+                Err(NoAnswer::Failed(general_failure(status, &headers, &body)))
             }
         }
     }
 
-    /// Follows a question's own stream to its answer, over as many connections
-    /// as the server makes of it.
-    async fn follow(
+    /// Reads the event stream of a request until its reply, and resumes the stream each
+    /// time that it breaks.
+    async fn read_until_reply(
         self: &Arc<Http>,
         request_id: RequestId,
         first: Response,
     ) -> Result<Reply, Failure> {
-        let mut parser = Parser::new(self.limit).within(self.memory.clone());
+        let mut parser = Parser::new(self.limit).with_memory(self.memory.clone());
         let mut response = first;
-        let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
+        let mut delay = ReconnectDelay::new(LONGEST_PAUSE);
         loop {
             let mut received = Received::Nothing;
             let reply =
@@ -114,13 +119,15 @@ impl Http {
                 let reason = "the stream ended before the answer".to_owned();
                 return Err(Failure::Lost { reason, sent: Sent::Perhaps });
             };
-            sleep(delay.ended(received, parser.retry())).await;
-            delay.open();
+            sleep(delay.pause_after_end(received, parser.retry())).await;
+            delay.note_opened();
             response = self.resume(&id).await?;
         }
     }
 
-    /// Reads one connection of a stream. `None` when it ends without answer.
+    /// Reads one connection of an event stream; `None` when it ends without the reply. Sets
+    /// `received` when an event with data comes.
+    /// `received` notes whether anything came.
     async fn read_stream(
         self: &Arc<Http>,
         parser: &mut Parser,
@@ -134,54 +141,56 @@ impl Http {
                 .map_err(|error| Failure::Unusable { reason: error.to_string() })?
             {
                 received.note(&event.data);
-                if let Some(reply) = self.hear(&event.data, Some(request_id)).await? {
+                if let Some(reply) = self.receive(&event.data, Some(request_id)).await? {
                     return Ok(Some(reply));
                 }
             }
             match response.chunk().await {
                 Ok(Some(chunk)) => parser.push(&chunk),
-                // A broken stream is one that ended: it may be resumed.
+                // A broken stream may be resumed like one that ended.
                 Ok(None) | Err(_) => return Ok(None),
             }
         }
     }
 
-    /// Goes on with a stream after the last event that was seen.
+    /// Resumes a stream after the event `last_id`.
     async fn resume(&self, last_id: &str) -> Result<Response, Failure> {
         let lost = |reason: String| Failure::Lost { reason, sent: Sent::Perhaps };
-        let get = self.get(Some(last_id)).await;
+        let get = self.build_get(Some(last_id)).await;
         let get = get.ok_or_else(|| lost("there is no token to resume the stream".to_owned()))?;
         let get = get.send().await;
-        let response = get.map_err(|error| lost(deepest(&error)))?;
-        if !response.status().is_success() || !is_stream(response.headers()) {
+        let response = get.map_err(|error| lost(root_cause(&error)))?;
+        if !response.status().is_success() || !is_event_stream(response.headers()) {
             return Err(lost(format!("the stream cannot be resumed: HTTP {}", response.status())));
         }
         Ok(response)
     }
 
-    /// `None` when nothing should be sent now.
-    pub(super) async fn get(&self, last_id: Option<&str>) -> Option<reqwest::RequestBuilder> {
+    /// Builds the GET that opens an event stream, or resumes it after the event `last_id`;
+    /// `None` when the credential forbids requests now.
+    pub(super) async fn build_get(&self, last_id: Option<&str>) -> Option<reqwest::RequestBuilder> {
         let mut headers = self.headers_of(&self.session().clone());
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(header::LAST_EVENT_ID, id);
         }
-        let headers = self.signed(headers).await?;
+        let headers = self.with_credential(headers).await?;
         Some(self.client.get(self.address()).headers(headers))
     }
 
-    /// Takes one event or body: the answer that is waited for comes back, the
-    /// rest goes its way.
-    pub(super) async fn hear(
+    /// Processes one event or body: returns the reply to `request_id`, and dispatches all
+    /// other messages. `request_id` is `None` on the stream that belongs to no request.
+    pub(super) async fn receive(
         self: &Arc<Http>,
         text: &Bytes,
         request_id: Option<RequestId>,
     ) -> Result<Option<Reply>, Failure> {
-        self.take(text, parse(text).await, request_id)
+        self.receive_parsed(text, parse_frame(text).await, request_id)
     }
 
-    fn take(
+    /// Processes a parsed event or body, like [`receive`](Http::receive).
+    fn receive_parsed(
         self: &Arc<Http>,
         text: &Bytes,
         parsed: Result<Frame, Invalid>,
@@ -198,17 +207,19 @@ impl Http {
         let mut answer = None;
         for message in messages {
             match message {
-                Ok(Message::Response(response)) if is_for(&response.id, request_id) => {
+                Ok(Message::Response(response)) if is_answer_to(&response.id, request_id) => {
                     answer = Some(response.reply);
                 }
-                Ok(message) => self.pass(message, request_id),
-                Err(invalid) if invalid.id.as_ref().is_some_and(|id| is_for(id, request_id)) => {
+                Ok(message) => self.dispatch(message, request_id),
+                Err(invalid)
+                    if invalid.id.as_ref().is_some_and(|id| is_answer_to(id, request_id)) =>
+                {
                     return Err(Failure::Unusable { reason: invalid.reason });
                 }
                 Err(invalid) => {
                     crate::peer::Incoming::invalid(&*self.relay, &invalid, text);
-                    // It came where the answer is to come.
-                    if invalid.is_batch && request_id.is_some() {
+                    // On the stream of a request, the batch may hold its reply.
+                    if invalid.is_oversized_batch && request_id.is_some() {
                         return Err(Failure::Unusable { reason: invalid.reason });
                     }
                 }
@@ -217,39 +228,41 @@ impl Http {
         Ok(answer)
     }
 
-    /// Passes on what the server says, and answers what it asks.
-    fn pass(self: &Arc<Http>, message: Message, request_id: Option<RequestId>) {
-        if let Some((id, reply)) = self.relay.hear(message, request_id) {
+    /// Dispatches a message of the server, and posts the answer if it is a request.
+    /// `stream_of` is our request on whose stream it came.
+    fn dispatch(self: &Arc<Http>, message: Message, stream_of: Option<RequestId>) {
+        if let Some((id, reply)) = self.relay.receive(message, stream_of) {
             let http = Arc::clone(self);
             tokio::spawn(async move {
                 let reply = tokio::select! {
                     reply = reply => reply,
                     () = http.closing.cancelled() => return,
                 };
-                // What the server no longer wants to know is not told.
+                // The server cancelled its request.
                 let Some(reply) = reply else { return };
-                http.send(Delivery::answer(id, reply));
+                http.enqueue(Delivery::response(id, reply));
             });
         }
     }
 
-    fn pick(
+    /// Returns the reply in a body, or a failure when it is not there.
+    fn require_answer(
         self: &Arc<Http>,
         body: &Bytes,
         parsed: Result<Frame, Invalid>,
         request_id: RequestId,
     ) -> Result<Reply, Failure> {
         let unusable = |reason: String| Failure::Unusable { reason };
-        let answer = self.take(body, parsed, Some(request_id))?;
+        let answer = self.receive_parsed(body, parsed, Some(request_id))?;
         answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
     }
 
-    /// The whole body, within the limit.
+    /// Reads the whole body, within the limits.
     pub(super) async fn body(&self, response: Response) -> Result<Bytes, Failure> {
-        let body = http_client::body_within(response, self.limit, &self.memory).await;
-        body.map_err(|unread| match unread {
+        let body = http_client::body_with_memory(response, self.limit, &self.memory).await;
+        body.map_err(|error| match error {
             BodyError::Broken(error) => {
-                Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps }
+                Failure::Lost { reason: root_cause(&error), sent: Sent::Perhaps }
             }
             BodyError::TooLong { limit } => Failure::Unusable {
                 reason: format!("a response is over the limit of {limit} bytes"),
@@ -263,33 +276,40 @@ impl Http {
     }
 }
 
-/// Reads a body or an event, however long.
-async fn parse(text: &Bytes) -> Result<Frame, Invalid> {
+/// Parses a body or an event; a long one on a blocking thread.
+async fn parse_frame(text: &Bytes) -> Result<Frame, Invalid> {
     let whole = text.clone();
-    aside(text.len(), move || Frame::parse(&whole)).await
+    off_thread(text.len(), move || Frame::parse(&whole)).await
 }
 
-fn is_for(id: &Json, request_id: Option<RequestId>) -> bool {
+/// Returns whether the id of a response is that of our request. Some servers send a number
+/// back as a string.
+fn is_answer_to(id: &Json, request_id: Option<RequestId>) -> bool {
     let number = id.as_str().trim_matches('"').parse().ok().map(RequestId);
     request_id.is_some() && number == request_id
 }
 
-/// Returns why whoever answers is no longer who the session was opened with, if so:
-/// the server at the address was replaced by one of another revision.
-fn another(question: &Question, status: StatusCode, told: &Told) -> Option<String> {
-    let Reply::Error(error) = &told.reply else { return None };
-    let opens = matches!(question.method(), method::INITIALIZE | method::DISCOVER);
-    match &question.mode {
+/// If an error shows that another revision is spoken at this address now, returns what it
+/// speaks, for a message.
+fn why_other_revision(
+    request: &OutgoingRequest,
+    status: StatusCode,
+    rpc_response: &RpcResponse,
+) -> Option<String> {
+    let Reply::Error(error) = &rpc_response.reply else { return None };
+    let opens = matches!(request.method(), method::INITIALIZE | method::DISCOVER);
+    match &request.mode {
         _ if opens => None,
         RequestMode::InSession => {
             let latest = Revision::LATEST.as_str();
             let is_modern = error.code == code::UNSUPPORTED_VERSION
-                && opening::supported(error).iter().any(|version| version == latest);
+                && opening::supported_versions(error).iter().any(|version| version == latest);
             is_modern.then(|| format!("it speaks {latest} now"))
         }
         RequestMode::Stateless(_) => {
             let refused = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND);
-            // What a modern server says for itself.
+            // Codes by which a modern server refuses one request: its own are from -32020 on,
+            // and older servers use those just beyond -32000.
             let is_modern = matches!(
                 error.code,
                 code::METHOD_NOT_FOUND | code::INVALID_PARAMS | -32099..=-32010
@@ -302,12 +322,13 @@ fn another(question: &Question, status: StatusCode, told: &Told) -> Option<Strin
     }
 }
 
+/// Returns whether a text contains a lower-case word, in any case.
 fn mentions(text: &[u8], word: &str) -> bool {
     String::from_utf8_lossy(text).to_ascii_lowercase().contains(word)
 }
 
-/// Returns what a body is that is no answer.
-fn what_came(headers: &HeaderMap, body: &Bytes) -> String {
+/// Describes a body that is not a JSON-RPC message, for an error message.
+fn describe_body(headers: &HeaderMap, body: &Bytes) -> String {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if let Some(coding) = text(CONTENT_ENCODING) {
         return format!("a body in `{coding}` coding, which was not asked for");
@@ -316,36 +337,36 @@ fn what_came(headers: &HeaderMap, body: &Bytes) -> String {
     format!("`{kind}` instead of an answer: {}", message::excerpt(body).trim())
 }
 
-pub(in crate::connect) fn is_stream(headers: &HeaderMap) -> bool {
+pub(in crate::connect) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }
 
-/// The longest body of a refusal that is read; only its beginning is shown.
-const REFUSAL: usize = 64 << 10;
+/// How many bytes of an error response are read. Messages show only their beginning.
+const MAX_ERROR_BODY: usize = 64 << 10;
 
-/// Returns what comes with a refusal, within bounds.
-pub(in crate::connect) async fn refusal_body(response: Response) -> Bytes {
-    http_client::body(response, REFUSAL).await.unwrap_or_default()
+/// Reads the body of an error response, within a limit.
+pub(in crate::connect) async fn error_body(response: Response) -> Bytes {
+    http_client::body(response, MAX_ERROR_BODY).await.unwrap_or_default()
 }
 
-/// Returns what a refusal means.
-pub(in crate::connect) fn refusal(
+/// Returns the failure that an error response means.
+pub(in crate::connect) fn error_failure(
     status: StatusCode,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Failure {
-    denied(status, headers).unwrap_or_else(|| failed(status, headers, body))
+    specific_failure(status, headers).unwrap_or_else(|| general_failure(status, headers, body))
 }
 
-/// Refusals that have a remedy of their own.
-fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
+/// Returns the failure for a status with its own remedy: credentials or rate limit.
+fn specific_failure(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     match status {
-        _ if is_about_us(status) => {
+        _ if denies_access(status) => {
             let wants = text(WWW_AUTHENTICATE).and_then(scheme).map(|wants| format!(": {wants}"));
             let reason = format!("HTTP {status}{}", wants.unwrap_or_default());
-            let refusal = Refusal::read(status, headers);
+            let refusal = Refusal::parse(status, headers);
             let is_unrun = refusal.is_some_and(|refusal| refusal.is_before_running());
             let sent = if is_unrun { Sent::No } else { Sent::Perhaps };
             Some(match status {
@@ -354,40 +375,41 @@ fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
             })
         }
         StatusCode::TOO_MANY_REQUESTS => {
-            let retry_after = text(RETRY_AFTER).and_then(|after| pause(after, text(DATE)));
+            let retry_after =
+                text(RETRY_AFTER).and_then(|after| parse_retry_after(after, text(DATE)));
             Some(Failure::RateLimited { retry_after, sent: Sent::Perhaps })
         }
         _ => None,
     }
 }
 
-/// The scheme of a challenge. The rest is the server's own words, which a model
-/// would read as ours.
+/// Returns the authentication scheme of a challenge, such as `Bearer`. The rest is left out
+/// of messages: a model would take the server's text for ours.
 fn scheme(challenge: &str) -> Option<&str> {
     let scheme = challenge.split_whitespace().next()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (scheme.len() <= 20 && scheme.bytes().all(is_plain)).then_some(scheme)
 }
 
-/// Returns whether a refusal is about who we are and has a remedy of its own. Such
-/// a call is never made again by itself.
-fn is_about_us(status: StatusCode) -> bool {
+/// Returns whether a status denies access: for want of credentials (401), or for any reason
+/// (403). Whether other credentials may help is another question: see [`Refusal::parse`].
+fn denies_access(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
-/// Returns how long `Retry-After` means: seconds, or a date, to be compared with
-/// the server's own clock.
-fn pause(after: &str, now: Option<&str>) -> Option<Duration> {
+/// Parses `Retry-After`: seconds, or a date, compared with the `Date` header `now` of the
+/// same response.
+fn parse_retry_after(after: &str, now: Option<&str>) -> Option<Duration> {
     let after = after.trim();
     if let Ok(seconds) = after.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let seconds = seconds_of(after)?.saturating_sub(seconds_of(now?)?);
+    let seconds = parse_http_date(after)?.saturating_sub(parse_http_date(now?)?);
     Some(Duration::from_secs(seconds))
 }
 
-/// A date such as `Sun, 06 Nov 1994 08:49:37 GMT`, in seconds since 1970.
-fn seconds_of(date: &str) -> Option<u64> {
+/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970.
+fn parse_http_date(date: &str) -> Option<u64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut words = date.split([' ', ',', ':']).filter(|word| !word.is_empty()).skip(1);
@@ -397,15 +419,14 @@ fn seconds_of(date: &str) -> Option<u64> {
     let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
     let mut clock = || words.next()?.parse::<u64>().ok();
     let (hour, minute, second) = (clock()?, clock()?, clock()?);
-    // Years begin in March here, so that the odd day comes last.
+    // Years begin in March here, so that the leap day comes last.
     let (years, months) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day;
     Some((days - 719_469) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// Every other refusal. It says that there is no answer; it does not say that
-/// nothing ran.
-fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
+/// Returns the failure for every other status. The request may have run.
+fn general_failure(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
     if status.is_redirection() {
         let to = headers.get(http::header::LOCATION).and_then(|to| to.to_str().ok());
         let reason = format!(
@@ -419,7 +440,7 @@ fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             Failure::Lost { reason, sent: Sent::Perhaps }
         }
-        // The server itself answered: nothing says that it will do better.
+        // The server itself answered; a retry will not help.
         StatusCode::BAD_REQUEST
         | StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::UNPROCESSABLE_ENTITY => Failure::Unusable { reason },
@@ -441,17 +462,44 @@ mod tests {
         }
     }
 
+    /// Every 403 denies access, but only a missing scope is about our credentials.
+    #[test]
+    fn a_403_is_about_credentials_only_if_a_scope_is_missing() {
+        let scope = "Bearer error=\"insufficient_scope\", scope=\"write\"";
+        for (status, challenge, refuses_credentials, sent) in [
+            (StatusCode::UNAUTHORIZED, None, true, Sent::Perhaps),
+            (StatusCode::UNAUTHORIZED, Some("Bearer"), true, Sent::No),
+            (StatusCode::FORBIDDEN, None, false, Sent::Perhaps),
+            (StatusCode::FORBIDDEN, Some("Bearer"), false, Sent::Perhaps),
+            (StatusCode::FORBIDDEN, Some(scope), true, Sent::No),
+        ] {
+            let challenge = challenge.map(HeaderValue::from_static);
+            let headers: HeaderMap =
+                challenge.into_iter().map(|challenge| (WWW_AUTHENTICATE, challenge)).collect();
+            let case = format!("{status} {headers:?}");
+            let refusal = Refusal::parse(status, &headers);
+            assert_eq!(refusal.is_some(), refuses_credentials, "{case}");
+            let failure = error_failure(status, &headers, &Bytes::new());
+            let is_unauthorized = matches!(failure, Failure::Unauthorized { .. });
+            assert_eq!(is_unauthorized, status == StatusCode::UNAUTHORIZED, "{case}");
+            assert_eq!(failure.sent(), sent, "{case}");
+        }
+    }
+
     #[test]
     fn a_date_is_understood_by_the_servers_own_clock() {
-        assert_eq!(seconds_of("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
-        assert_eq!(seconds_of("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
-        assert_eq!(seconds_of("Thu, 29 Feb 2024 12:00:00 GMT"), Some(1_709_208_000));
-        assert_eq!(seconds_of("soon"), None);
+        assert_eq!(parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(parse_http_date("Thu, 29 Feb 2024 12:00:00 GMT"), Some(1_709_208_000));
+        assert_eq!(parse_http_date("soon"), None);
         let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
-        let after = |text: &str| pause(text, now).map(|pause| pause.as_secs());
+        let after = |text: &str| parse_retry_after(text, now).map(|pause| pause.as_secs());
         assert_eq!(after("7"), Some(7));
         assert_eq!(after("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
         assert_eq!(after("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
-        assert_eq!((after("soon"), pause("Sun, 06 Nov 1994 08:50:07 GMT", None)), (None, None));
+        assert_eq!(
+            (after("soon"), parse_retry_after("Sun, 06 Nov 1994 08:50:07 GMT", None)),
+            (None, None)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Builds the HTTP client of one server: its endpoint, redirects and idle connections.
+//! Builds the HTTP client for one server, and classifies its errors.
 
 use std::time::Duration;
 
@@ -7,13 +7,15 @@ use reqwest::Url;
 use reqwest::redirect::Policy;
 use tool::{Failure, Sent};
 
-use crate::connect::address::{self, Addresses};
+use crate::connect::address::{self, AllowedAddresses};
 use crate::connect::error::ConnectError;
 use crate::connect::options::Endpoint;
-use crate::http_client::{self, deepest};
+use crate::http_client::{self, root_cause};
 
-/// Reads an endpoint as an operator wrote it.
-pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap), ConnectError> {
+/// Parses the URL and headers that the operator configured.
+pub(in crate::connect) fn parse_endpoint(
+    endpoint: &Endpoint,
+) -> Result<(Url, HeaderMap), ConnectError> {
     let bad = |reason| ConnectError::BadTarget { reason };
     let url = Url::parse(&endpoint.url)
         .map_err(|error| bad(format!("`{}` is no URL: {error}", endpoint.url)))?;
@@ -36,27 +38,27 @@ pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap),
 /// Which redirects are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::connect) enum Redirects {
-    /// To where the credentials already go: for requests that only read.
+    /// Redirects within the origin: for requests without side effects.
     WithinOrigin,
-    /// None. A redirect is an answer, and what was answered may have run.
+    /// None: the request may have run before the redirect.
     Never,
 }
 
-/// How long a connection that nobody uses is kept. Servers close theirs without
-/// a word, many after five seconds; a question that leaves at that moment is
-/// lost, and nobody can say whether it ran. Whoever asks often keeps it open.
-const KEPT: Duration = Duration::from_secs(2);
+/// How long an idle connection is kept. Many servers close idle connections after five
+/// seconds; a request that is sent at that moment is lost, and it is unknown whether it
+/// ran.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client for one server: connections are kept for a moment, small messages leave at
-/// once, and a redirect is followed only where the credentials already go.
-pub(in crate::connect) fn client(
+/// Builds the HTTP client for one server: short idle timeout, no Nagle delay, and no
+/// redirects outside of the origin.
+pub(in crate::connect) fn build_client(
     url: &Url,
     endpoint: &Endpoint,
     redirects: Redirects,
 ) -> Result<reqwest::Client, ConnectError> {
     let mut builder = http_client::builder()
         .tcp_nodelay(true)
-        .pool_idle_timeout(KEPT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .connect_timeout(Duration::from_secs(10))
         .redirect(Policy::custom(move |attempt| {
             let origin = attempt.previous().first().cloned();
@@ -65,18 +67,18 @@ pub(in crate::connect) fn client(
             if stays && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
         }));
     if url.scheme() == "http" {
-        // Reading the system's certificates takes longer than everything else.
+        // Loading the system's certificates takes longer than everything else.
         let roots = rustls::RootCertStore::empty();
         let config = rustls::ClientConfig::builder().with_root_certificates(roots);
         builder = builder.tls_backend_preconfigured(config.with_no_client_auth());
     }
     builder = endpoint
         .certificates
-        .put_on(builder)
+        .apply_to(builder)
         .map_err(|reason| ConnectError::BadTarget { reason })?;
-    if endpoint.addresses == Addresses::Public {
-        let private = |private: address::Private| private.to_string();
-        builder = address::guard(builder, url)
+    if endpoint.addresses == AllowedAddresses::Public {
+        let private = |private: address::PrivateAddress| private.to_string();
+        builder = address::restrict_to_public(builder, url)
             .map_err(private)
             .map_err(|reason| ConnectError::BadTarget { reason })?;
     }
@@ -84,7 +86,7 @@ pub(in crate::connect) fn client(
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| ConnectError::BadTarget {
-        reason: format!("no secure connection can be made: {}", deepest(&error)),
+        reason: format!("no secure connection can be made: {}", root_cause(&error)),
     })
 }
 
@@ -92,28 +94,27 @@ pub(in crate::connect) fn same_origin(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin()
 }
 
-/// Returns why a request got no response.
-pub(in crate::connect) fn unreachable(error: &reqwest::Error) -> Failure {
-    let reason = deepest(error);
+/// Converts the error of a request that got no response.
+pub(in crate::connect) fn failure_without_response(error: &reqwest::Error) -> Failure {
+    let reason = root_cause(error);
     if error.is_connect() || error.is_builder() {
         return Failure::Unavailable { reason };
     }
-    let sent = if is_unwritten(error) { Sent::No } else { Sent::Perhaps };
+    let sent = if was_not_written(error) { Sent::No } else { Sent::Perhaps };
     Failure::Lost { reason, sent }
 }
 
-/// How hyper begins to say that a request could not be written; it has no better
-/// name for that.
-const WRITING: &str = "error writing a body to connection";
+/// The start of hyper's error message for a failed write; hyper has no error kind for it.
+const WRITE_ERROR_PREFIX: &str = "error writing a body to connection";
 
-/// Returns whether a request surely never left whole. A kept connection may be
-/// closed before the request is taken up, or while it is written; half a request
-/// runs nowhere. One that was written and got no word back may have run.
-pub(in crate::connect) fn is_unwritten(error: &reqwest::Error) -> bool {
+/// Returns whether a request certainly was not sent completely: the connection was closed
+/// before or while it was written. A request that was written completely may have run.
+pub(in crate::connect) fn was_not_written(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
-        let unwritten =
-            |error: &hyper::Error| error.is_canceled() || error.to_string().starts_with(WRITING);
+        let unwritten = |error: &hyper::Error| {
+            error.is_canceled() || error.to_string().starts_with(WRITE_ERROR_PREFIX)
+        };
         let canceled = error.downcast_ref::<hyper::Error>().is_some_and(unwritten);
         let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
         if canceled || error.downcast_ref::<std::io::Error>().is_some_and(broken) {

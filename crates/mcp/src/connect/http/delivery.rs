@@ -1,4 +1,4 @@
-//! One message that is posted beside the requests.
+//! A message to post that gets no reply: a response or a notification.
 
 use bytes::Bytes;
 use tokio::time::Duration;
@@ -6,34 +6,34 @@ use tool::{Json, Reply};
 
 use crate::message;
 
-/// How many may wait to be sent.
-pub(super) const WAITING: usize = 4096;
+/// The maximum number of queued deliveries.
+pub(super) const MAX_QUEUED: usize = 4096;
 
-/// How long the server may take to say that it has one.
+/// How long the server may take to accept a delivery.
 pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A message, and what it answers.
+/// A serialized message, and the request of the server that it answers, if any.
 pub(super) struct Delivery {
     pub(super) body: Bytes,
-    pub(super) answers: Option<Answered>,
+    pub(super) answered: Option<AnsweredRequest>,
 }
 
-/// A question that the server waits to be answered.
-pub(super) struct Answered {
+/// A request of the server with our reply.
+pub(super) struct AnsweredRequest {
     pub(super) id: Json,
-    pub(super) with: Reply,
+    pub(super) reply: Reply,
 }
 
 impl Delivery {
-    pub(super) fn answer(id: Json, reply: Reply) -> Delivery {
+    pub(super) fn response(id: Json, reply: Reply) -> Delivery {
         let mut body = String::new();
         message::write_response(&mut body, id.as_str(), &reply);
-        Delivery { body: body.into(), answers: Some(Answered { id, with: reply }) }
+        Delivery { body: body.into(), answered: Some(AnsweredRequest { id, reply }) }
     }
 
-    pub(super) fn news(method: &str, params: Option<&Json>) -> Delivery {
+    pub(super) fn notification(method: &str, params: Option<&Json>) -> Delivery {
         let mut body = String::new();
         message::write_notification(&mut body, method, params);
-        Delivery { body: body.into(), answers: None }
+        Delivery { body: body.into(), answered: None }
     }
 }

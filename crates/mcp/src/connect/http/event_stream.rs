@@ -1,4 +1,4 @@
-//! The standing event stream of a session, for messages that belong to no request.
+//! Reads the GET event stream of a legacy session: messages that belong to no request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tool::Kind;
 
-use super::answer::is_stream;
+use super::answer::is_event_stream;
 use super::reconnect::{Received, ReconnectDelay};
 use super::{Http, Session, forgot_session};
 use crate::connect::sse::Parser;
@@ -17,12 +17,12 @@ use crate::revision::Revision;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How often in a row a server may not be there before it is gone.
+/// After this many failed connections in a row the server counts as gone.
 const TRIES: u32 = 6;
 
 impl Http {
-    /// Starts to listen to what belongs to no question, where that is a thing,
-    /// and says when somebody listens, or never will.
+    /// Starts to read the event stream, if the revision has one. The receiver resolves when
+    /// the stream is open, or when there will be none.
     pub(in crate::connect) fn listen(
         self: &Arc<Http>,
         revision: Revision,
@@ -36,10 +36,9 @@ impl Http {
     }
 }
 
-/// Listens to the end of the upstream, or until the server has no such stream.
+/// Reads the stream until the connection closes, or the server turns out to have none.
 ///
-/// `ready` is told when the first connection stands; it is dropped when there
-/// will be none.
+/// Sends to `ready` when the stream is open, and drops it when there will be none.
 async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
     let closing = http.closing.clone();
     tokio::select! {
@@ -51,49 +50,51 @@ async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
 async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
     let mut reopened = http.n_reopened.subscribe();
-    let mut parser = Parser::new(http.limit).within(http.memory.clone());
+    let mut parser = Parser::new(http.limit).with_memory(http.memory.clone());
     let mut n_failed = 0;
-    let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
+    let mut delay = ReconnectDelay::new(LONGEST_PAUSE);
     let mut is_first = true;
     loop {
         if reopened.has_changed().unwrap_or_default() {
             reopened.mark_unchanged();
-            // Another session has other events.
-            parser = Parser::new(http.limit).within(http.memory.clone());
+            // A new session has other events.
+            parser = Parser::new(http.limit).with_memory(http.memory.clone());
         }
         let session = http.session().clone();
-        let Some(get) = http.get(parser.last_id()).await else {
+        let Some(get) = http.build_get(parser.last_id()).await else {
             sleep(LONGEST_PAUSE).await;
             continue;
         };
-        delay.open();
+        delay.note_opened();
         let mut received = Received::Nothing;
         match get.send().await {
-            Ok(response) if response.status().is_success() && is_stream(response.headers()) => {
+            Ok(response)
+                if response.status().is_success() && is_event_stream(response.headers()) =>
+            {
                 n_failed = 0;
                 if let Some(ready) = ready.take() {
                     ready.send(()).ok();
                 }
-                // Without ids nobody can say what was missed in between.
+                // Without event ids, changes may have been missed in between.
                 if !is_first && parser.last_id().is_none() {
                     http.relay.stale.mark(&Kind::ALL);
                 }
                 is_first = false;
                 tokio::select! {
-                    () = read(http, &mut parser, response, &mut received) => {}
-                    // What is told from now on is told on the new session.
+                    () = read_events(http, &mut parser, response, &mut received) => {}
+                    // New events come on the new session only.
                     _ = reopened.changed() => {
                         reopened.mark_changed();
                         continue;
                     }
                 }
             }
-            Ok(response) if http.note_move(&response) => {}
-            // Most servers have nothing to say here, and say so.
+            Ok(response) if http.note_redirect(&response) => {}
+            // Most servers have no event stream.
             Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
             Ok(response) if response.status().is_client_error() => {
-                // A server that never had such a stream may say so with any
-                // status; one that had forgot the session.
+                // On the first try, any status means that there is no such stream. Later
+                // it means that the server forgot the session.
                 if is_first || !reopen(http, response, &session).await {
                     return;
                 }
@@ -102,19 +103,19 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
             Err(error) => {
                 n_failed += 1;
                 if TRIES <= n_failed {
-                    http.relay.gone(&super::unreachable(&error).to_string());
+                    http.relay.mark_gone(&super::failure_without_response(&error).to_string());
                     return;
                 }
             }
         }
         parser.interrupt();
-        sleep(delay.ended(received, parser.retry())).await;
+        sleep(delay.pause_after_end(received, parser.retry())).await;
     }
 }
 
-/// Opens the session again if it was forgotten; `false` when it was not.
+/// Reopens the session if the server forgot it; returns `false` if it did not.
 ///
-/// Who only listens would otherwise never hear of anything again.
+/// Otherwise a client that only listens would get no more notifications.
 async fn reopen(http: &Arc<Http>, response: Response, session: &Session) -> bool {
     let status = response.status();
     let body = http.body(response).await.unwrap_or_default();
@@ -128,8 +129,8 @@ async fn reopen(http: &Arc<Http>, response: Response, session: &Session) -> bool
     true
 }
 
-/// Reads one connection to its end.
-async fn read(
+/// Reads one connection to its end. Sets `received` when an event with data comes.
+async fn read_events(
     http: &Arc<Http>,
     parser: &mut Parser,
     mut response: Response,
@@ -141,7 +142,7 @@ async fn read(
             match parser.next_event() {
                 Ok(Some(event)) => {
                     received.note(&event.data);
-                    http.hear(&event.data, None).await.ok();
+                    http.receive(&event.data, None).await.ok();
                 }
                 Ok(None) => break,
                 Err(error) => {

@@ -2,21 +2,20 @@
 
 use tool::{Failure, Sent};
 
-use super::client::unreachable;
-use crate::http_client::deepest;
+use super::client::failure_without_response;
+use crate::http_client::root_cause;
 
-/// Why there is no answer.
+/// Why a request got no reply. Some cases can be recovered from.
 pub(super) enum NoAnswer {
-    /// The server says that it no longer knows the session.
+    /// The server forgot the session.
     NoSession,
-    /// What answers there now speaks another revision.
-    Another(String),
-    /// The connection was closed before the question was written.
+    /// The server was replaced by one of another revision; the text says which.
+    OtherRevision(String),
+    /// The connection was closed before the request was written.
     NeverWritten(Failure),
-    /// No connection can be made; the question never left.
-    NobodyThere(String),
-    /// The connection ended without a word of an answer; the question may have
-    /// run.
+    /// No connection could be made; nothing was sent.
+    NoConnection(String),
+    /// The connection ended without a response; the request may have run.
     CutOff(Failure),
     Failed(Failure),
 }
@@ -28,8 +27,8 @@ impl NoAnswer {
                 reason: "the server forgot the session".to_owned(),
                 sent: Sent::Perhaps,
             },
-            NoAnswer::Another(reason) => Failure::Lost { reason, sent: Sent::Perhaps },
-            NoAnswer::NobodyThere(reason) => Failure::Unavailable { reason },
+            NoAnswer::OtherRevision(reason) => Failure::Lost { reason, sent: Sent::Perhaps },
+            NoAnswer::NoConnection(reason) => Failure::Unavailable { reason },
             NoAnswer::CutOff(failure)
             | NoAnswer::Failed(failure)
             | NoAnswer::NeverWritten(failure) => failure,
@@ -46,9 +45,9 @@ impl From<Failure> for NoAnswer {
 impl From<reqwest::Error> for NoAnswer {
     fn from(error: reqwest::Error) -> NoAnswer {
         if error.is_connect() {
-            return NoAnswer::NobodyThere(deepest(&error));
+            return NoAnswer::NoConnection(root_cause(&error));
         }
-        let failure = unreachable(&error);
+        let failure = failure_without_response(&error);
         if failure.sent() == Sent::No {
             return NoAnswer::NeverWritten(failure);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcp::connect::Credential;
-use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential, Reach};
+use mcp::oauth::{Grant, GrantStore, Login, LoginReach, LoginRequest, OAuthCredential};
 use serde_json::Value;
 
 /// Where a login leads back to. Nobody listens there: the browser only says
@@ -74,7 +74,7 @@ impl Human {
             scopes: scopes.map(str::to_owned).collect(),
             granted: before.map(|grant| grant.scopes).unwrap_or_default(),
             // All servers of the suite are on this machine, each on its own port.
-            reach: Reach::Anywhere,
+            reach: LoginReach::Anywhere,
             ..LoginRequest::default()
         };
         let login = Login::begin(&wanted, REDIRECT).await.map_err(|error| error.to_string())?;

@@ -20,7 +20,7 @@ use std::io::BufRead;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match mcp::connect::launch::take(std::env::args_os().skip(1)) {
+    match mcp::connect::launch::run_if_requested(std::env::args_os().skip(1)) {
         Some(Ok(())) => return ExitCode::SUCCESS,
         Some(Err(error)) => {
             eprintln!("{error}");

@@ -93,7 +93,7 @@ async fn check(script: fn(&Seen) -> Sent, locations: &[&str]) {
             }
             let is_answer = match *kind {
                 "result" => ![101, 204, 205, 304].contains(&status),
-                // Beside a refusal of our credentials it is a part of that.
+                // In a response that denies access it explains the status.
                 "error" | "session" => ![101, 204, 205, 304, 401, 403].contains(&status),
                 _ => false,
             };

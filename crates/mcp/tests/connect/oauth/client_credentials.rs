@@ -1,6 +1,6 @@
 //! A client that is let in by itself.
 
-use mcp::oauth::{GrantKind, InMemory};
+use mcp::oauth::{GrantKind, InMemoryGrant};
 
 use super::*;
 
@@ -16,11 +16,11 @@ fn wanted(server: &Server, secret: &str) -> LoginRequest {
 }
 
 /// A stage on which nobody ever logs in.
-async fn stage(change: impl FnOnce(&Server, &mut LoginRequest)) -> (Stage, Arc<InMemory>) {
+async fn stage(change: impl FnOnce(&Server, &mut LoginRequest)) -> (Stage, Arc<InMemoryGrant>) {
     let mut stage = Stage::new().await;
     let mut wanted = wanted(&stage.server, "its secret");
     change(&stage.server, &mut wanted);
-    let keep = Arc::new(InMemory::default());
+    let keep = Arc::new(InMemoryGrant::default());
     let keeper = OAuthCredential::new(
         "change its `client_secret`",
         &stage.server.url(),
@@ -28,7 +28,8 @@ async fn stage(change: impl FnOnce(&Server, &mut LoginRequest)) -> (Stage, Arc<I
         now(&stage.bench),
         || 1.0,
     );
-    let keeper = keeper.of_issuer(wanted.issuer.clone()).as_machine(Some(wanted));
+    let keeper =
+        keeper.only_for_issuer(wanted.issuer.clone()).with_client_credentials(Some(wanted));
     stage.keeper = Arc::new(keeper);
     (stage, keep)
 }
@@ -90,7 +91,7 @@ async fn the_secret_goes_to_the_named_issuer_only() {
     let other = Server::start().await.unwrap();
     let origin = other.origin.clone();
     let (stage, keep) = stage(|server, wanted| {
-        wanted.reach = Reach::Anywhere;
+        wanted.reach = LoginReach::Anywhere;
         // Whoever took the server over names an issuer of their own.
         server.book().issuer = Some(origin);
     })

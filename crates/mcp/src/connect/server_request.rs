@@ -1,10 +1,10 @@
-//! A request of the server, as it is passed to the client.
+//! Checks and rewrites the requests of a server to the client (elicitation, sampling,
+//! roots) before they are passed on.
 //!
-//! A human who reads a question behind a gatelet sees one program asking for all
-//! of them. So the question says which server asks, without the characters that
-//! could make it look like something else, and nothing can be opened that is
-//! not a page of the web: over `https:`, or over `http:` on this machine. A server
-//! can ask for what the protocol lets servers ask for, and for nothing else.
+//! To a user, gatelet asks for all servers. So a question is labelled with the server that
+//! asks, without characters that could disguise it, and URLs to open must be `https:`, or
+//! `http:` on this machine. A server can request what the protocol lets servers request,
+//! and nothing else.
 
 use std::borrow::Cow;
 
@@ -17,29 +17,29 @@ use super::options::Attribution;
 use crate::http_client;
 use crate::revision::{code, method};
 
-/// The member of `_meta` that names the server that asks.
-const UPSTREAM: &str = "gatelet/upstream";
+/// The `_meta` key for the label of the server that asks.
+const UPSTREAM_KEY: &str = "gatelet/upstream";
 
-/// The member of `_meta` that names the fields of a form that look as if they
-/// asked for a secret.
-const SECRETS: &str = "gatelet/secret-fields";
+/// The `_meta` key for the form fields that seem to ask for a secret.
+const SECRET_FIELDS_KEY: &str = "gatelet/secret-fields";
 
-/// The member of a question that is a form.
-const FORM: &str = "requestedSchema";
+/// The params key of the form schema.
+const FORM_KEY: &str = "requestedSchema";
 
 /// The longest message that is shown, in characters.
-const LONGEST: usize = 8000;
+const MAX_MESSAGE_CHARS: usize = 8000;
 
-/// The question as it goes to the client, or why it does not.
+/// Returns the params to pass to the client, or the error that refuses the request.
+/// `label` is the operator's name of the server.
 pub(super) fn prepare(
-    asked: &str,
+    method: &str,
     params: Option<Json>,
     label: &str,
     attribution: Attribution,
 ) -> Result<Json, RpcError> {
     let params = params.unwrap_or_else(Json::empty_object);
-    if !is_a_servers(asked) {
-        // Who is not behind a gate judges for itself.
+    if !may_server_request(method) {
+        // Without attribution, the client decides itself.
         return match attribution {
             Attribution::AsAsked => Ok(params),
             Attribution::Labelled => {
@@ -52,10 +52,9 @@ pub(super) fn prepare(
     let Ok(mut object) = Object::parse(&params) else {
         return Err(invalid("params must be an object"));
     };
-    // Whoever reads the first of two members is shown something else than who
-    // reads the last, so every one counts.
-    let is_safe = object.iter().all(|(name, value)| name != "url" || can_be_opened(value));
-    if asked == method::ELICITATION && !is_safe {
+    // Of duplicate members, clients differ in which one they use, so all are checked.
+    let is_safe = object.iter().all(|(name, value)| name != "url" || may_open_in_browser(value));
+    if method == method::ELICITATION && !is_safe {
         let reason = "only https addresses can be opened, and http ones on this machine, without a user \
                       name before the host";
         return Err(invalid(reason));
@@ -63,77 +62,78 @@ pub(super) fn prepare(
     if attribution == Attribution::AsAsked {
         return Ok(params);
     }
-    let secrets = match asked == method::ELICITATION {
+    let secrets = match method == method::ELICITATION {
         true => secret_fields(&object),
         false => Vec::new(),
     };
-    if asked == method::ELICITATION {
+    if method == method::ELICITATION {
         let message = object.remove("message").and_then(|message| message.string_value());
-        let (asked, warning) = (said(&message.unwrap_or_default()), warning(&secrets, label));
+        let (asked, warning) =
+            (quote_message(&message.unwrap_or_default()), secret_warning(&secrets, label));
         object.push("message", Json::encode(&format!("{label} asks:{asked}{warning}")));
-        if let Some(schema) = object.remove(FORM) {
-            object.push(FORM, form(&schema)?);
+        if let Some(schema) = object.remove(FORM_KEY) {
+            object.push(FORM_KEY, clean_form(&schema)?);
         }
     }
-    if asked == method::SAMPLING {
-        // To the client all upstreams are one server, whose context it would give to this one.
+    if method == method::SAMPLING {
+        // The client sees all upstreams as one server, and would share the context of all.
         object.remove("includeContext");
     }
     let tags = object.remove("_meta").and_then(|tags| Object::parse(&tags).ok());
     let mut tags = tags.unwrap_or_default();
-    tags.remove(UPSTREAM);
-    tags.remove(SECRETS);
+    tags.remove(UPSTREAM_KEY);
+    tags.remove(SECRET_FIELDS_KEY);
     if !secrets.is_empty() {
-        tags.push(SECRETS, Json::encode(&secrets));
+        tags.push(SECRET_FIELDS_KEY, Json::encode(&secrets));
     }
-    tags.push(UPSTREAM, Json::encode(label));
+    tags.push(UPSTREAM_KEY, Json::encode(label));
     object.push("_meta", tags.to_json());
     Ok(object.to_json())
 }
 
-/// The server's own words: behind ours on their line, or each line marked as its.
-fn said(message: &str) -> String {
-    let plain = plain(message);
+/// Returns the server's message without hidden characters; several lines are quoted.
+fn quote_message(message: &str) -> String {
+    let plain = without_hidden(message);
     match plain.trim().contains('\n') {
-        true => format!("\n\n{}", tool::text::quoted(&plain, LONGEST)),
+        true => format!("\n\n{}", tool::text::quoted(&plain, MAX_MESSAGE_CHARS)),
         false => format!(" {plain}"),
     }
 }
 
-/// A form whose words are those that are seen, and stay on their lines. One whose fields
-/// cannot be named or chosen as they are shown is not passed on.
-fn form(schema: &Json) -> Result<Json, RpcError> {
+/// Returns a form without hidden characters and line breaks in its texts. Refuses a form
+/// with hidden characters in field names or values, which are sent back.
+fn clean_form(schema: &Json) -> Result<Json, RpcError> {
     let odd = |reason: &str| Err(RpcError::new(code::INVALID_PARAMS, reason));
     let Ok(mut value) = schema.to_value() else { return odd("its form is nested too deep") };
-    if has_odd_name(&value) {
+    if has_hidden_characters(&value) {
         return odd("the names and values of its form have hidden characters in them");
     }
     let mut is_changed = false;
-    in_one_line(&mut value, &mut is_changed);
+    clean_texts(&mut value, &mut is_changed);
     Ok(if is_changed { value.into() } else { schema.clone() })
 }
 
-/// Whether what a client sends back could not be what its user was shown.
-fn has_odd_name(part: &Value) -> bool {
+/// Returns whether field names or allowed values have characters that a user cannot see.
+fn has_hidden_characters(part: &Value) -> bool {
     let is_odd = |text: &str| {
         text.contains(char::is_control) || matches!(without_invisible(text), Cow::Owned(_))
     };
     match part {
         Value::Object(members) => members.iter().any(|(key, below)| match (key.as_str(), below) {
             ("properties", Value::Object(fields)) => {
-                fields.keys().any(|name| is_odd(name)) || fields.values().any(has_odd_name)
+                fields.keys().any(|name| is_odd(name)) || fields.values().any(has_hidden_characters)
             }
             ("enum", Value::Array(values)) => values.iter().filter_map(Value::as_str).any(is_odd),
             ("const", Value::String(value)) => is_odd(value),
-            (_, below) => has_odd_name(below),
+            (_, below) => has_hidden_characters(below),
         }),
-        Value::Array(parts) => parts.iter().any(has_odd_name),
+        Value::Array(parts) => parts.iter().any(has_hidden_characters),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
-/// Takes out of every text what is not seen, and what would begin a line that looks like ours.
-fn in_one_line(part: &mut Value, is_changed: &mut bool) {
+/// Removes hidden characters and line breaks from every text of a schema.
+fn clean_texts(part: &mut Value, is_changed: &mut bool) {
     match part {
         Value::String(text) => {
             let plain = without_invisible(text).replace(char::is_control, " ");
@@ -142,19 +142,19 @@ fn in_one_line(part: &mut Value, is_changed: &mut bool) {
                 *is_changed = true;
             }
         }
-        Value::Array(parts) => parts.iter_mut().for_each(|part| in_one_line(part, is_changed)),
+        Value::Array(parts) => parts.iter_mut().for_each(|part| clean_texts(part, is_changed)),
         Value::Object(members) => {
-            members.values_mut().for_each(|part| in_one_line(part, is_changed));
+            members.values_mut().for_each(|part| clean_texts(part, is_changed));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// A reply whose questions to the client, if it has any, say who asks. A server
-/// that asks for what no server may ask for gets no answer at all.
+/// Prepares the requests to the client that a reply may contain (`inputRequests`, or URLs
+/// in an error). A reply with a forbidden request becomes an error.
 pub(super) fn prepare_reply(reply: Reply, label: &str, attribution: Attribution) -> Reply {
     let prepared = match &reply {
-        Reply::Result(result) => prepare_wanted(result, label, attribution),
+        Reply::Result(result) => prepare_input_requests(result, label, attribution),
         Reply::Error(error) => return Reply::Error(prepare_error(error, label, attribution)),
     };
     match prepared {
@@ -164,10 +164,10 @@ pub(super) fn prepare_reply(reply: Reply, label: &str, attribution: Attribution)
     }
 }
 
-/// An error whose pages that the client is to open first, if it names any, say who
-/// asks. Where one of them must not be opened, no client is told of any.
+/// Prepares the URL elicitations in an error. If one URL must not be opened, all are
+/// removed.
 fn prepare_error(error: &RpcError, label: &str, attribution: Attribution) -> RpcError {
-    let prepared = prepare_pages(&error.raw, label, attribution);
+    let prepared = prepare_url_elicitations(&error.raw, label, attribution);
     match prepared {
         Ok(None) => error.clone(),
         Ok(Some(raw)) => RpcError::parse(raw),
@@ -175,20 +175,20 @@ fn prepare_error(error: &RpcError, label: &str, attribution: Attribution) -> Rpc
     }
 }
 
-/// The same of the error as it stands on the wire; `None` when it asks nothing.
-fn prepare_pages(
+/// Returns the error JSON with its URL elicitations prepared; `None` when unchanged.
+fn prepare_url_elicitations(
     error: &Json,
     label: &str,
     attribution: Attribution,
 ) -> Result<Option<Json>, RpcError> {
     // The name may be escaped.
-    if !error.mentions(PAGES) && !error.mentions("\\u") {
+    if !error.mentions(ELICITATIONS) && !error.mentions("\\u") {
         return Ok(None);
     }
     let Ok(mut members) = Object::parse(error) else { return Ok(None) };
     let data = members.remove("data").and_then(|data| Object::parse(&data).ok());
     let Some(mut data) = data else { return Ok(None) };
-    let Some(pages) = data.remove(PAGES) else { return Ok(None) };
+    let Some(pages) = data.remove(ELICITATIONS) else { return Ok(None) };
     let invalid = || RpcError::new(code::INVALID_PARAMS, "it asks in no known form");
     let pages = pages.parse_as::<Vec<Json>>().map_err(|_| invalid())?;
     let prepare = |page| prepare(method::ELICITATION, Some(page), label, attribution);
@@ -196,23 +196,23 @@ fn prepare_pages(
     if attribution == Attribution::AsAsked {
         return Ok(None);
     }
-    data.push(PAGES, Json::encode(&pages));
+    data.push(ELICITATIONS, Json::encode(&pages));
     members.push("data", data.to_json());
     Ok(Some(members.to_json()))
 }
 
-/// The same of a result; `None` when it asks nothing.
-fn prepare_wanted(
+/// Returns the result JSON with its `inputRequests` prepared; `None` when unchanged.
+fn prepare_input_requests(
     result: &Json,
     label: &str,
     attribution: Attribution,
 ) -> Result<Option<Json>, RpcError> {
     // The name may be escaped.
-    if !result.mentions(WANTED) && !result.mentions("\\u") {
+    if !result.mentions(INPUT_REQUESTS) && !result.mentions("\\u") {
         return Ok(None);
     }
     let Ok(mut members) = Object::parse(result) else { return Ok(None) };
-    let Some(requests) = members.remove(WANTED) else { return Ok(None) };
+    let Some(requests) = members.remove(INPUT_REQUESTS) else { return Ok(None) };
     let invalid = |reason: &str| RpcError::new(code::INVALID_PARAMS, reason);
     let requests = Object::parse(&requests).map_err(|_| invalid("it asks in no known form"))?;
     let mut prepared = Object::new();
@@ -220,7 +220,7 @@ fn prepare_wanted(
         let mut request =
             Object::parse(request).map_err(|_| invalid("it asks in no known form"))?;
         let asked = request.get("method").and_then(Json::string_value).unwrap_or_default();
-        if !is_a_servers(&asked) {
+        if !may_server_request(&asked) {
             return Err(invalid("it asks for what no server may ask for"));
         }
         let params = prepare(&asked, request.get("params").cloned(), label, attribution)?;
@@ -230,16 +230,15 @@ fn prepare_wanted(
         request.push("params", params);
         prepared.push(key, request.to_json());
     }
-    members.push(WANTED, prepared.to_json());
+    members.push(INPUT_REQUESTS, prepared.to_json());
     Ok(match attribution {
         Attribution::Labelled => Some(members.to_json()),
         Attribution::AsAsked => None,
     })
 }
 
-/// What stands behind a question that asks for something that looks like a
-/// secret.
-fn warning(secrets: &[String], label: &str) -> String {
+/// Returns the warning to append to a question whose form asks for secrets.
+fn secret_warning(secrets: &[String], label: &str) -> String {
     match secrets {
         [] => String::new(),
         fields => format!(
@@ -250,7 +249,7 @@ fn warning(secrets: &[String], label: &str) -> String {
     }
 }
 
-/// Words by which a field asks for a secret, wherever they stand in it.
+/// Words that mark a secret anywhere in a field name or text, ignoring separators.
 const SECRET_WORDS: [&str; 14] = [
     "password",
     "passwd",
@@ -267,31 +266,31 @@ const SECRET_WORDS: [&str; 14] = [
     "seedphrase",
     "recoveryphrase",
 ];
-/// Words that ask for one only when they stand alone.
+/// Words that mark a secret only as a whole word.
 const SECRET_NAMES: [&str; 5] = ["pin", "otp", "pwd", "cvc", "ssn"];
 
-/// No more fields are named.
-const MOST_FIELDS: usize = 8;
+/// The maximum number of fields that the warning names.
+const MAX_NAMED_FIELDS: usize = 8;
 
-/// The fields of a form whose name, title, description or format ask for a
-/// secret. Every member of the name counts, because clients differ in which of
-/// two they show.
+/// Returns the form fields whose name, title, description or format asks for a secret.
+/// Duplicate members all count, because clients differ in which one they show.
 fn secret_fields(params: &Object) -> Vec<String> {
     let members = |json: &Json, name: &str| -> Vec<Json> {
         let object = Object::parse(json).unwrap_or_default();
         object.iter().filter(|(key, _)| *key == name).map(|(_, value)| value.clone()).collect()
     };
-    let schemas = params.iter().filter(|(key, _)| *key == FORM);
+    let schemas = params.iter().filter(|(key, _)| *key == FORM_KEY);
     let forms = schemas.flat_map(|(_, schema)| members(schema, "properties"));
     let mut found = Vec::new();
     for form in forms {
         let Ok(fields) = Object::parse(&form) else { continue };
         for (name, field) in fields.iter() {
-            let said = ["title", "description", "format"].iter();
-            let said =
-                said.flat_map(|key| members(field, key)).filter_map(|text| text.string_value());
-            let mut texts = std::iter::once(name.to_owned()).chain(said);
-            if found.len() < MOST_FIELDS && texts.any(|text| asks_for_secret(&text)) {
+            let quote_message = ["title", "description", "format"].iter();
+            let quote_message = quote_message
+                .flat_map(|key| members(field, key))
+                .filter_map(|text| text.string_value());
+            let mut texts = std::iter::once(name.to_owned()).chain(quote_message);
+            if found.len() < MAX_NAMED_FIELDS && texts.any(|text| asks_for_secret(&text)) {
                 found.push(plain_name(name));
             }
         }
@@ -308,30 +307,30 @@ fn asks_for_secret(text: &str) -> bool {
 }
 
 fn plain_name(name: &str) -> String {
-    plain(name).chars().take(60).collect()
+    without_hidden(name).chars().take(60).collect()
 }
 
-/// What a server wants to know before it answers.
-const WANTED: &str = "inputRequests";
+/// The result member with the requests that a modern server needs answered first.
+const INPUT_REQUESTS: &str = "inputRequests";
 
-/// The pages that a client has to open before a server does what it was asked for.
-const PAGES: &str = "elicitations";
+/// The member of error data with the URLs that the user has to open first.
+const ELICITATIONS: &str = "elicitations";
 
-/// Whether a server may ask a client for this.
-fn is_a_servers(asked: &str) -> bool {
-    matches!(asked, method::ELICITATION | method::SAMPLING | method::ROOTS_LIST)
+/// Returns whether the protocol lets a server send this request.
+fn may_server_request(method: &str) -> bool {
+    matches!(method, method::ELICITATION | method::SAMPLING | method::ROOTS_LIST)
 }
 
-fn can_be_opened(url: &Json) -> bool {
+fn may_open_in_browser(url: &Json) -> bool {
     let url = url.string_value().and_then(|text| Url::parse(&text).ok());
-    url.is_some_and(|url| http_client::can_be_opened(&url))
+    url.is_some_and(|url| http_client::may_open_in_browser(&url))
 }
 
-/// Text without what moves, hides or colours other text, within bounds.
-fn plain(text: &str) -> String {
+/// Returns a text without invisible characters and escape sequences, cut to the limit.
+fn without_hidden(text: &str) -> String {
     let text = without_invisible(text);
-    let mut plain: String = text.chars().take(LONGEST).collect();
-    if LONGEST < text.chars().count() {
+    let mut plain: String = text.chars().take(MAX_MESSAGE_CHARS).collect();
+    if MAX_MESSAGE_CHARS < text.chars().count() {
         plain.push('…');
     }
     plain
@@ -354,14 +353,14 @@ mod tests {
             prepared(method::ELICITATION, &json!({"message": "Your\u{202e} name?\u{1b}[2J"}));
         let asked = asked.unwrap();
         assert_eq!(asked["message"], "wiki asks: Your name?[2J");
-        assert_eq!(asked["_meta"][UPSTREAM], "wiki");
-        let forged = json!({"_meta": {UPSTREAM: "bank", "other": 1}, "messages": [],
+        assert_eq!(asked["_meta"][UPSTREAM_KEY], "wiki");
+        let forged = json!({"_meta": {UPSTREAM_KEY: "bank", "other": 1}, "messages": [],
                             "includeContext": "thisServer"});
         let asked = prepared(method::SAMPLING, &forged).unwrap();
-        assert_eq!(asked["_meta"], json!({UPSTREAM: "wiki", "other": 1}));
+        assert_eq!(asked["_meta"], json!({UPSTREAM_KEY: "wiki", "other": 1}));
         assert_eq!(asked.get("includeContext"), None, "this server is all of them");
         let asked = prepared(method::ROOTS_LIST, &json!({})).unwrap();
-        assert_eq!(asked["_meta"][UPSTREAM], "wiki");
+        assert_eq!(asked["_meta"][UPSTREAM_KEY], "wiki");
     }
 
     #[test]
@@ -379,18 +378,21 @@ mod tests {
             ("x", json!({"type": "string", "format": "password"})),
         ] {
             let asked = form(field, &about);
-            assert_eq!(asked["_meta"][SECRETS], json!([field]), "{field} {about}");
+            assert_eq!(asked["_meta"][SECRET_FIELDS_KEY], json!([field]), "{field} {about}");
             let message = asked["message"].as_str().unwrap();
             assert!(message.contains("goes to the server `wiki`"), "{message}");
         }
         for field in ["name", "spinner", "email", "path"] {
             let asked = form(field, &json!({"type": "string", "description": "An opinion"}));
-            assert_eq!(asked["_meta"].get(SECRETS), None, "{field}");
+            assert_eq!(asked["_meta"].get(SECRET_FIELDS_KEY), None, "{field}");
             assert_eq!(asked["message"], "wiki asks: Log in");
         }
         // A server cannot mark its own forms, and cannot hide a field behind another.
-        let forged = json!({"message": "x", "_meta": {SECRETS: ["none"]}});
-        assert_eq!(prepared(method::ELICITATION, &forged).unwrap()["_meta"].get(SECRETS), None);
+        let forged = json!({"message": "x", "_meta": {SECRET_FIELDS_KEY: ["none"]}});
+        assert_eq!(
+            prepared(method::ELICITATION, &forged).unwrap()["_meta"].get(SECRET_FIELDS_KEY),
+            None
+        );
         let twice = r#"{"message":"x","requestedSchema":{"properties":{"password":{}}},"requestedSchema":{}}"#;
         let twice = Some(Json::parse(twice).unwrap());
         let marked = prepare(method::ELICITATION, twice, "wiki", Attribution::Labelled).unwrap();
@@ -434,7 +436,7 @@ mod tests {
     fn a_message_is_bounded() {
         let asked = prepared(method::ELICITATION, &json!({"message": "x".repeat(100_000)}));
         let text = asked.unwrap()["message"].as_str().unwrap().chars().count();
-        assert!(text < LONGEST + 50, "{text}");
+        assert!(text < MAX_MESSAGE_CHARS + 50, "{text}");
     }
 
     #[test]
@@ -517,7 +519,7 @@ mod tests {
         let labelled: Value = labelled.parse_as().unwrap();
         let requests = &labelled["inputRequests"];
         assert_eq!(requests["a"]["params"]["message"], "wiki asks: Name?");
-        assert_eq!(requests["b"]["params"]["_meta"][UPSTREAM], "wiki");
+        assert_eq!(requests["b"]["params"]["_meta"][UPSTREAM_KEY], "wiki");
         assert_eq!(labelled["requestState"], "s");
         assert!(matches!(reply(&ask("javascript:alert(1)")), Reply::Error(_)));
         let escaped = ask("https://example.org/").replace("inputRequests", "input\\u0052equests");

@@ -1,8 +1,7 @@
-//! A server reached over HTTP with server-sent events, as in 2024-11-05.
+//! The client side of the HTTP+SSE transport of revision 2024-11-05.
 //!
-//! The server's messages come on one event stream; ours go to an address
-//! that the stream names first. Together they behave like a pair of pipes, and
-//! are treated as one.
+//! The server's messages come on one event stream; ours are posted to a URL that the
+//! stream names first. Both are bridged to a pipe, so that a [`Peer`] can use them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +15,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tool::{Failure, Reply};
 
-use super::credential::{self, Credential, Repeat};
+use super::credential::{self, Credential, RepeatPolicy};
 use super::delivery::{self, Undelivered};
 use super::error::ConnectError;
 use super::http::{
-    Redirects, client, is_harmless, is_stream, parse, refusal, refusal_body, same_origin,
-    unreachable,
+    Redirects, build_client, error_body, error_failure, failure_without_response, is_event_stream,
+    is_idempotent, parse_endpoint, same_origin,
 };
 use super::options::{Endpoint, Options};
 use super::pipe;
@@ -33,42 +32,44 @@ use crate::peer::pending::OpenRequests;
 use crate::peer::{Line, Lines, Peer, RequestId};
 use crate::revision::method;
 
-/// What may wait between the streams and the conversation.
+/// The size of the in-memory pipe, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// How long the word that the session is open may be on its way.
-const OPENING: Duration = Duration::from_secs(20);
+/// How long posting `notifications/initialized` may take.
+const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long any other may: as long as the longest call.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// How long posting another message may take: as long as the longest call.
+const POST_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// How many messages may be on their way at once.
-const AT_ONCE: usize = 64;
+/// How many messages are posted concurrently.
+const MAX_CONCURRENT: usize = 64;
 
-/// Opens the stream and converses until it ends.
+/// Opens the event stream and starts the tasks that bridge it to `peer`.
 pub(super) async fn start(
     endpoint: &Endpoint,
     options: &Options,
     relay: &Arc<Relay>,
     peer: &Peer,
 ) -> Result<(), ConnectError> {
-    let (url, headers) = parse(endpoint)?;
-    let reading = client(&url, endpoint, Redirects::WithinOrigin)?;
-    let client = client(&url, endpoint, Redirects::Never)?;
+    let (url, headers) = parse_endpoint(endpoint)?;
+    let reading = build_client(&url, endpoint, Redirects::WithinOrigin)?;
+    let client = build_client(&url, endpoint, Redirects::Never)?;
     let accept = HeaderValue::from_static("text/event-stream");
     let credential = options.credential.clone();
-    let get = |shown: Option<&HeaderValue>| {
-        let signed = credential::signed(&headers, shown);
+    let get = |authorization: Option<&HeaderValue>| {
+        let signed = credential::with_authorization(&headers, authorization);
         reading.get(url.clone()).headers(signed).header(ACCEPT, &accept)
     };
-    let response: Result<_, Failure> =
-        credential::send_with_credential(credential.as_deref(), Repeat::Always, get, |error| {
-            unreachable(&error)
-        })
-        .await;
+    let response: Result<_, Failure> = credential::send_with_credential(
+        credential.as_deref(),
+        RepeatPolicy::Always,
+        get,
+        |error| failure_without_response(&error),
+    )
+    .await;
     let response = response.map_err(|failure| ConnectError::at_step("GET", failure))?;
-    let mut stream = Stream::new(response, options.limits.line, options.memory.clone())?;
-    let post = stream.endpoint(&url).await?;
+    let mut stream = EventStream::new(response, options.limits.line, options.memory.clone())?;
+    let post = stream.read_endpoint(&url).await?;
     let (ours, theirs) = duplex(BUFFER);
     let (read, write) = tokio::io::split(ours);
     let (outgoing, incoming) = tokio::io::split(theirs);
@@ -86,10 +87,10 @@ pub(super) async fn start(
         peer: peer.clone(),
     };
     shutdown.spawn(async move {
-        // When the conversation ends, so do both directions.
+        // When the peer ends, both directions end.
         tokio::select! {
             () = conversation => {}
-            never = futures::future::join(stream.pour(incoming), outbox.drain(outgoing)) => {
+            never = futures::future::join(stream.forward_to(incoming), outbox.post_lines(outgoing)) => {
                 tracing::trace!("{never:?}");
             }
         }
@@ -97,14 +98,18 @@ pub(super) async fn start(
     Ok(())
 }
 
-/// The server's messages.
-struct Stream {
+/// The stream of the server's messages.
+struct EventStream {
     response: Response,
     parser: Parser,
 }
 
-impl Stream {
-    fn new(response: Response, limit: usize, memory: MemoryBudget) -> Result<Stream, ConnectError> {
+impl EventStream {
+    fn new(
+        response: Response,
+        limit: usize,
+        memory: MemoryBudget,
+    ) -> Result<EventStream, ConnectError> {
         let status = response.status();
         let reason = || format!("HTTP {status}");
         match status {
@@ -114,16 +119,16 @@ impl Stream {
             StatusCode::FORBIDDEN => return Err(ConnectError::Forbidden { reason: reason() }),
             _ => {}
         }
-        if !status.is_success() || !is_stream(response.headers()) {
+        if !status.is_success() || !is_event_stream(response.headers()) {
             let reason = format!("HTTP {status}, and no event stream");
             return Err(ConnectError::Unreachable { reason, status: Some(status.as_u16()) });
         }
-        Ok(Stream { response, parser: Parser::new(limit).within(memory) })
+        Ok(EventStream { response, parser: Parser::new(limit).with_memory(memory) })
     }
 
-    /// Returns where our messages go. It must be where the stream came from: a
-    /// server must not send our words, and our credentials, to somebody else.
-    async fn endpoint(&mut self, base: &Url) -> Result<Url, ConnectError> {
+    /// Reads the URL to post to. It must have the origin of the stream: a server must not
+    /// direct our messages and credentials to another one.
+    async fn read_endpoint(&mut self, base: &Url) -> Result<Url, ConnectError> {
         let unusable =
             |reason: String| ConnectError::Unusable { step: "endpoint".to_owned(), reason };
         let Some(event) = self.next().await else {
@@ -140,6 +145,7 @@ impl Stream {
         Ok(url)
     }
 
+    /// Reads the next event; `None` when the stream ends or breaks.
     async fn next(&mut self) -> Option<Event> {
         loop {
             match self.parser.next_event() {
@@ -157,14 +163,14 @@ impl Stream {
         }
     }
 
-    /// Hands every message to the conversation, one per line.
-    async fn pour(mut self, mut into: tokio::io::WriteHalf<DuplexStream>) {
+    /// Writes every message to the pipe, one per line.
+    async fn forward_to(mut self, mut into: tokio::io::WriteHalf<DuplexStream>) {
         while let Some(event) = self.next().await {
             if !matches!(event.name.as_str(), "" | "message") {
                 continue;
             }
             let mut line = event.data.to_vec();
-            crate::message::unbreak(&mut line, 0);
+            crate::message::replace_line_breaks(&mut line, 0);
             line.push(b'\n');
             if into.write_all(&line).await.is_err() {
                 return;
@@ -174,7 +180,7 @@ impl Stream {
     }
 }
 
-/// Our messages.
+/// Posts our messages.
 struct Outbox {
     client: reqwest::Client,
     url: Url,
@@ -187,23 +193,23 @@ struct Outbox {
 }
 
 impl Outbox {
-    /// Sends the lines as they come. Each has a request of its own, because a
-    /// server may keep one open until it has done what it was asked.
-    async fn drain(self, from: tokio::io::ReadHalf<DuplexStream>) {
+    /// Posts each line from the pipe in its own request, because a server may keep a POST
+    /// open until the call is done.
+    async fn post_lines(self, from: tokio::io::ReadHalf<DuplexStream>) {
         let mut lines = Lines::new(from, self.limit.max(BUFFER) * 4);
         let outbox = Arc::new(self);
         let mut posts = JoinSet::new();
         while let Ok(more) = lines.fill().await {
-            while let Some(Line::Whole(line)) = lines.take() {
+            while let Some(Line::Whole(line)) = lines.next_line() {
                 while posts.try_join_next().is_some() {}
-                if AT_ONCE <= posts.len() {
+                if MAX_CONCURRENT <= posts.len() {
                     posts.join_next().await;
                 }
                 let post = Arc::clone(&outbox).deliver(line.clone());
-                // What comes after the opening must find it opened.
-                match opens(&line) {
-                    true => drop(timeout(OPENING, post).await),
-                    false => drop(posts.spawn(timeout(LONGEST, post))),
+                // Later messages must find the session open.
+                match is_initialized_notification(&line) {
+                    true => drop(timeout(INITIALIZED_TIMEOUT, post).await),
+                    false => drop(posts.spawn(timeout(POST_TIMEOUT, post))),
                 }
             }
             if !more {
@@ -212,19 +218,19 @@ impl Outbox {
         }
     }
 
-    /// Sends one line. A question that does not arrive fails, and so does the
-    /// call that waits for an answer of ours; nothing else does: the stream
-    /// tells when the server is gone.
+    /// Posts one line. If a request cannot be sent it fails; if an answer cannot be sent the
+    /// call that it belongs to fails. Other errors are only logged: the stream shows when
+    /// the server is gone.
     async fn deliver(self: Arc<Outbox>, line: Bytes) {
-        let post = self.posting(&line);
+        let post = self.post_request(&line);
         let message = Message::parse(&line);
         if let Ok(Message::Request(request)) = &message {
-            let repeat = match is_harmless(&request.method) {
-                true => Repeat::Always,
-                false => Repeat::IfUnrun,
+            let repeat = match is_idempotent(&request.method) {
+                true => RepeatPolicy::Always,
+                false => RepeatPolicy::IfNotRun,
             };
             if let (Err(failure), Ok(request_id)) =
-                (self.ask(post, repeat).await, request.id.parse_as())
+                (self.send_request(post, repeat).await, request.id.parse_as())
             {
                 self.peer.fail(RequestId(request_id), failure);
             }
@@ -241,7 +247,7 @@ impl Outbox {
                     (&undelivered, answer.reply),
                     (Undelivered::Refused(_), Reply::Error(_))
                 ) {
-                    self.relay.unanswered(&answer.id, why);
+                    self.relay.question_unanswered(&answer.id, why);
                 }
             }
             Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => {
@@ -250,40 +256,41 @@ impl Outbox {
         }
     }
 
-    fn posting(
+    fn post_request(
         &self,
         line: &Bytes,
     ) -> impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder + use<'_> {
         let line = line.clone();
-        move |shown| {
-            let headers = credential::signed(&self.headers, shown);
+        move |authorization| {
+            let headers = credential::with_authorization(&self.headers, authorization);
             let post = self.client.post(self.url.clone()).headers(headers);
             let kind = HeaderValue::from_static("application/json");
             post.header(CONTENT_TYPE, kind).body(line.clone())
         }
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         post: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
-        repeat: Repeat,
+        repeat: RepeatPolicy,
     ) -> Result<(), Failure> {
-        let lost = |error| unreachable(&error);
-        let sent = credential::send_with_credential(self.credential.as_deref(), repeat, post, lost);
+        let to_failure = |error| failure_without_response(&error);
+        let sent =
+            credential::send_with_credential(self.credential.as_deref(), repeat, post, to_failure);
         let response = sent.await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status.is_success() {
             return Ok(());
         }
-        let body = refusal_body(response).await;
-        Err(refusal(status, &headers, &body))
+        let body = error_body(response).await;
+        Err(error_failure(status, &headers, &body))
     }
 }
 
-/// Returns whether a line says that the session is open.
-fn opens(line: &Bytes) -> bool {
+/// Returns whether a line is `notifications/initialized`.
+fn is_initialized_notification(line: &Bytes) -> bool {
     let word = method::INITIALIZED;
-    // What does not mention the word need not be read.
+    // The text search avoids parsing most lines.
     memchr::memmem::find(line, word.as_bytes()).is_some()
-        && matches!(Message::parse(line), Ok(Message::Notification(news)) if news.method == word)
+        && matches!(Message::parse(line), Ok(Message::Notification(notification)) if notification.method == word)
 }
