@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::artifact::{Artifact, ArtifactMeta, Owner};
+use crate::log::{LogError, OpenLog};
 
 /// Where an artifact was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-/// What a lookup found, or that nobody knows.
+/// The result of a lookup: `Ok(None)` if the store certainly has no such artifact.
 pub type Lookup = Result<Option<Arc<Artifact>>, Unreadable>;
 
 /// A store of artifacts.
@@ -43,12 +44,13 @@ pub trait Store: Send + Sync {
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge>;
 
     /// Returns the artifact with this handle, if the owner [may open](Owner::opens) it.
-    /// Who hears that there is none may run its call again, so a store that cannot
-    /// be read says so instead.
+    /// A caller that gets `None` may run the call again, so a store that cannot be
+    /// read must fail instead.
     async fn get(&self, owner: &Owner, handle: &str) -> Lookup;
 
-    /// Returns the owner's artifact that holds the result of the call with this key.
-    /// Where that is not known the call must not run: it may have run before.
+    /// Returns the owner's artifact with the result of the call with this
+    /// [key](Artifact::key). If this fails the call must not run: it may have run
+    /// before.
     async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup;
 
     /// Forgets which call created an artifact, so that the same call runs again.
@@ -57,12 +59,21 @@ pub trait Store: Send + Sync {
     /// Lists an owner's artifacts, the latest first, without reading their content.
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta>;
 
-    /// Whether what is stored is still there after a restart.
+    /// Opens the log of a stored artifact for writing; `None` if this store keeps no
+    /// logs, or not for this artifact. What is added to the log counts toward the
+    /// owner's limits, and it goes with its artifact.
+    async fn open_log(&self, owner: &Owner, handle: &str) -> Result<Option<OpenLog>, LogError> {
+        let _ = (owner, handle);
+        Ok(None)
+    }
+
+    /// Returns whether artifacts are still there after a restart.
     fn survives_restart(&self) -> bool {
         false
     }
 
-    /// How much is stored for all owners together; `None` where nobody counts.
+    /// Returns how much is stored for all owners together; `None` if that is not
+    /// counted.
     async fn usage(&self) -> Option<Usage> {
         None
     }
@@ -71,6 +82,7 @@ pub trait Store: Send + Sync {
 /// How much is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// The number of artifacts.
     pub artifacts: usize,
     pub bytes: usize,
 }

@@ -1,11 +1,11 @@
-//! Large bytes in an object store that speaks S3.
+//! Blobs in an S3 bucket.
 //!
 //! [`Objects`] implements [`Blobs`] of `store` on a bucket of Amazon, MinIO, Ceph
-//! and the like, each blob an object `prefix/owner/name`. It speaks through the
-//! HTTP client that it is given (`transport`), so there is one TLS stack and one
-//! set of trusted certificates in the program.
+//! and the like; each blob is an object `prefix/owner/name`. It uses the HTTP client
+//! that it is given (`transport`), so the program has one TLS stack and one set of
+//! trusted certificates.
 //!
-//! The crate knows nothing of tools and callers. It is the only one that speaks S3.
+//! The crate does not know tools or callers. It is the only one that speaks S3.
 
 mod settings;
 
@@ -20,28 +20,29 @@ use futures::TryStreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
-use store::state::{BlobInfo, Blobs, StateError, StateFuture, fits, later, ready};
+use store::state::{BlobMeta, Blobs, StateError, StateFuture, check_size, later, ready};
 
-pub use settings::{Config, Credentials, InvalidAddress, Place, Style};
+pub use settings::{BucketPath, Config, Credentials, InvalidAddress, Style};
 
-/// How long what the server says about a failure may be.
-const REASON: usize = 300;
+/// The maximum length of the reason in an error.
+const MAX_REASON_CHARS: usize = 300;
 
-/// A bucket, or a part of one. Cheap to clone; all clones are one.
+/// A bucket, or the part of one under a prefix. Cheap to clone.
 #[derive(Clone)]
 pub struct Objects {
     bucket: Arc<AmazonS3>,
     prefix: Path,
+    /// The maximum size of a blob in bytes.
     limit: u64,
 }
 
 impl Objects {
-    /// Connects when something is first asked. Fails when the settings cannot be
-    /// used with each other.
+    /// Creates the store; it connects when it is first used. Fails if the settings
+    /// contradict each other.
     pub fn new(config: &Config, client: reqwest::Client) -> Result<Objects, String> {
         let Config { place, region, endpoint, style, credentials, limit } = config;
-        // A program of Amazon finds its identity in the environment or asks the
-        // machine for it; so do we where none is given.
+        // Without credentials the environment or the machine provides them, as usual
+        // on Amazon.
         let builder = match credentials {
             None => AmazonS3Builder::from_env(),
             Some(Credentials { key, secret, token }) => {
@@ -62,34 +63,37 @@ impl Objects {
             let endpoint = endpoint.as_str().trim_end_matches('/');
             builder = builder.with_endpoint(endpoint).with_allow_http(is_plain);
         }
-        let bucket = builder.build().map_err(|error| reason(&error))?;
+        let bucket = builder.build().map_err(|error| render_error(&error))?;
         let prefix = Path::from(place.prefix.as_str());
         Ok(Objects { bucket: Arc::new(bucket), prefix, limit: *limit })
     }
 
-    /// Whether the bucket is there and may be used.
-    pub async fn check(&self, within: Duration) -> Result<(), StateError> {
-        self.list("check", within).await.map(drop)
+    /// Fails if the bucket does not exist or may not be used.
+    pub async fn check(&self, timeout: Duration) -> Result<(), StateError> {
+        self.list("check", timeout).await.map(drop)
     }
 
-    fn of_owner(&self, owner: &str) -> Path {
-        self.prefix.clone().join(tool::hex::encode(owner.as_bytes()))
+    fn owner_prefix(&self, owner: &str) -> Path {
+        self.prefix.clone().join(BlobMeta::encode_name(owner))
     }
 
-    /// Owners and blobs may be called anything.
-    fn object(&self, owner: &str, name: &str) -> Path {
-        self.of_owner(owner).join(tool::hex::encode(name.as_bytes()))
+    fn object_path(&self, owner: &str, name: &str) -> Path {
+        self.owner_prefix(owner).join(BlobMeta::encode_name(name))
     }
 
-    /// Looks at an object without reading it.
+    /// Fetches the metadata of an object.
     async fn head(&self, object: &Path) -> Result<ObjectMeta, object_store::Error> {
         self.bucket.head(object).await
     }
 
-    async fn part(&self, object: &Path, range: Range<u64>) -> Result<Bytes, object_store::Error> {
+    async fn read_range(
+        &self,
+        object: &Path,
+        range: Range<u64>,
+    ) -> Result<Bytes, object_store::Error> {
         if range.start < range.end {
             match self.bucket.get_range(object, range.clone()).await {
-                // What lies behind the end is an error to some servers.
+                // Some servers refuse a range after the end of the object.
                 Err(error) if !matches!(error, object_store::Error::NotFound { .. }) => {
                     if range.start < self.head(object).await?.size {
                         return Err(error);
@@ -108,16 +112,15 @@ impl Blobs for Objects {
         owner: &'a str,
         name: &'a str,
         bytes: Bytes,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = fits(bytes.len(), self.limit) {
+        if let Err(error) = check_size(bytes.len(), self.limit) {
             return ready(Err(error));
         }
-        let object = self.object(owner, name);
-        later(within_time(
-            within,
-            async move { self.bucket.put(&object, bytes.into()).await.map(drop) },
-        ))
+        let object = self.object_path(owner, name);
+        later(with_timeout(timeout, async move {
+            self.bucket.put(&object, bytes.into()).await.map(drop)
+        }))
     }
 
     fn get<'a>(
@@ -125,23 +128,23 @@ impl Blobs for Objects {
         owner: &'a str,
         name: &'a str,
         range: Range<u64>,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Bytes> {
-        let object = self.object(owner, name);
-        // More than may be kept need not be read.
+        let object = self.object_path(owner, name);
+        // No blob is longer than the limit.
         let range = range.start..range.end.min(self.limit);
-        later(within_time(within, async move { self.part(&object, range).await }))
+        later(with_timeout(timeout, async move { self.read_range(&object, range).await }))
     }
 
-    /// Two that delete one object at the same time may both hear that it was there.
+    /// If two delete one object at the same time, both may get `true`.
     fn delete<'a>(
         &'a self,
         owner: &'a str,
         name: &'a str,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, bool> {
-        let object = self.object(owner, name);
-        later(within_time(within, async move {
+        let object = self.object_path(owner, name);
+        later(with_timeout(timeout, async move {
             match self.head(&object).await {
                 Err(object_store::Error::NotFound { .. }) => return Ok(false),
                 looked => drop(looked?),
@@ -150,49 +153,48 @@ impl Blobs for Objects {
         }))
     }
 
-    fn list<'a>(&'a self, owner: &'a str, within: Duration) -> StateFuture<'a, Vec<BlobInfo>> {
-        let prefix = self.of_owner(owner);
-        later(within_time(within, async move {
+    fn list<'a>(&'a self, owner: &'a str, timeout: Duration) -> StateFuture<'a, Vec<BlobMeta>> {
+        let prefix = self.owner_prefix(owner);
+        later(with_timeout(timeout, async move {
             let found = self.bucket.list(Some(&prefix)).try_collect::<Vec<_>>().await?;
-            let mut blobs: Vec<BlobInfo> = found.iter().filter_map(info).collect();
-            blobs.sort_by(|one, other| one.name.cmp(&other.name));
-            Ok(blobs)
+            // Other objects in the bucket have other names, and are left out.
+            let blobs = found
+                .iter()
+                .filter_map(|object| BlobMeta::decode(object.location.filename()?, object.size));
+            Ok(BlobMeta::sorted(blobs))
         }))
     }
 }
 
-/// What else lies in the bucket has a name that is none of a blob.
-fn info(object: &ObjectMeta) -> Option<BlobInfo> {
-    let name = tool::hex::decode(object.location.filename()?)?;
-    Some(BlobInfo { name: String::from_utf8(name).ok()?, n_bytes: object.size })
-}
-
-async fn within_time<T>(
-    within: Duration,
+/// Awaits a request for at most `timeout`, and converts its error.
+async fn with_timeout<T>(
+    timeout: Duration,
     answer: impl Future<Output = Result<T, object_store::Error>>,
 ) -> Result<T, StateError> {
-    match tokio::time::timeout(within, answer).await {
+    match tokio::time::timeout(timeout, answer).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(object_store::Error::NotFound { source, .. })) if is_object(&source.to_string()) => {
+        Ok(Err(object_store::Error::NotFound { source, .. }))
+            if is_missing_object(&source.to_string()) =>
+        {
             Err(StateError::Gone)
         }
-        Ok(Err(error)) => Err(StateError::unavailable(reason(&error))),
+        Ok(Err(error)) => Err(StateError::unavailable(render_error(&error))),
         Err(_) => {
-            let reason = format!("the object store did not answer within {within:?}");
+            let reason = format!("the object store did not answer within {timeout:?}");
             Err(StateError::unavailable(reason))
         }
     }
 }
 
-/// Whether it is an object that is missing. A bucket that is missing is a fault of
-/// the settings.
-fn is_object(reason: &str) -> bool {
+/// Returns whether an error is about a missing object. A missing bucket is an error
+/// in the settings.
+fn is_missing_object(reason: &str) -> bool {
     !reason.contains("NoSuchBucket")
 }
 
-/// Why, in one line of a bounded length.
-fn reason(error: &object_store::Error) -> String {
+/// Renders an error as one line of limited length.
+fn render_error(error: &object_store::Error) -> String {
     let text = error.to_string();
     let line: Vec<&str> = text.split_whitespace().collect();
-    line.join(" ").chars().take(REASON).collect()
+    line.join(" ").chars().take(MAX_REASON_CHARS).collect()
 }

@@ -1,20 +1,20 @@
-//! Which bucket is used, and how.
+//! The settings of an object store: the bucket, its address and the credentials.
 
 use std::fmt;
 
 use url::Url;
 
-/// How an object store is used.
+/// The settings of an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    pub place: Place,
+    pub place: BucketPath,
     pub region: String,
-    /// Amazon's own when `None`.
+    /// The address of the server; Amazon's if `None`.
     pub endpoint: Option<Url>,
     pub style: Style,
-    /// What the environment or the machine says when `None`.
+    /// If `None`, those of the environment or the machine.
     pub credentials: Option<Credentials>,
-    /// The longest blob, in bytes.
+    /// The maximum size of a blob in bytes.
     pub limit: u64,
 }
 
@@ -23,16 +23,16 @@ impl Config {
     pub const LIMIT: u64 = 1 << 30;
 }
 
-/// Where the name of the bucket stands in an address.
+/// Where the name of the bucket is in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// `https://endpoint/bucket/object`, as most servers of one's own want it.
+    /// `https://endpoint/bucket/object`, as most self-hosted servers need it.
     Path,
     /// `https://bucket.endpoint/object`.
     Host,
 }
 
-/// Who asks.
+/// The access key, its secret, and a session token if it has one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub key: String,
@@ -40,26 +40,27 @@ pub struct Credentials {
     pub token: Option<String>,
 }
 
-/// A secret must not reach a log.
+/// Hides the secret and the token, so that they do not reach a log.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-/// A bucket and what its objects begin with: `s3://bucket/prefix`.
+/// A bucket and the prefix of its object names: `s3://bucket/prefix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BucketPath {
     pub bucket: String,
     pub prefix: String,
 }
 
+/// A text that is not a [`BucketPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; write `s3://bucket/prefix`")]
 pub struct InvalidAddress(String);
 
-impl Place {
-    pub fn parse(text: &str) -> Result<Place, InvalidAddress> {
+impl BucketPath {
+    pub fn parse(text: &str) -> Result<BucketPath, InvalidAddress> {
         let invalid = |why: &str| Err(InvalidAddress(why.to_owned()));
         let Some(rest) = text.strip_prefix("s3://") else {
             return invalid("an object store is named by `s3://`");
@@ -80,11 +81,11 @@ impl Place {
                 "the prefix has letters, digits, `.`, `-`, `_` between `/`, at most 200",
             );
         }
-        Ok(Place { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        Ok(BucketPath { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BucketPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s3://{}/{}", self.bucket, self.prefix)
     }
@@ -105,7 +106,7 @@ mod tests {
             ("s3://answers/a?b", "the prefix has"),
             ("http://answers", "an object store is named by"),
         ] {
-            let parsed = Place::parse(text).map(|place| place.to_string());
+            let parsed = BucketPath::parse(text).map(|place| place.to_string());
             let said = parsed.unwrap_or_else(|error| error.to_string());
             assert!(said.starts_with(expected), "{text}: {said}");
         }

@@ -1,4 +1,4 @@
-//! S3 over the HTTP client of the program.
+//! Sends S3 requests through the HTTP client of the program.
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
@@ -8,7 +8,7 @@ use object_store::client::{
     HttpResponseBody, HttpService,
 };
 
-/// Gives out the client that it was given.
+/// Provides the HTTP client to the S3 library.
 #[derive(Debug)]
 pub(crate) struct Connector(pub(crate) reqwest::Client);
 
@@ -30,14 +30,15 @@ impl HttpService for Transport {
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
-        let answer = self.0.execute(request).await.map_err(failed)?;
+        let answer = self.0.execute(request).await.map_err(to_http_error)?;
         let answer: http::Response<reqwest::Body> = answer.into();
-        Ok(answer.map(|body| HttpResponseBody::new(body.map_err(failed))))
+        Ok(answer.map(|body| HttpResponseBody::new(body.map_err(to_http_error))))
     }
 }
 
-/// What was not sent may be sent again; the rest only where twice is as good as once.
-fn failed(error: reqwest::Error) -> HttpError {
+/// Converts an error into the kind by which the S3 library decides on retries: a
+/// request that was not sent is repeated, any other only if it is idempotent.
+fn to_http_error(error: reqwest::Error) -> HttpError {
     let kind = if error.is_timeout() {
         HttpErrorKind::Timeout
     } else if error.is_connect() {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use objects::{Config, Credentials, Objects, Place, Style};
+use objects::{BucketPath, Config, Credentials, Objects, Style};
 use store::conformance;
 use store::state::{Blobs, StateError};
 use testkit::object_store::{BUCKET, ObjectStore};
 
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn config(server: &ObjectStore, place: &str) -> Config {
     Config {
-        place: Place::parse(place).expect("a place"),
+        place: BucketPath::parse(place).expect("a place"),
         region: Config::REGION.to_owned(),
         endpoint: Some(server.endpoint().parse().expect("an address")),
         style: Style::Path,
@@ -40,15 +40,15 @@ async fn a_bucket_does_what_every_store_of_blobs_does() {
     let place = format!("s3://{BUCKET}/team/gate");
     conformance::blobs(&|| Arc::new(open(&server, &place)) as _).await;
     let other = open(&server, &format!("s3://{BUCKET}/team"));
-    assert_eq!(other.list("ann", WITHIN).await, Ok(Vec::new()), "another prefix");
+    assert_eq!(other.list("ann", TIMEOUT).await, Ok(Vec::new()), "another prefix");
     let too_long = Bytes::from(vec![0; (1 << 20) + 1]);
-    let refused = other.put("ann", "long", too_long, WITHIN).await;
+    let refused = other.put("ann", "long", too_long, TIMEOUT).await;
     assert_eq!(refused, Err(StateError::TooLarge { limit: 1 << 20 }));
     let longest = Bytes::from(vec![7; 1 << 20]);
-    assert_eq!(other.put("ann", "long", longest.clone(), WITHIN).await, Ok(()));
-    assert_eq!(other.get("ann", "long", 0..u64::MAX, WITHIN).await, Ok(longest));
-    assert_eq!(other.put("ann", "none", Bytes::new(), WITHIN).await, Ok(()));
-    assert_eq!(other.get("ann", "none", 0..u64::MAX, WITHIN).await, Ok(Bytes::new()));
+    assert_eq!(other.put("ann", "long", longest.clone(), TIMEOUT).await, Ok(()));
+    assert_eq!(other.get("ann", "long", 0..u64::MAX, TIMEOUT).await, Ok(longest));
+    assert_eq!(other.put("ann", "none", Bytes::new(), TIMEOUT).await, Ok(()));
+    assert_eq!(other.get("ann", "none", 0..u64::MAX, TIMEOUT).await, Ok(Bytes::new()));
 }
 
 #[tokio::test]
@@ -56,15 +56,16 @@ async fn a_bucket_that_is_missing_is_told_from_a_blob_that_is_gone() {
     testkit::needs!(ObjectStore);
     let server = ObjectStore::start();
     let missing = open(&server, "s3://no-such-bucket");
-    for answer in [missing.check(WITHIN).await, missing.get("a", "b", 0..1, WITHIN).await.map(drop)]
+    for answer in
+        [missing.check(TIMEOUT).await, missing.get("a", "b", 0..1, TIMEOUT).await.map(drop)]
     {
         let said = answer.unwrap_err().to_string();
         assert!(said.contains("no-such-bucket") || said.contains("NoSuchBucket"), "{said}");
         assert!(!said.contains("deep-secret"), "{said}");
     }
     let there = open(&server, &format!("s3://{BUCKET}"));
-    assert_eq!(there.check(WITHIN).await, Ok(()));
-    assert_eq!(there.get("a", "b", 0..1, WITHIN).await, Err(StateError::Gone));
+    assert_eq!(there.check(TIMEOUT).await, Ok(()));
+    assert_eq!(there.get("a", "b", 0..1, TIMEOUT).await, Err(StateError::Gone));
 }
 
 #[tokio::test]
@@ -77,5 +78,5 @@ async fn a_server_that_is_away_holds_nobody_longer_than_they_wait_and_comes_back
     let away = bucket.put("ann", "x", Bytes::from_static(b"1"), short).await;
     assert!(matches!(away, Err(StateError::Unavailable { .. })), "{away:?}");
     server.resume();
-    assert_eq!(bucket.put("ann", "x", Bytes::from_static(b"1"), WITHIN).await, Ok(()));
+    assert_eq!(bucket.put("ann", "x", Bytes::from_static(b"1"), TIMEOUT).await, Ok(()));
 }

@@ -1,12 +1,12 @@
-//! JavaScript that calls functions, in worker processes.
+//! Runs JavaScript that calls functions, in confined worker processes.
 //!
-//! The [`engine`] runs one script in this process: no files, no network, no
-//! clock, no randomness, within bounds of steps, memory and stack. What a script
-//! calls leaves it as a [`protocol::Call`], and the answer comes in from
-//! outside. A [`worker`] is a process that does nothing else: it confines itself,
-//! so that an error in the engine leads nowhere, and speaks the [`protocol`] over
-//! its one socket. The [`pool`] keeps workers ready and drives a script: inner
-//! calls side by side, a [`journal`] of those that are finished, a deadline.
+//! The [`engine`] runs one script: without files, network, clock and randomness, and
+//! within limits of steps, memory and stack. A function that a script calls goes out
+//! as a [`protocol::Call`], and its answer comes in from outside. A [`worker`] is a
+//! process that does nothing else: it confines itself, so that a bug in the engine
+//! does no harm, and speaks the [`protocol`] over its one socket. The [`pool`] keeps
+//! workers ready and drives a script: calls in parallel, a [`journal`] of their
+//! answers, a deadline.
 //!
 //! This crate does not know what functions there are nor who may call them: a
 //! [`pool::Host`] answers.

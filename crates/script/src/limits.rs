@@ -1,29 +1,29 @@
-//! What a script may use.
+//! The limits of a script.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What one script may use.
+/// The limits of one script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// From its start to its end, inner calls included.
+    /// The time from its start to its end, calls included.
     pub time: Duration,
-    /// Operations of the engine, counted ten thousand at once.
+    /// The number of operations of the engine, counted in units of ten thousand.
     pub steps: u64,
-    /// Bytes that its values may take.
+    /// The memory of its values in bytes.
     pub memory: usize,
-    /// Calls of functions in all.
+    /// The number of calls of functions.
     pub calls: usize,
-    /// Calls under way at once; further ones wait.
+    /// The number of calls at the same time; further ones wait.
     pub parallel: usize,
-    /// Bytes of what it returns, as JSON.
+    /// The size of its result as JSON, in bytes.
     pub returned: usize,
-    /// Bytes of what it logs; further lines are counted only.
+    /// The size of its log in bytes; further lines are only counted.
     pub logged: usize,
 }
 
-/// The engine asks whether it may go on after so many operations.
+/// The engine checks the limit of steps after so many operations.
 pub(crate) const STEPS_AT_ONCE: u64 = 10_000;
 
 impl Default for Limits {
@@ -53,7 +53,7 @@ pub enum Limit {
 }
 
 impl Limits {
-    /// What was hit, and what to do about it.
+    /// Explains to the author of a script which limit was hit, and what to do.
     pub fn explain(&self, limit: Limit) -> String {
         match limit {
             Limit::Time => format!(

@@ -1,9 +1,8 @@
-//! Workers that are kept ready, and the script that one of them runs.
+//! A pool of worker processes that run scripts.
 //!
-//! A worker serves one owner for good: nothing of one caller is in a process
-//! that runs another's script. A worker that dies, or whose script is not over
-//! in time, takes its script with it and nothing else. Dropping the future of a
-//! script ends its worker and cancels its calls.
+//! A worker serves only one owner, so that no data of one caller is in a process that
+//! runs another's script. If a worker dies or exceeds its time, only its own script
+//! fails. Dropping the future of a script ends its worker and cancels its calls.
 
 mod config;
 mod driver;
@@ -13,7 +12,7 @@ mod process;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fair::{Semaphore, Urgency};
+use fair::{Priority, Semaphore};
 use parking_lot::Mutex;
 
 use crate::journal::Journal;
@@ -22,9 +21,9 @@ use crate::protocol::Start;
 use process::Worker;
 
 pub use config::Config;
-pub use host::{Ended, Host, Verdict};
+pub use host::{Ended, Host, NotStored, Verdict};
 
-/// Why a script was not begun.
+/// Why a script was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
     #[error("too many scripts of this session wait already; run fewer at once")]
@@ -33,14 +32,14 @@ pub enum PoolError {
     NoWorker(String),
 }
 
-/// Keeps workers.
+/// A pool of workers.
 pub struct Pool {
     config: Config,
     turns: Semaphore,
     idle: Arc<Mutex<VecDeque<Idle>>>,
 }
 
-/// A worker without a script, and whose it is if it had one.
+/// A worker without a script, and its owner if it has run one before.
 struct Idle {
     owner: Option<String>,
     worker: Worker,
@@ -50,18 +49,18 @@ impl Pool {
     pub fn new(config: Config) -> Pool {
         let limits = fair::Limits {
             permits: config.workers.max(1),
-            reserve: config.workers / 4,
+            reserved: config.workers / 4,
             waiting: config.waiting,
         };
         Pool { turns: Semaphore::new(limits), config, idle: Arc::default() }
     }
 
-    /// What one script may use.
+    /// Returns the limits of one script.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }
 
-    /// Starts a worker that is nobody's yet, unless there is one.
+    /// Starts a worker without an owner, unless there is one.
     pub fn warm(&self) {
         if self.idle.lock().iter().any(|idle| idle.owner.is_none()) {
             return;
@@ -75,7 +74,7 @@ impl Pool {
         });
     }
 
-    /// Runs the script of a journal, from its start or from where it stopped.
+    /// Runs the script of a journal, from its start or from where it paused.
     pub async fn run(
         &self,
         owner: &str,
@@ -83,8 +82,7 @@ impl Pool {
         host: &dyn Host,
     ) -> Result<Ended, PoolError> {
         let key = self.turns.key(owner, owner);
-        let _turn =
-            self.turns.acquire(key, Urgency::Ordinary).await.map_err(|_| PoolError::Full)?;
+        let _turn = self.turns.acquire(key, Priority::Normal).await.map_err(|_| PoolError::Full)?;
         let mut worker = self.take(owner).await?;
         let limits = self.config.limits.clone();
         let start = Start { code: journal.code.clone(), inputs: journal.inputs.clone(), limits };
@@ -95,7 +93,7 @@ impl Pool {
         Ok(ended)
     }
 
-    /// A worker of this owner, or one that is nobody's yet.
+    /// Returns a worker of this owner, or one without an owner.
     async fn take(&self, owner: &str) -> Result<Worker, PoolError> {
         let found = {
             let mut idle = self.idle.lock();
@@ -113,7 +111,8 @@ impl Pool {
         started.map_err(|error| PoolError::NoWorker(error.to_string()))
     }
 
-    /// Keeps a worker for the next script of its owner. The oldest go first.
+    /// Keeps a worker for the next script of its owner. If there are too many, the
+    /// oldest are ended.
     fn give_back(&self, owner: &str, worker: Worker) {
         let mut idle = self.idle.lock();
         idle.push_back(Idle { owner: Some(owner.to_owned()), worker });

@@ -1,5 +1,5 @@
-//! What a worker and its gatelet say to each other: frames of JSON, each behind
-//! its length.
+//! The protocol between gatelet and a worker: frames of JSON, each preceded by its
+//! length.
 
 use std::io::{self, Read, Write};
 
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use crate::limits::{Limit, Limits};
 
-/// No frame is longer, in either direction.
-pub const LONGEST: usize = 64 << 20;
+/// The maximum length of a frame, in either direction.
+pub const MAX_FRAME_BYTES: usize = 64 << 20;
 
-/// To a worker.
+/// A frame to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToWorker {
@@ -20,11 +20,12 @@ pub enum ToWorker {
     Answer(Answer),
 }
 
-/// From a worker.
+/// A frame from a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromWorker {
-    /// It is confined, and waits. Says what the kernel could not enforce.
+    /// The worker has confined itself and waits for a script. `unenforced` says what
+    /// the kernel could not enforce.
     Ready {
         unenforced: Option<String>,
     },
@@ -32,7 +33,7 @@ pub enum FromWorker {
     Done(Finished),
 }
 
-/// A script to be run.
+/// A script to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Start {
     pub code: String,
@@ -51,11 +52,11 @@ pub struct Call {
     pub arguments: Box<RawValue>,
 }
 
-/// What a call came to.
+/// The answer to a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
     pub number: u64,
-    /// The result as JSON, or what the script can catch.
+    /// The result as JSON, or an error that the script can catch.
     pub result: Result<Box<RawValue>, Thrown>,
 }
 
@@ -63,76 +64,75 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thrown {
     pub message: String,
-    /// A stable word, such as `UPSTREAM_TIMEOUT`.
+    /// A stable error code, such as `UPSTREAM_TIMEOUT`.
     pub code: Option<String>,
 }
 
 /// How a script ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finished {
-    /// What it returned, as JSON; nothing for `undefined`.
+    /// The returned value as JSON; `None` for `undefined`.
     pub outcome: Result<Option<Box<RawValue>>, ScriptError>,
-    /// What it wrote with `console.log`.
+    /// The lines that it wrote with `console.log`.
     pub log: Vec<String>,
-    /// How many lines of that did not fit.
+    /// How many lines of the log did not fit.
     pub log_dropped: usize,
     pub steps: u64,
 }
 
-/// Why a script returned nothing.
+/// Why a script failed. `place` is a line of the script, such as `line 3`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptError {
-    /// It threw, and where.
+    /// It threw an error.
     Thrown { message: String, place: String },
-    /// It is not JavaScript.
+    /// It is not valid JavaScript.
     Syntax { message: String, place: String },
     /// It hit a limit.
     Limit(Limit),
-    /// It waits for something that never comes.
+    /// It awaits a promise that nothing will settle.
     Stuck,
-    /// What it returned cannot be written as JSON.
+    /// The value that it returned is not JSON.
     Unwritable(String),
 }
 
-/// Writes one frame, in one piece: every piece would cost a system call of both
-/// sides.
+/// Writes one frame with one write: each write would cost both sides a system call.
 pub fn write<T: Serialize>(out: &mut impl Write, frame: &T) -> io::Result<()> {
-    let mut bytes = vec![0; HEAD];
+    let mut bytes = vec![0; HEAD_BYTES];
     serde_json::to_writer(&mut bytes, frame).map_err(io::Error::other)?;
-    let head = head(bytes.len() - HEAD)?;
-    bytes[..HEAD].copy_from_slice(&head);
+    let head = encode_head(bytes.len() - HEAD_BYTES)?;
+    bytes[..HEAD_BYTES].copy_from_slice(&head);
     out.write_all(&bytes)
 }
 
 /// Reads one frame; `None` at the end of the stream.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
-    let mut head = [0; HEAD];
+    let mut head = [0; HEAD_BYTES];
     match from.read_exact(&mut head) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    let mut text = vec![0; length(head)?];
+    let mut text = vec![0; decode_length(head)?];
     from.read_exact(&mut text)?;
     serde_json::from_slice(&text).map(Some).map_err(io::Error::other)
 }
 
-/// How many bytes stand before a frame.
-pub(crate) const HEAD: usize = 4;
+/// The size of the length before a frame.
+pub(crate) const HEAD_BYTES: usize = 4;
 
-/// What stands before a frame of this length.
-fn head(length: usize) -> io::Result<[u8; HEAD]> {
-    let length = u32::try_from(length).ok().filter(|length| *length as usize <= LONGEST);
+/// Encodes the length of a frame.
+fn encode_head(length: usize) -> io::Result<[u8; HEAD_BYTES]> {
+    let length = u32::try_from(length).ok().filter(|length| *length as usize <= MAX_FRAME_BYTES);
     length.map(u32::to_le_bytes).ok_or_else(too_long)
 }
 
-/// How long the frame behind it is.
-pub(crate) fn length(head: [u8; HEAD]) -> io::Result<usize> {
+/// Decodes the length of a frame.
+pub(crate) fn decode_length(head: [u8; HEAD_BYTES]) -> io::Result<usize> {
     let length = u32::from_le_bytes(head) as usize;
-    if length <= LONGEST { Ok(length) } else { Err(too_long()) }
+    if length <= MAX_FRAME_BYTES { Ok(length) } else { Err(too_long()) }
 }
 
 fn too_long() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("a frame has over {LONGEST} bytes"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("a frame has over {MAX_FRAME_BYTES} bytes"))
 }

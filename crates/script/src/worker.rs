@@ -1,23 +1,23 @@
-//! A process that runs scripts for a gatelet and can do nothing else.
+//! The worker process, which runs scripts for gatelet and can do nothing else.
 //!
-//! Its standard input is the one socket that it has. It confines itself before
-//! it reads anything, and ends when the socket is closed.
+//! Its standard input is its only socket. It confines itself before it reads anything,
+//! and ends when the socket is closed.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use crate::engine::{self, Outside};
+use crate::engine::{self, CallChannel};
 use crate::protocol::{self, Answer, Call, FromWorker, ToWorker};
 
-/// The first argument that makes our executable a worker; the second is how
-/// many bytes of memory it may use, the third the process that started it.
+/// The first argument that makes gatelet's executable a worker; the second is how many
+/// bytes of memory it may use, the third the id of the process that started it.
 pub const ARGUMENT: &str = "__script";
 
-/// Serves scripts if `args` (without the executable's own name) ask for that.
-/// `None` when they do not.
-pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
+/// Runs as a worker until the socket is closed if `args` (without the executable's own
+/// name) request it; otherwise returns `None`.
+pub fn run_if_requested(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
     if args.next()? != ARGUMENT {
         return None;
     }
@@ -31,41 +31,41 @@ pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> 
 }
 
 fn serve(memory: u64, parent: u32) -> io::Result<()> {
-    // A closed socket ends a worker that reads. One that computes hears of it only
-    // when its script is over.
+    // A closed socket ends only a worker that reads. One that computes would notice it
+    // when its script has ended.
     sandbox::end_with_parent(parent)?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let unenforced = sandbox::isolate(memory).err().map(|error| error.to_string());
     let mut socket = Socket { from: BufReader::new(&socket), to: BufWriter::new(&socket) };
-    socket.say(&FromWorker::Ready { unenforced })?;
-    while let Some(said) = protocol::read::<ToWorker>(&mut socket.from)? {
-        match said {
+    socket.send(&FromWorker::Ready { unenforced })?;
+    while let Some(frame) = protocol::read::<ToWorker>(&mut socket.from)? {
+        match frame {
             ToWorker::Run(start) => {
                 let finished = engine::run(&start, &mut socket)?;
-                socket.say(&FromWorker::Done(finished))?;
+                socket.send(&FromWorker::Done(finished))?;
             }
-            // An answer that nobody waits for any more.
+            // An answer to a script that has ended.
             ToWorker::Answer(_) => {}
         }
     }
     Ok(())
 }
 
-/// The one socket. What is written goes out when an answer is waited for, so that
-/// calls that a script makes side by side leave together.
+/// The socket to gatelet. Calls are sent when the worker waits for an answer, so that
+/// parallel calls of a script go out together.
 struct Socket<'a> {
     from: BufReader<&'a UnixStream>,
     to: BufWriter<&'a UnixStream>,
 }
 
 impl Socket<'_> {
-    fn say(&mut self, frame: &FromWorker) -> io::Result<()> {
+    fn send(&mut self, frame: &FromWorker) -> io::Result<()> {
         protocol::write(&mut self.to, frame)?;
         self.to.flush()
     }
 }
 
-impl Outside for Socket<'_> {
+impl CallChannel for Socket<'_> {
     fn call(&mut self, call: Call) -> io::Result<()> {
         protocol::write(&mut self.to, &FromWorker::Call(call))
     }

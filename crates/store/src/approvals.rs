@@ -1,26 +1,26 @@
-//! The queue of requests for approval as one signed document.
+//! Stores the queue of requests for approval as one signed document.
 //!
-//! Whoever can write to the state directory, but not read the key beside it, agrees to
-//! nothing: a queue that was not written by a gatelet counts as empty, and every
-//! call has to be asked about again.
+//! Somebody who can write to the state directory, but not read the key beside it,
+//! cannot approve anything: a queue without a valid signature counts as empty, and
+//! every call needs a new approval.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use policy::approval::desk::QueueChange;
+use policy::approval::approvals::QueueChange;
 use policy::approval::{Queue, QueueStore, QueueUnavailable};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use crate::state::{self, Change, Documents, StateError};
 
-/// How long reading and changing the queue may take, most of which is waiting
-/// for others.
-const WITHIN: Duration = Duration::from_secs(5);
+/// How long reading and changing the queue may take, including the wait for other
+/// processes.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is signed begins with this; the number is the version of the format.
+/// The first bytes of the signed text; the number is the version of the format.
 const DOMAIN: &[u8] = b"gatelet approvals 1\n";
 
 /// A queue in a document.
@@ -32,16 +32,16 @@ pub struct StoredQueue {
 
 /// The document.
 #[derive(Serialize, Deserialize)]
-struct Signed {
+struct SignedQueue {
     version: u32,
-    /// The queue as JSON text, so that what is signed is what is read.
+    /// The queue as JSON text, so that the signature covers exactly what is parsed.
     queue: String,
     signature: String,
 }
 
 impl StoredQueue {
-    /// The queue in the document of this name, signed with a key that only
-    /// gatelets know.
+    /// Creates the queue in the document of this name. Only gatelet processes know
+    /// the key.
     pub fn new(documents: Arc<dyn Documents>, name: &str, key: &[u8]) -> StoredQueue {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
         StoredQueue { documents, name: name.to_owned(), key }
@@ -49,7 +49,7 @@ impl StoredQueue {
 
     fn parse(&self, bytes: Option<&[u8]>) -> Queue {
         let Some(bytes) = bytes else { return Queue::default() };
-        self.verified(bytes).unwrap_or_else(|why| {
+        self.verify(bytes).unwrap_or_else(|why| {
             let name = &self.name;
             tracing::error!(
                 name,
@@ -60,8 +60,8 @@ impl StoredQueue {
         })
     }
 
-    fn verified(&self, bytes: &[u8]) -> Result<Queue, &'static str> {
-        let signed: Signed =
+    fn verify(&self, bytes: &[u8]) -> Result<Queue, &'static str> {
+        let signed: SignedQueue =
             serde_json::from_slice(bytes).map_err(|_| "it holds something else")?;
         let signature = tool::hex::decode(&signed.signature).ok_or("its signature is none")?;
         let text = [DOMAIN, signed.queue.as_bytes()].concat();
@@ -69,11 +69,11 @@ impl StoredQueue {
         serde_json::from_str(&signed.queue).map_err(|_| "it holds something else")
     }
 
-    fn write(&self, queue: &Queue) -> Vec<u8> {
+    fn sign(&self, queue: &Queue) -> Vec<u8> {
         let queue = serde_json::to_string(queue).expect("our own types always serialise");
         let text = [DOMAIN, queue.as_bytes()].concat();
         let signature = tool::hex::encode(hmac::sign(&self.key, &text).as_ref());
-        let signed = Signed { version: 1, queue, signature };
+        let signed = SignedQueue { version: 1, queue, signature };
         serde_json::to_vec(&signed).expect("our own types always serialise")
     }
 }
@@ -81,7 +81,7 @@ impl StoredQueue {
 #[async_trait]
 impl QueueStore for StoredQueue {
     async fn read(&self) -> Result<Queue, QueueUnavailable> {
-        let found = self.documents.read(&self.name, WITHIN).await.map_err(unavailable)?;
+        let found = self.documents.read(&self.name, TIMEOUT).await.map_err(unavailable)?;
         Ok(self.parse(found.as_ref().map(|found| found.bytes.as_ref())))
     }
 
@@ -93,10 +93,10 @@ impl QueueStore for StoredQueue {
             change(&mut after);
             Ok(match after == before {
                 true => Change::Keep,
-                false => Change::Replace(self.write(&after).into()),
+                false => Change::Replace(self.sign(&after).into()),
             })
         };
-        let changed = state::change(&*self.documents, &self.name, WITHIN, decide).await;
+        let changed = state::change(&*self.documents, &self.name, TIMEOUT, decide).await;
         changed.map_err(unavailable)?;
         Ok(after)
     }
@@ -150,7 +150,7 @@ mod tests {
 
     async fn take(store: &StoredQueue, binding: &str, now: u64) -> bool {
         let mut taken = false;
-        let mut change = |queue: &mut Queue| taken = queue.take(binding, now);
+        let mut change = |queue: &mut Queue| taken = queue.use_approval(binding, now);
         store.change(&mut change).await.unwrap();
         taken
     }
@@ -183,12 +183,12 @@ mod tests {
         let store = StoredQueue::new(Arc::clone(&documents) as _, "approvals.json", KEY);
         let forger = StoredQueue::new(Arc::clone(&documents) as _, "approvals.json", b"guess");
         let number = ask(&store, "a", now).await;
-        let before = documents.read("approvals.json", WITHIN).await.unwrap().unwrap();
+        let before = documents.read("approvals.json", TIMEOUT).await.unwrap().unwrap();
         let promoted = String::from_utf8(before.bytes.to_vec()).unwrap();
         let promoted = promoted
             .replace("waiting", "allowed\\\",\\\"by\\\":\\\"me\\\",\\\"at\\\":1,\\\"x\\\":\\\"");
         let put =
-            documents.swap("approvals.json", Some(before.version), Some(promoted.into()), WITHIN);
+            documents.swap("approvals.json", Some(before.version), Some(promoted.into()), TIMEOUT);
         put.await.unwrap();
         assert!(!take(&store, "a", now).await);
         let mut allow = |queue: &mut Queue| {

@@ -1,14 +1,14 @@
-//! How an artifact is written: one JSON object, the same in a file and in a store
-//! that replicas share.
+//! The stored format of an artifact: one JSON object, the same in a file and in a
+//! store that replicas share.
 
 use std::io::Write;
 
 use artifacts::envelope::PartRef;
-use artifacts::{Artifact, Owner, Parts};
+use artifacts::{Artifact, Owner, PartIndex};
 use serde::{Deserialize, Serialize};
 use tool::{Json, Object};
 
-/// What is written of an artifact beside its results.
+/// The members of the object except for the results.
 #[derive(Serialize, Deserialize)]
 struct Head {
     handle: String,
@@ -25,7 +25,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(artifact: &Artifact) -> Head {
+    fn new(artifact: &Artifact) -> Head {
         Head {
             handle: artifact.handle.clone(),
             owner: artifact.owner.as_str().to_owned(),
@@ -39,10 +39,10 @@ impl Head {
         }
     }
 
-    fn with(self, result: Json, raw: Option<Json>) -> Artifact {
+    fn into_artifact(self, result: Json, raw: Option<Json>) -> Artifact {
         Artifact {
             handle: self.handle,
-            owner: Owner::read(&self.owner),
+            owner: Owner::from_stored(&self.owner),
             made: self.made,
             upstream: self.upstream,
             tool: self.tool,
@@ -51,15 +51,15 @@ impl Head {
             result,
             raw,
             chars: self.chars,
-            parts: self.parts.map(Parts::known).unwrap_or_default(),
+            parts: self.parts.map(PartIndex::from_references).unwrap_or_default(),
         }
     }
 }
 
-/// Writes an artifact as one JSON object. Its results may be long: they are
-/// written from where they are.
+/// Writes an artifact as one JSON object. Its results may be long, so they are not
+/// copied.
 pub(crate) fn write(artifact: &Artifact, file: &mut impl Write) -> std::io::Result<()> {
-    let mut head = serde_json::to_vec(&Head::of(artifact))?;
+    let mut head = serde_json::to_vec(&Head::new(artifact))?;
     head.pop();
     file.write_all(&head)?;
     file.write_all(b",\"result\":")?;
@@ -71,10 +71,10 @@ pub(crate) fn write(artifact: &Artifact, file: &mut impl Write) -> std::io::Resu
     file.write_all(b"}")
 }
 
-/// Reads an artifact; its results share the memory of the file.
+/// Parses an artifact; its results share the memory of `bytes`.
 pub(crate) fn parse(bytes: Vec<u8>) -> Option<Artifact> {
     let mut members = Object::parse(&Json::parse(bytes).ok()?).ok()?;
     let (result, raw) = (members.remove("result")?, members.remove("raw"));
     let head: Head = members.to_json().parse_as().ok()?;
-    Some(head.with(result, raw.filter(|raw| !raw.is_null())))
+    Some(head.into_artifact(result, raw.filter(|raw| !raw.is_null())))
 }

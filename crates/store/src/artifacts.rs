@@ -1,86 +1,78 @@
-//! Kept answers on disk, for who wants them to outlive the process.
+//! A store of artifacts in a directory, so that they outlive the process.
 //!
-//! One file per artifact, written beside its place and moved there, so that a
-//! crash leaves no half of one. What is there is known from memory; a file is
-//! read only when its artifact is asked for, and its name never comes from
-//! outside.
+//! Each artifact is one file that is written atomically. An index in memory knows
+//! what there is; a file is read only when its artifact is requested, and its name
+//! never comes from a caller.
 
-use std::collections::HashMap;
+mod index;
+mod log;
+mod paths;
+
 use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use artifacts::{
-    Artifact, ArtifactMeta, Config, Lookup, Memory, Owner, Store, StoredIn, TooLarge, Unreadable,
-    Usage,
+    Artifact, ArtifactMeta, Config, LogError, Lookup, Memory, OpenLog, Owner, Store, StoredIn,
+    TooLarge, Unreadable, Usage,
 };
 use async_trait::async_trait;
 use tool::clock::Clock;
 
 use crate::artifact_format::{parse, write};
 use crate::file::{self, Safety};
+use index::{Entry, Index};
+use paths::{ARTIFACT, LOG, file_of, log_of, measure_log, remove_files};
 
 /// Artifacts in a directory.
 pub struct Disk {
     directory: PathBuf,
     config: Config,
     clock: Arc<dyn Clock>,
-    kept: Mutex<Kept>,
-    /// What could not be written.
+    index: Arc<Mutex<Index>>,
+    /// Artifacts that could not be written.
     unwritten: Memory,
 }
 
-#[derive(Default)]
-struct Kept {
-    entries: HashMap<String, Entry>,
-    uses: u64,
-}
-
-/// What is known of an artifact without reading it.
-#[derive(Clone)]
-struct Entry {
-    owner: Owner,
-    meta: ArtifactMeta,
-    key: String,
-    bytes: usize,
-    /// Whether the call that made it may be answered with it.
-    attached: bool,
-    /// Grows with every use: the smallest goes first.
-    used: u64,
-    /// When it is too old, on the clock that never jumps.
-    end: Duration,
-}
-
 impl Disk {
-    /// Opens a directory, making it when it is missing. Files that are damaged
-    /// or too old are removed.
+    /// Opens a directory, creating it if it is missing. Files that are damaged or
+    /// expired are removed.
     pub async fn open(
         directory: &Path,
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Disk> {
-        // Results may hold anything.
-        file::private(directory)?;
+        // Results may contain anything, so nobody else may read them.
+        file::create_private_dir(directory)?;
         let directory = directory.to_owned();
         let unwritten = Memory::new(config.clone(), Arc::clone(&clock));
-        let disk = Disk { directory, config, clock, kept: Mutex::default(), unwritten };
-        disk.recall().await?;
+        let disk = Disk { directory, config, clock, index: Arc::default(), unwritten };
+        disk.load_index().await?;
         Ok(disk)
     }
 
-    async fn recall(&self) -> std::io::Result<()> {
+    async fn load_index(&self) -> std::io::Result<()> {
         let mut files = tokio::fs::read_dir(&self.directory).await?;
         let mut found: Vec<(String, Entry)> = Vec::new();
         while let Some(file) = files.next_entry().await? {
             let path = file.path();
-            let kinds = ["artifact", "part", file::FRESH];
+            if path.extension().is_some_and(|own| own == LOG) {
+                // A log goes with its artifact.
+                if !tokio::fs::try_exists(path.with_extension(ARTIFACT)).await.unwrap_or(true) {
+                    let _ = tokio::fs::remove_file(&path).await;
+                }
+                continue;
+            }
+            let kinds = [ARTIFACT, "part", file::TEMP_EXTENSION];
             let ours = kinds.iter().any(|kind| path.extension().is_some_and(|own| own == *kind));
             match read(&path).await {
                 Ok(Some(artifact)) if path == self.path(&artifact.handle) => {
-                    // Whether it was detached is not written down; running a
-                    // call again is right where in doubt.
-                    let entry = Entry::new(&artifact, false, self.end(artifact.made));
+                    // Whether its call may still find it is not stored; in doubt the
+                    // call runs again.
+                    let (log_bytes, written) = measure_log(&path);
+                    let end = self.end(artifact.made.max(written));
+                    let entry = Entry { log_bytes, ..Entry::new(&artifact, false, end) };
                     found.push((entry.meta.handle.clone(), entry));
                 }
                 // Another process that opens the same directory may be faster.
@@ -88,35 +80,36 @@ impl Disk {
                     let _ = tokio::fs::remove_file(&path).await;
                 }
                 Ok(_) => {}
-                // Directories, too. It may be readable next time.
+                // A directory, or a file that may be readable next time.
                 Err(error) => {
                     tracing::debug!(path = %path.display(), %error, "cannot read what is kept");
                 }
             }
         }
         found.sort_by_key(|(_, entry)| entry.meta.made);
-        let gone = self.with(|kept| {
+        let gone = self.with(|index| {
             for (handle, entry) in found {
-                kept.add(handle, entry);
+                index.add(handle, entry);
             }
-            kept.over(&self.config, self.clock.elapsed(), None)
+            index.remove_excess(&self.config, self.clock.elapsed(), None)
         });
         self.remove(gone).await;
         Ok(())
     }
 
     fn path(&self, handle: &str) -> PathBuf {
-        self.directory.join(format!("{handle}.artifact"))
+        file_of(&self.directory, handle)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
-        act(&mut self.kept.lock().expect("nothing panics while it holds this"))
+    fn with<T>(&self, act: impl FnOnce(&mut Index) -> T) -> T {
+        act(&mut self.index.lock().expect("nothing panics while it holds this"))
     }
 
     async fn remove(&self, handles: Vec<String>) {
-        for handle in handles {
-            // A file that is gone already is what was wanted.
-            let _ = tokio::fs::remove_file(self.path(&handle)).await;
+        let files: Vec<PathBuf> = handles.iter().map(|handle| self.path(handle)).collect();
+        if !files.is_empty() {
+            let remove = move || files.iter().for_each(|file| remove_files(file));
+            let _ = tokio::task::spawn_blocking(remove).await;
         }
     }
 
@@ -132,95 +125,16 @@ impl Disk {
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }
 
-    /// When something is too old that an earlier process made. Only here the
-    /// machine's clock is asked, once: it may be set at any time, and what is
-    /// kept must not go early or stay late for that.
+    /// Returns when an artifact of an earlier process expires. Only here the wall
+    /// clock is used, and once: it may be set at any time, and artifacts must not
+    /// expire early or late because of that.
     fn end(&self, made: u64) -> Duration {
         let age = Duration::from_millis(self.clock.unix_millis().saturating_sub(made));
         self.clock.elapsed().saturating_add(self.config.ttl.saturating_sub(age))
     }
 
     fn expire(&self) -> Vec<String> {
-        self.with(|kept| kept.over(&self.config, self.clock.elapsed(), None))
-    }
-}
-
-impl Entry {
-    fn new(artifact: &Artifact, attached: bool, end: Duration) -> Entry {
-        Entry {
-            owner: artifact.owner.clone(),
-            meta: artifact.meta(),
-            key: artifact.key.clone(),
-            bytes: artifact.bytes(),
-            attached,
-            used: 0,
-            end,
-        }
-    }
-}
-
-impl Kept {
-    fn add(&mut self, handle: String, mut entry: Entry) {
-        self.uses += 1;
-        entry.used = self.uses;
-        self.entries.insert(handle, entry);
-    }
-
-    /// Takes out what is too old, and what was unused for longest until the
-    /// bounds of `owner` and of all hold.
-    fn over(&mut self, config: &Config, now: Duration, owner: Option<&Owner>) -> Vec<String> {
-        let old = |entry: &Entry| entry.end <= now;
-        let mut gone: Vec<String> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| old(entry))
-            .map(|(handle, _)| handle.clone())
-            .collect();
-        for handle in &gone {
-            self.entries.remove(handle);
-        }
-        if let Some(owner) = owner {
-            self.evict(config.owner_bytes, |entry| entry.owner == *owner, &mut gone);
-        }
-        self.evict(config.total_bytes, |_| true, &mut gone);
-        gone
-    }
-
-    fn evict(&mut self, limit: usize, mine: impl Fn(&Entry) -> bool, gone: &mut Vec<String>) {
-        let mut bytes: usize =
-            self.entries.values().filter(|entry| mine(entry)).map(|entry| entry.bytes).sum();
-        while limit < bytes {
-            let oldest = self
-                .entries
-                .iter()
-                .filter(|(_, entry)| mine(entry))
-                .min_by_key(|(_, entry)| entry.used)
-                .map(|(handle, entry)| (handle.clone(), entry.bytes));
-            let Some((handle, size)) = oldest else { return };
-            self.entries.remove(&handle);
-            bytes -= size;
-            gone.push(handle);
-        }
-    }
-
-    /// No artifact answers this call any more.
-    fn supersede(&mut self, owner: &Owner, key: &str) {
-        let same = |entry: &&mut Entry| entry.owner == *owner && entry.key == key;
-        for entry in self.entries.values_mut().filter(same) {
-            entry.attached = false;
-        }
-    }
-
-    fn touch(&mut self, owner: &Owner, handle: &str) -> bool {
-        self.uses += 1;
-        let used = self.uses;
-        match self.entries.get_mut(handle).filter(|entry| owner.opens(&entry.owner)) {
-            Some(entry) => {
-                entry.used = used;
-                true
-            }
-            None => false,
-        }
+        self.with(|index| index.remove_excess(&self.config, self.clock.elapsed(), None))
     }
 }
 
@@ -229,17 +143,17 @@ impl Store for Disk {
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
         self.config.check_size(&artifact)?;
         if let Err(error) = self.write(&artifact).await {
-            self.with(|kept| kept.supersede(&artifact.owner, &artifact.key));
+            self.with(|index| index.detach_call(&artifact.owner, &artifact.key));
             self.unwritten.put(artifact).await?;
             return Ok(StoredIn::MemoryFallback { reason: error.to_string() });
         }
-        self.unwritten.supersede(&artifact.owner, &artifact.key);
+        self.unwritten.detach_call(&artifact.owner, &artifact.key);
         let end = self.clock.elapsed().saturating_add(self.config.ttl);
         let entry = Entry::new(&artifact, true, end);
-        let gone = self.with(|kept| {
-            kept.supersede(&artifact.owner, &artifact.key);
-            kept.add(artifact.handle.clone(), entry);
-            kept.over(&self.config, self.clock.elapsed(), Some(&artifact.owner))
+        let gone = self.with(|index| {
+            index.detach_call(&artifact.owner, &artifact.key);
+            index.add(artifact.handle.clone(), entry);
+            index.remove_excess(&self.config, self.clock.elapsed(), Some(&artifact.owner))
         });
         self.remove(gone).await;
         Ok(StoredIn::Stored)
@@ -247,7 +161,7 @@ impl Store for Disk {
 
     async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
         self.remove(self.expire()).await;
-        match self.with(|kept| kept.touch(owner, handle)) {
+        match self.with(|index| index.touch(owner, handle)) {
             true => self.load(handle).await,
             false => self.unwritten.get(owner, handle).await,
         }
@@ -255,9 +169,10 @@ impl Store for Disk {
 
     async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
         self.remove(self.expire()).await;
-        let latest = self.with(|kept| {
-            let mine = |entry: &Entry| entry.attached && entry.key == key && entry.owner == *owner;
-            let found = kept.entries.iter().filter(|(_, entry)| mine(entry));
+        let latest = self.with(|index| {
+            let mine =
+                |entry: &Entry| entry.answers_call && entry.key == key && entry.owner == *owner;
+            let found = index.entries.iter().filter(|(_, entry)| mine(entry));
             found.max_by_key(|(_, entry)| entry.used).map(|(handle, _)| handle.clone())
         });
         match latest {
@@ -267,12 +182,28 @@ impl Store for Disk {
     }
 
     async fn forget_call(&self, owner: &Owner, handle: &str) {
-        self.with(|kept| {
-            if let Some(entry) = kept.entries.get_mut(handle).filter(|e| e.owner == *owner) {
-                entry.attached = false;
+        self.with(|index| {
+            if let Some(entry) = index.entries.get_mut(handle).filter(|e| e.owner == *owner) {
+                entry.answers_call = false;
             }
         });
         self.unwritten.forget_call(owner, handle).await;
+    }
+
+    async fn open_log(&self, owner: &Owner, handle: &str) -> Result<Option<OpenLog>, LogError> {
+        let found = self.with(|index| {
+            let found = index.entries.get(handle).filter(|entry| owner.opens(&entry.owner));
+            found.map(|entry| entry.owner.clone())
+        });
+        let Some(owner) = found else { return Ok(None) };
+        let shared = log::Shared {
+            index: Arc::clone(&self.index),
+            config: self.config.clone(),
+            clock: Arc::clone(&self.clock),
+            directory: self.directory.clone(),
+        };
+        let path = log_of(&self.path(handle));
+        log::open(shared, owner, handle.to_owned(), path).await.map(Some)
     }
 
     fn survives_restart(&self) -> bool {
@@ -281,13 +212,13 @@ impl Store for Disk {
 
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
         self.remove(self.expire()).await;
-        let written: Vec<ArtifactMeta> = self.with(|kept| {
-            let mine = kept.entries.values().filter(|entry| entry.owner == *owner);
+        let written: Vec<ArtifactMeta> = self.with(|index| {
+            let mine = index.entries.values().filter(|entry| entry.owner == *owner);
             mine.map(|entry| entry.meta.clone()).collect()
         });
         let mut headers = self.unwritten.list(owner).await;
         for meta in written {
-            // Somebody may have cleaned up while the process ran.
+            // Somebody may have deleted files while the process ran.
             if tokio::fs::try_exists(self.path(&meta.handle)).await.unwrap_or(false) {
                 headers.push(meta);
             }
@@ -298,18 +229,18 @@ impl Store for Disk {
 
     async fn usage(&self) -> Option<Usage> {
         let unwritten = self.unwritten.usage().await.unwrap_or_default();
-        Some(self.with(|kept| Usage {
-            artifacts: kept.entries.len() + unwritten.artifacts,
-            bytes: kept.entries.values().map(|entry| entry.bytes).sum::<usize>() + unwritten.bytes,
+        Some(self.with(|index| Usage {
+            artifacts: index.entries.len() + unwritten.artifacts,
+            bytes: index.entries.values().map(Entry::size).sum::<usize>() + unwritten.bytes,
         }))
     }
 }
 
-/// The artifact in a file, if there is one; fails if the file cannot be read, as
-/// when too many are open.
+/// Reads the artifact in a file; `None` if there is none. Fails if the file cannot
+/// be read, such as when too many are open.
 async fn read(path: &Path) -> std::io::Result<Option<Artifact>> {
     let path = path.to_owned();
-    // A long one takes a while to read, and to look through.
+    // Reading and parsing a long one takes a while.
     let read = move || match std::fs::read(path) {
         Ok(bytes) => Ok(parse(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -320,7 +251,7 @@ async fn read(path: &Path) -> std::io::Result<Option<Artifact>> {
 
 #[cfg(test)]
 mod tests {
-    use artifacts::Parts;
+    use artifacts::PartIndex;
     use serde_json::json;
     use std::sync::atomic::{AtomicU64, Ordering};
     use tool::clock::Fake;
@@ -330,7 +261,7 @@ mod tests {
     fn artifact(handle: &str, owner: &str, text: &str, clock: &Fake) -> Artifact {
         Artifact {
             handle: handle.to_owned(),
-            owner: Owner::read(owner),
+            owner: Owner::from_stored(owner),
             made: clock.unix_millis(),
             upstream: "up".to_owned(),
             tool: "t".to_owned(),
@@ -339,7 +270,7 @@ mod tests {
             result: json!({"content": [{"type": "text", "text": text}]}).into(),
             raw: Some(json!({"secret": text}).into()),
             chars: text.len(),
-            parts: Parts::default(),
+            parts: PartIndex::default(),
         }
     }
 
@@ -361,7 +292,7 @@ mod tests {
         }
         let second = disk(directory.path(), &clock, 10_000).await;
         assert_eq!(*second.get(&kept.owner, "h1").await.unwrap().unwrap(), kept);
-        assert_eq!(second.get(&Owner::read("bob"), "h1").await, Ok(None));
+        assert_eq!(second.get(&Owner::from_stored("bob"), "h1").await, Ok(None));
         assert_eq!(second.get(&kept.owner, "../h1").await, Ok(None));
         assert_eq!(second.list(&kept.owner).await.len(), 1);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -393,7 +324,7 @@ mod tests {
         let disk = disk(directory.path(), &clock, 10_000).await;
         disk.put(artifact("h1", "ann", "hello", &clock)).await.unwrap();
         clock.advance(Duration::from_secs(60));
-        assert_eq!(disk.get(&Owner::read("ann"), "h1").await.unwrap(), None);
+        assert_eq!(disk.get(&Owner::from_stored("ann"), "h1").await.unwrap(), None);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
@@ -420,7 +351,7 @@ mod tests {
         let life = Duration::from_secs(60);
         let config = Config { ttl: life, owner_bytes: 10_000, total_bytes: 10_000 };
         let disk = Disk::open(directory.path(), config, Arc::clone(&clock) as _).await.unwrap();
-        let ann = Owner::read("ann");
+        let ann = Owner::from_stored("ann");
         let kept = |handle: &str| Artifact {
             made: clock.unix_millis(),
             ..artifact(handle, "ann", "hello", &clock.fake)
@@ -440,7 +371,7 @@ mod tests {
     async fn an_owner_over_their_quota_loses_what_they_used_least_recently() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let disk = disk(directory.path(), &clock, 140).await;
-        let ann = Owner::read("ann");
+        let ann = Owner::from_stored("ann");
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
         disk.put(artifact("h3", "bob", "other", &clock)).await.unwrap();
@@ -451,14 +382,14 @@ mod tests {
             disk.get(&ann, "h1").await.unwrap().is_some()
                 && disk.get(&ann, "h4").await.unwrap().is_some()
         );
-        assert!(disk.get(&Owner::read("bob"), "h3").await.unwrap().is_some());
+        assert!(disk.get(&Owner::from_stored("bob"), "h3").await.unwrap().is_some());
     }
 
     #[tokio::test]
     async fn the_latest_answer_of_a_call_is_found_until_it_is_detached() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let disk = disk(directory.path(), &clock, 10_000).await;
-        let ann = Owner::read("ann");
+        let ann = Owner::from_stored("ann");
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
         assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().unwrap().handle, "h2");
@@ -477,7 +408,7 @@ mod tests {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let place = directory.path().join("kept");
         let disk = disk(&place, &clock, 10_000).await;
-        let ann = Owner::read("ann");
+        let ann = Owner::from_stored("ann");
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         std::fs::remove_dir_all(&place).unwrap();
         std::fs::write(&place, "in the way").unwrap();
@@ -485,7 +416,7 @@ mod tests {
         assert!(matches!(kept, StoredIn::MemoryFallback { .. }), "{kept:?}");
         assert_eq!(disk.get(&ann, "h2").await.unwrap().unwrap().handle, "h2");
         assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().unwrap().handle, "h2");
-        assert_eq!(disk.get(&Owner::read("bob"), "h2").await.unwrap(), None);
+        assert_eq!(disk.get(&Owner::from_stored("bob"), "h2").await.unwrap(), None);
         assert_eq!(disk.list(&ann).await.len(), 1);
         disk.forget_call(&ann, "h2").await;
         assert_eq!(disk.find_by_call(&ann, "k").await.unwrap(), None);
@@ -502,7 +433,7 @@ mod tests {
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         let refused = disk.put(artifact("h2", "ann", &"x".repeat(200), &clock)).await.unwrap_err();
         assert_eq!(refused.limit, 110);
-        assert!(disk.get(&Owner::read("ann"), "h1").await.unwrap().is_some());
+        assert!(disk.get(&Owner::from_stored("ann"), "h1").await.unwrap().is_some());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
@@ -516,5 +447,60 @@ mod tests {
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&disk.path("h1")), 0o600);
         assert_eq!(mode(&disk.directory), 0o700);
+    }
+
+    async fn open(disk: &Disk, handle: &str) -> Result<OpenLog, LogError> {
+        disk.open_log(&Owner::from_stored("ann"), handle).await.map(Option::unwrap)
+    }
+
+    #[tokio::test]
+    async fn a_log_has_one_writer_and_survives_it_but_for_a_line_that_was_cut() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let first = disk(directory.path(), &clock, 100_000).await;
+        first.put(artifact("h1", "ann", "hello", &clock)).await.unwrap();
+        let second = disk(directory.path(), &clock, 100_000).await;
+        let stranger = first.open_log(&Owner::from_stored("bob"), "h1").await.unwrap();
+        assert!(stranger.is_none() && open(&first, "h1").await.unwrap().bytes.is_empty());
+        let one = open(&first, "h1").await.unwrap();
+        for disk in [&first, &second] {
+            assert_eq!(open(disk, "h1").await.err(), Some(LogError::Taken));
+        }
+        one.log.add(b"a\n");
+        one.log.flush().await.unwrap();
+        one.log.add(b"b\nc");
+        one.log.flush().await.unwrap();
+        drop(one);
+        let other = open(&second, "h1").await.unwrap();
+        assert_eq!(other.bytes, b"a\nb\n");
+        other.log.add(b"d\n");
+        other.log.flush().await.unwrap();
+        drop(other);
+        let third = disk(directory.path(), &clock, 100_000).await;
+        assert_eq!(open(&third, "h1").await.unwrap().bytes, b"a\nb\nd\n");
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(third.get(&Owner::from_stored("ann"), "h1").await.unwrap(), None);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "both files go");
+    }
+
+    #[tokio::test]
+    async fn a_log_counts_toward_its_owners_share_and_ends_with_it() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let disk = super::tests::disk(directory.path(), &clock, 100_000).await;
+        disk.put(artifact("old", "ann", &"x".repeat(30_000), &clock)).await.unwrap();
+        disk.put(artifact("h1", "ann", "hello", &clock)).await.unwrap();
+        let opened = open(&disk, "h1").await.unwrap();
+        opened.log.add(&[b'a'; 60_000]);
+        opened.log.flush().await.unwrap();
+        assert_eq!(disk.get(&Owner::from_stored("ann"), "old").await.unwrap(), None, "it gave way");
+        opened.log.add(&[b'a'; 60_000]);
+        let full = opened.log.flush().await;
+        assert_eq!(full, Err(LogError::TooLarge { limit: 100_000 }));
+        assert_eq!(std::fs::metadata(directory.path().join("h1.log")).unwrap().len(), 60_000);
+        std::fs::write(directory.path().join("h2.log"), "of nothing").unwrap();
+        drop(opened);
+        // All owners together have 50,000 there.
+        let again = super::tests::disk(directory.path(), &clock, 5_000).await;
+        assert!(again.open_log(&Owner::from_stored("ann"), "h1").await.unwrap().is_none());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left over");
     }
 }

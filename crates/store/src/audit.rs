@@ -1,4 +1,4 @@
-//! The audit log: what operators did, one line of JSON each, only ever added to.
+//! The audit log: the actions of operators, one line of JSON each, append-only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 
 use crate::state::{Lines, StateError};
 
-/// How long a line may take to be written.
-const WITHIN: Duration = Duration::from_secs(5);
+/// How long writing or reading the log may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The name of the log.
 const LOG: &str = "audit.jsonl";
 
-/// A log of what operators did.
+/// A log of the actions of operators.
 #[derive(Clone)]
 pub struct AuditLog(Arc<dyn Lines>);
 
@@ -25,12 +25,12 @@ impl AuditLog {
 
     pub async fn append(&self, entry: &impl Serialize) -> Result<(), StateError> {
         let line = serde_json::to_vec(entry).map_err(StateError::unavailable)?;
-        self.0.append(LOG, line.into(), WITHIN).await
+        self.0.append(LOG, line.into(), TIMEOUT).await
     }
 
-    /// The last entries, oldest first. What cannot be read is left out.
+    /// Returns the last entries, oldest first. Entries of another type are left out.
     pub async fn last<T: DeserializeOwned>(&self, n_entries: usize) -> Result<Vec<T>, StateError> {
-        let lines = self.0.last(LOG, n_entries, WITHIN).await?;
+        let lines = self.0.last(LOG, n_entries, TIMEOUT).await?;
         Ok(lines.iter().filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 }

@@ -1,10 +1,10 @@
-//! The machine's own clock, for whoever is given a [`Clock`].
+//! The [`Clock`] of the machine, for production; tests use a fake one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tool::clock::Clock;
 
-/// The machine's own clock.
+/// The clock of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct System(tokio::time::Instant);
 

@@ -1,4 +1,5 @@
-//! One value that is kept as JSON, for a person to read and many to change.
+//! A document that holds one value as readable JSON and that several processes may
+//! change.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,15 +10,15 @@ use serde::de::DeserializeOwned;
 
 use crate::state::{self, Change, Documents, StateError};
 
-/// How long a change may take, most of which is waiting for others.
-const WITHIN: Duration = Duration::from_secs(5);
+/// How long a change may take, including the wait for other processes.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is done with a document that holds something else.
+/// What to do with a document that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfDamaged {
-    /// Nothing is changed before somebody looks at it.
+    /// Fail, so that nothing is overwritten before somebody has looked at it.
     Fail,
-    /// It counts as empty.
+    /// Treat it as empty.
     StartOver,
 }
 
@@ -26,13 +27,13 @@ pub enum IfDamaged {
 pub enum DocumentError {
     #[error(transparent)]
     State(#[from] StateError),
-    /// Somebody else wrote it.
+    /// Its content is not the JSON of this type.
     #[error("it holds something else: {0}")]
     Damaged(#[source] serde_json::Error),
 }
 
-/// A document that holds one value. Where it says nothing more than the default
-/// value, there is none.
+/// A document that holds one value as JSON. A default value is stored as no
+/// document at all.
 pub struct JsonDocument<T> {
     documents: Arc<dyn Documents>,
     name: String,
@@ -46,12 +47,12 @@ impl<T: Serialize + DeserializeOwned + Default + PartialEq> JsonDocument<T> {
     }
 
     pub async fn read(&self) -> Result<T, DocumentError> {
-        let found = self.documents.read(&self.name, WITHIN).await?;
+        let found = self.documents.read(&self.name, TIMEOUT).await?;
         self.parse(found.as_ref().map(|found| found.bytes.as_ref()))
     }
 
-    /// Changes the value by a pure function, and gives it as it is then. The
-    /// function is asked again when somebody else was quicker.
+    /// Changes the value by a pure function and returns the new value. The function
+    /// is called again if somebody else was quicker.
     pub async fn change(&self, mut change: impl FnMut(&mut T) + Send) -> Result<T, DocumentError> {
         let decide = |before: Option<&[u8]>| -> Result<Change, DocumentError> {
             let mut value = self.parse(before)?;
@@ -65,14 +66,14 @@ impl<T: Serialize + DeserializeOwned + Default + PartialEq> JsonDocument<T> {
                 false => Change::Replace(text.into()),
             })
         };
-        let after = state::change(&*self.documents, &self.name, WITHIN, decide).await?;
+        let after = state::change(&*self.documents, &self.name, TIMEOUT, decide).await?;
         self.parse(after.as_ref().map(|after| after.bytes.as_ref()))
     }
 
-    /// Forgets everything, whatever is there.
+    /// Removes the document, even if it is damaged.
     pub async fn clear(&self) -> Result<(), StateError> {
         let remove = |_: Option<&[u8]>| -> Result<Change, StateError> { Ok(Change::Remove) };
-        state::change(&*self.documents, &self.name, WITHIN, remove).await.map(drop)
+        state::change(&*self.documents, &self.name, TIMEOUT, remove).await.map(drop)
     }
 
     fn parse(&self, bytes: Option<&[u8]>) -> Result<T, DocumentError> {

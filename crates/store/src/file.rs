@@ -1,9 +1,9 @@
-//! Files that are there whole or not at all, for their owner alone.
+//! Writes files atomically, readable for their owner alone.
 //!
 //! Several processes may read, write and change the same file at the same time. A
-//! reader never sees half of a file, and [`create`] makes a file only once. Whoever
-//! changes a file by what is in it holds its [`Lock`]. This module does not know
-//! what files contain.
+//! reader never sees half of a file, and only one process can [`create`] it. To
+//! change a file depending on its content, a process holds its [`Lock`]. This module
+//! does not know what files contain.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result, Write};
@@ -11,35 +11,36 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Whether what is written is still there after a loss of power.
+/// Whether a file that was written survives a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// Written through before anybody is told that it is there.
+    /// The file is flushed to the disk before it appears under its name.
     Synced,
-    /// For what can be had again.
+    /// It may be lost; for data that can be restored from elsewhere.
     Unsynced,
 }
 
-/// Puts a file in its place, over one that may be there. Makes its directory.
+/// Writes a file atomically, replacing one that may be there. Creates its directory.
 pub fn replace(path: &Path, bytes: &[u8], safety: Safety) -> Result<()> {
     replace_with(path, safety, |file| file.write_all(bytes))
 }
 
-/// The same with what `write` writes, for what need not be put together before.
+/// Does what [`replace`] does with the content that `write` writes, so that it need
+/// not be in memory at once.
 pub fn replace_with(
     path: &Path,
     safety: Safety,
     write: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
-    let fresh = Fresh::beside(path, safety, write)?;
+    let fresh = TempFile::beside(path, safety, write)?;
     std::fs::rename(&fresh.0, path)
 }
 
-/// Puts a file in its place unless there is one; whether there was none.
+/// Writes a file atomically unless there is one; returns whether it was written.
 pub fn create(path: &Path, bytes: &[u8]) -> Result<bool> {
-    let fresh = Fresh::beside(path, Safety::Synced, |file| file.write_all(bytes))?;
+    let fresh = TempFile::beside(path, Safety::Synced, |file| file.write_all(bytes))?;
     let made = match std::fs::hard_link(&fresh.0, path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => directly(path, bytes),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => create_directly(path, bytes),
         made => made,
     };
     match made {
@@ -49,27 +50,27 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<bool> {
     }
 }
 
-/// Some file systems have no links; there a reader may come too early.
-fn directly(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Creates a file on a file system without hard links. A reader may see part of it.
+fn create_directly(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// A file beside the place that it is meant for; gone when this is.
-struct Fresh(PathBuf);
+/// A temporary file in the directory of its target; removed when this is dropped.
+struct TempFile(PathBuf);
 
-impl Fresh {
+impl TempFile {
     fn beside(
         path: &Path,
         safety: Safety,
         write: impl FnOnce(&mut File) -> Result<()>,
-    ) -> Result<Fresh> {
-        private(path.parent().unwrap_or(Path::new("")))?;
+    ) -> Result<TempFile> {
+        create_private_dir(path.parent().unwrap_or(Path::new("")))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // Nobody else's, be it another thread or a process in another container.
-        let name = format!(".{name}.{}.{FRESH}", uuid::Uuid::new_v4().simple());
-        let fresh = Fresh(path.with_file_name(name));
+        // Unique also among threads and among processes in other containers.
+        let name = format!(".{name}.{}.{TEMP_EXTENSION}", uuid::Uuid::new_v4().simple());
+        let fresh = TempFile(path.with_file_name(name));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(0o600).open(&fresh.0)?;
         write(&mut file)?;
@@ -81,57 +82,60 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for TempFile {
     fn drop(&mut self) {
-        // Moved to its place, it is gone already.
+        // If it was renamed to its target, there is nothing to remove.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// The extension of files that are not in their place yet.
-pub(crate) const FRESH: &str = "new";
+/// The extension of temporary files.
+pub(crate) const TEMP_EXTENSION: &str = "new";
 
-/// Makes a directory that only its owner looks into, unless there is one.
-pub fn private(directory: &Path) -> Result<()> {
+/// Creates a directory that only its owner can read, unless there is one.
+pub fn create_private_dir(directory: &Path) -> Result<()> {
     match directory.as_os_str().is_empty() {
         true => Ok(()),
         false => DirBuilder::new().recursive(true).mode(0o700).create(directory),
     }
 }
 
-/// Held while nobody else may change a file: whoever reads it, changes what it
-/// says and writes it again would otherwise lose what somebody else wrote in
-/// between. The system lets go of it when the process ends, however it ends.
+/// The exclusive right of a process to change a file, so that nothing is lost when
+/// several processes read, change and write it. The system releases it when the
+/// process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "held, never looked at")] File);
 
 impl Lock {
-    /// Takes the lock beside a file, without waiting; `None` while somebody else
-    /// has it. The file itself is replaced when it is written, so another one is
-    /// locked.
+    /// Takes the lock of a file, without waiting; `None` while somebody else has it.
+    /// A second file with the extension `lock` is locked, because the file itself is
+    /// replaced when it is written.
     pub(crate) fn try_beside(path: &Path) -> Result<Option<Lock>> {
         let directory = path.parent().unwrap_or(Path::new(""));
-        private(directory).map_err(named("create", directory))?;
+        create_private_dir(directory).map_err(with_path("create", directory))?;
         let file = path.with_extension("lock");
         let handle = OpenOptions::new().create(true).append(true).open(&file);
-        let handle = handle.map_err(named("open", &file))?;
+        let handle = handle.map_err(with_path("open", &file))?;
         match handle.try_lock() {
             Ok(()) => Ok(Some(Lock(handle))),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(named("lock", &file)(error)),
+            Err(TryLockError::Error(error)) => Err(with_path("lock", &file)(error)),
         }
     }
 }
 
-/// Says in an error what could not be done with which file.
-pub(crate) fn named(what: &'static str, path: &Path) -> impl Fn(Error) -> Error {
-    move |error| Error::new(error.kind(), format!("cannot {what} `{}`: {error}", path.display()))
+/// Adds the operation and the path to an error.
+pub(crate) fn with_path(operation: &'static str, path: &Path) -> impl Fn(Error) -> Error {
+    move |error| {
+        Error::new(error.kind(), format!("cannot {operation} `{}`: {error}", path.display()))
+    }
 }
 
-/// When a file was written, and how long it is; `None` when there is none. One
-/// that differs belongs to a file that somebody has changed.
+/// The modification time and size of a file; `None` if there is none. A different
+/// stamp means that the file has changed.
 pub type Stamp = Option<(SystemTime, u64)>;
 
+/// Returns the stamp of a file.
 pub fn stamp(file: &Path) -> Stamp {
     let found = std::fs::metadata(file).ok()?;
     Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), found.len()))

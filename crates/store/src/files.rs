@@ -1,16 +1,16 @@
-//! State in a directory that several processes may share.
+//! A store of state in a directory that several processes may share.
 //!
-//! A document is a file that is replaced under a lock, so a reader never sees a
-//! half and no change is lost. A single use or an expiring value is a file, too:
-//! who renames it away has it, and nobody else does. A blob is a file in its
-//! owner's directory, a lease is a lock that the system takes back when the
-//! process ends, a log is a file that is appended to. Counters and messages
-//! are kept in memory: each process counts for itself and talks to itself.
+//! A document is a file that is replaced under a lock, so a reader never sees half
+//! of it and no change is lost. A single-use or expiring value is a file, too;
+//! taking one renames the file, which only one process can do. A blob is a file in
+//! its owner's directory, a lease is a file lock that the system releases when the
+//! process ends, a log is a file that is appended to. Counters and messages are in
+//! memory only: each process counts for itself and reaches only itself.
 //!
-//! A process that dies in the middle leaves the state as it was before or after,
-//! never between. No runtime thread waits here for a disk or a lock: see
-//! [`attempt`]. Lifetimes are measured by a clock that does not jump as long as the
-//! process runs, and by the machine's clock across restarts ([`lifetimes`]).
+//! A process that dies in the middle of an operation leaves the state as it was
+//! before or after it. No runtime thread waits for a disk or a lock: see
+//! [`attempt`]. Expiry is measured by a monotonic clock while the process runs, and
+//! by the wall clock across restarts ([`lifetimes`]).
 
 mod attempt;
 
@@ -38,16 +38,16 @@ use crate::state::{Claim, Counters, Messages, Spending, StateError, StateFuture}
 use attempt::Attempt;
 use lifetimes::Lifetimes;
 
-/// What a directory may hold.
+/// The limits of a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest document, value or line.
+    /// The maximum size of a document, value or line.
     pub value_bytes: u64,
-    /// The longest blob.
+    /// The maximum size of a blob.
     pub blob_bytes: u64,
-    /// How long a log may get before its older half goes.
+    /// The maximum size of a log; its older half is dropped when it is reached.
     pub log_bytes: u64,
-    /// How often a file is looked at for changes that other processes make.
+    /// How often watched files are checked for changes of other processes.
     pub poll: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Default for Limits {
     }
 }
 
-/// A store in a directory. Cheap to clone; all clones are one.
+/// A store in a directory. Cheap to clone; all clones share one state.
 #[derive(Clone)]
 pub struct Files(Arc<Directory>);
 
@@ -66,27 +66,28 @@ struct Directory {
     path: PathBuf,
     limits: Limits,
     safety: Safety,
+    /// Holds the counters and messages.
     memory: Memory,
     lifetimes: Lifetimes,
-    /// What this process watches, told at once of its own changes.
+    /// The documents that this process watches, notified at once of its own changes.
     watched: Mutex<HashMap<String, watch::Sender<()>>>,
     /// The locks of the leases that this process holds.
     leases: Mutex<HashMap<PathBuf, Lock>>,
 }
 
 impl Files {
-    /// A directory as most have it, by the machine's own clock.
+    /// Opens a directory with the default limits and the machine's clock.
     pub fn at(path: &Path) -> Files {
         Files::new(path, Arc::new(System::start()), Limits::default())
     }
 
-    /// The directory is made when something is first kept in it.
+    /// Opens a directory. It is created when something is first stored in it.
     pub fn new(path: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Files {
         Files::with_safety(path, clock, limits, Safety::Synced)
     }
 
-    /// For what can be had again: it may be lost with the power, and never waits
-    /// for a disk to spin.
+    /// Opens a directory for data that can be restored from elsewhere: writes do not
+    /// wait for the disk and may be lost with the power.
     pub fn unsynced(path: &Path, clock: Arc<dyn Clock>, limits: Limits) -> Files {
         Files::with_safety(path, clock, limits, Safety::Unsynced)
     }
@@ -103,17 +104,17 @@ impl Files {
         }))
     }
 
-    /// Does something while nobody else changes the document of that name, for
-    /// what belongs together in several files. It waits right here, so it is for
+    /// Calls `act` with the path of a document while nobody else changes it, for data
+    /// that belongs together in several files. It blocks the thread, so it is for
     /// commands and for the pool of blocking work.
-    pub fn alone<T>(
+    pub fn with_lock<T>(
         &self,
         name: &str,
-        within: Duration,
+        timeout: Duration,
         act: impl FnOnce(&Path) -> T,
     ) -> Result<T, StateError> {
         let file = self.0.file(name)?;
-        let _lock = attempt::run_here(within, &|| {
+        let _lock = attempt::run_here(timeout, &|| {
             Ok(match self.0.lock_for(&file)? {
                 Some(lock) => Attempt::Done(lock),
                 None => Attempt::Busy,
@@ -122,15 +123,15 @@ impl Files {
         Ok(act(&file))
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 }
 
 impl Directory {
-    /// The file of that name. Names are ours, so one that leads elsewhere is a
-    /// mistake.
+    /// Returns the file of a document or log. Fails if the name leads out of the
+    /// directory, which is a bug.
     fn file(&self, name: &str) -> Result<PathBuf, StateError> {
         let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.');
         match name.split('/').all(is_plain) && !name.contains('\0') {
@@ -139,13 +140,13 @@ impl Directory {
         }
     }
 
-    /// A file for a key that may hold anything.
-    fn keyed(&self, kind: &str, key: &str) -> PathBuf {
+    /// Returns the file for a key, which may contain any characters.
+    fn keyed_file(&self, kind: &str, key: &str) -> PathBuf {
         self.path.join(kind).join(file_name(key))
     }
 }
 
-/// A file name that no other text has, and that a person can guess at.
+/// Makes a file name of any text: unique by a digest, and readable for people.
 pub(crate) fn file_name(text: &str) -> String {
     let plain = |byte: u8| match byte {
         b'a'..=b'z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
@@ -157,16 +158,24 @@ pub(crate) fn file_name(text: &str) -> String {
 }
 
 impl Counters for Files {
-    fn spend<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, Spending> {
-        self.0.memory.spend(claims, within)
+    fn spend<'a>(
+        &'a self,
+        claims: &'a [Claim<'a>],
+        timeout: Duration,
+    ) -> StateFuture<'a, Spending> {
+        self.0.memory.spend(claims, timeout)
     }
 
-    fn look<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, Spending> {
-        self.0.memory.look(claims, within)
+    fn check<'a>(
+        &'a self,
+        claims: &'a [Claim<'a>],
+        timeout: Duration,
+    ) -> StateFuture<'a, Spending> {
+        self.0.memory.check(claims, timeout)
     }
 
-    fn give_back<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, ()> {
-        self.0.memory.give_back(claims, within)
+    fn give_back<'a>(&'a self, claims: &'a [Claim<'a>], timeout: Duration) -> StateFuture<'a, ()> {
+        self.0.memory.give_back(claims, timeout)
     }
 }
 
@@ -175,10 +184,10 @@ impl Messages for Files {
         &'a self,
         mailbox: &'a str,
         message: Bytes,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()> {
-        self.0.memory.send(mailbox, message, life, within)
+        self.0.memory.send(mailbox, message, ttl, timeout)
     }
 
     fn receive<'a>(&'a self, mailbox: &'a str, wait: Duration) -> StateFuture<'a, Vec<Bytes>> {

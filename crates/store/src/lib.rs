@@ -1,9 +1,9 @@
-//! Where state lives: one family of traits, implemented in memory and in files.
+//! Stores of state: one family of traits, implemented in memory and in files.
 //!
-//! [`state`] says what a store can do; [`memory`] and [`files`] do it, and
-//! [`conformance`] checks that they do. On top of them, each of the other modules
-//! keeps one kind of thing for the gateway or the binary. What is on disk is
-//! written whole or not at all, for its owner alone ([`file`]).
+//! [`state`] defines the traits; [`memory`] and [`files`] implement them, and
+//! [`conformance`] tests any implementation. Each of the other modules uses them to
+//! store one kind of thing for the gateway or the binary. Files are written whole
+//! or not at all, and only their owner can read them ([`file`]).
 
 pub mod state;
 

@@ -1,48 +1,50 @@
-//! Limits that several replicas count together.
+//! Rate limits that several replicas count together.
 //!
-//! What a call takes of its limits is spent in one operation of the store. A call
-//! that no limit applies to asks nothing. While the store is away, each replica
-//! counts alone or every limited call is refused, as the operator says; either
-//! way it is told in the log.
+//! All limits of a call are spent in one operation of the store; a call without
+//! limits does not use the store. While the store is unavailable, each replica
+//! counts alone or every limited call is refused, as the operator has configured,
+//! and the log says so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use policy::quota::{Act, Config, Exceeded, Limiter, Quota, QuotaFuture, RateClaim, act, at_hand};
-use policy::refusal::{Refusal, Refused};
+use policy::quota::{
+    Config, Exceeded, Limiter, Quota, QuotaFuture, RateClaim, Usage, ready_now, usage,
+};
+use policy::refusal::{Refusal, RefusalCode};
 use policy::validate::ValidCall;
 use tool::Context;
 use tool::clock::Clock;
 
 use crate::state::{Claim, Counters, Spending, StateError};
 
-/// How long counting may hold up a call.
-const WITHIN: Duration = Duration::from_secs(2);
+/// How long counting may delay a call.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What becomes of limits while the store is away.
+/// How calls are limited while the store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLoss {
     /// Each replica counts alone.
     Local,
-    /// Nothing that is limited is let through.
+    /// Every call that has a limit is refused.
     Refuse,
 }
 
-/// Counts for all replicas together.
+/// A quota that counts for all replicas together.
 pub struct SharedLimiter {
     config: Config,
     counters: Arc<dyn Counters>,
     on_loss: OnLoss,
-    alone: Limiter,
-    is_away: AtomicBool,
+    local: Limiter,
+    store_is_away: AtomicBool,
 }
 
-/// What is done with claims.
+/// Whether claims are spent or only checked.
 #[derive(Clone, Copy)]
-enum Use {
+enum ClaimUse {
     Spend,
-    Look,
+    Check,
 }
 
 impl SharedLimiter {
@@ -52,36 +54,36 @@ impl SharedLimiter {
         on_loss: OnLoss,
         clock: Arc<dyn Clock>,
     ) -> SharedLimiter {
-        let alone = Limiter::new(config.clone(), clock);
-        SharedLimiter { config, counters, on_loss, alone, is_away: AtomicBool::new(false) }
+        let local = Limiter::new(config.clone(), clock);
+        SharedLimiter { config, counters, on_loss, local, store_is_away: AtomicBool::new(false) }
     }
 
-    fn judge<'a>(
+    fn apply<'a>(
         &'a self,
-        act: &Act<'_>,
-        how: Use,
-        alone: impl FnOnce() -> QuotaFuture<'a, Result<(), Refusal>> + Send + 'a,
+        usage: &Usage<'_>,
+        claim_use: ClaimUse,
+        apply_locally: impl FnOnce() -> QuotaFuture<'a, Result<(), Refusal>> + Send + 'a,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        let wanted = self.config.claims(act);
+        let wanted = self.config.claims(usage);
         if wanted.is_empty() {
-            return at_hand(Ok(()));
+            return ready_now(Ok(()));
         }
         QuotaFuture::Right(Box::pin(async move {
             let claims = claims(&wanted);
-            let judged = match how {
-                Use::Spend => self.counters.spend(&claims, WITHIN).await,
-                Use::Look => self.counters.look(&claims, WITHIN).await,
+            let spending = match claim_use {
+                ClaimUse::Spend => self.counters.spend(&claims, TIMEOUT).await,
+                ClaimUse::Check => self.counters.check(&claims, TIMEOUT).await,
             };
-            match judged {
-                Ok(judged) => {
-                    self.is_back();
-                    verdict(&wanted, judged)
+            match spending {
+                Ok(spending) => {
+                    self.note_back();
+                    to_result(&wanted, spending)
                 }
                 Err(error) => {
                     self.note_away(&error);
                     match self.on_loss {
-                        OnLoss::Local => alone().await,
-                        OnLoss::Refuse => Err(uncounted()),
+                        OnLoss::Local => apply_locally().await,
+                        OnLoss::Refuse => Err(cannot_count()),
                     }
                 }
             }
@@ -90,29 +92,29 @@ impl SharedLimiter {
 
     fn give_back<'a>(
         &'a self,
-        act: &Act<'_>,
-        alone: impl FnOnce() -> QuotaFuture<'a, ()> + Send + 'a,
+        usage: &Usage<'_>,
+        apply_locally: impl FnOnce() -> QuotaFuture<'a, ()> + Send + 'a,
     ) -> QuotaFuture<'a, ()> {
-        let wanted = self.config.claims(act);
+        let wanted = self.config.claims(usage);
         if wanted.is_empty() {
-            return at_hand(());
+            return ready_now(());
         }
         QuotaFuture::Right(Box::pin(async move {
-            match self.counters.give_back(&claims(&wanted), WITHIN).await {
-                Ok(()) => self.is_back(),
+            match self.counters.give_back(&claims(&wanted), TIMEOUT).await {
+                Ok(()) => self.note_back(),
                 Err(error) => {
                     self.note_away(&error);
                     if self.on_loss == OnLoss::Local {
-                        alone().await;
+                        apply_locally().await;
                     }
                 }
             }
         }))
     }
 
-    /// Says once that the store is away.
+    /// Logs once that the store is unavailable.
     fn note_away(&self, error: &StateError) {
-        if self.is_away.swap(true, Ordering::Relaxed) {
+        if self.store_is_away.swap(true, Ordering::Relaxed) {
             return;
         }
         match self.on_loss {
@@ -125,8 +127,8 @@ impl SharedLimiter {
         }
     }
 
-    fn is_back(&self) {
-        if self.is_away.swap(false, Ordering::Relaxed) {
+    fn note_back(&self) {
+        if self.store_is_away.swap(false, Ordering::Relaxed) {
             tracing::info!("limits are counted by all replicas together again");
         }
     }
@@ -140,20 +142,21 @@ fn claims(wanted: &[RateClaim]) -> Vec<Claim<'_>> {
     claims
 }
 
-fn verdict(wanted: &[RateClaim], judged: Spending) -> Result<(), Refusal> {
-    match judged {
+fn to_result(wanted: &[RateClaim], spending: Spending) -> Result<(), Refusal> {
+    match spending {
         Spending::Granted => Ok(()),
-        Spending::Refused { at, retry_after } => {
-            let scope = wanted.get(at).map(|claim| claim.scope.clone()).unwrap_or_default();
+        Spending::Refused { claim_index, retry_after } => {
+            let scope =
+                wanted.get(claim_index).map(|claim| claim.scope.clone()).unwrap_or_default();
             Err(Exceeded { scope, retry_after }.into())
         }
     }
 }
 
-/// What is said when nobody can count.
-fn uncounted() -> Refusal {
+/// The refusal of a call whose limits cannot be counted.
+fn cannot_count() -> Refusal {
     Refusal {
-        code: Refused::RateLimited,
+        code: RefusalCode::RateLimited,
         message:
             "the limits of this call cannot be counted, because the store that replicas share \
                   is away. Nothing was done; try again in a moment"
@@ -168,8 +171,8 @@ impl Quota for SharedLimiter {
         call: &'a ValidCall,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        let act = act(call.meta_tool(), Some(call), context);
-        self.judge(&act, Use::Spend, || self.alone.spend(call, context))
+        let usage = usage(call.meta_tool(), Some(call), context);
+        self.apply(&usage, ClaimUse::Spend, || self.local.spend(call, context))
     }
 
     fn check<'a>(
@@ -177,8 +180,8 @@ impl Quota for SharedLimiter {
         call: &'a ValidCall,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        let act = act(call.meta_tool(), Some(call), context);
-        self.judge(&act, Use::Look, || self.alone.check(call, context))
+        let usage = usage(call.meta_tool(), Some(call), context);
+        self.apply(&usage, ClaimUse::Check, || self.local.check(call, context))
     }
 
     fn spend_meta<'a>(
@@ -186,16 +189,18 @@ impl Quota for SharedLimiter {
         tool: &'a str,
         context: &'a Context,
     ) -> QuotaFuture<'a, Result<(), Refusal>> {
-        self.judge(&act(tool, None, context), Use::Spend, || self.alone.spend_meta(tool, context))
+        self.apply(&usage(tool, None, context), ClaimUse::Spend, || {
+            self.local.spend_meta(tool, context)
+        })
     }
 
     fn refund<'a>(&'a self, call: &'a ValidCall, context: &'a Context) -> QuotaFuture<'a, ()> {
-        let act = act(call.meta_tool(), Some(call), context);
-        self.give_back(&act, || self.alone.refund(call, context))
+        let usage = usage(call.meta_tool(), Some(call), context);
+        self.give_back(&usage, || self.local.refund(call, context))
     }
 
     fn refund_meta<'a>(&'a self, tool: &'a str, context: &'a Context) -> QuotaFuture<'a, ()> {
-        self.give_back(&act(tool, None, context), || self.alone.refund_meta(tool, context))
+        self.give_back(&usage(tool, None, context), || self.local.refund_meta(tool, context))
     }
 }
 
@@ -216,13 +221,13 @@ mod tests {
     struct Watched {
         memory: Memory,
         n_asked: Mutex<usize>,
-        is_away: AtomicBool,
+        store_is_away: AtomicBool,
     }
 
     impl Watched {
         fn answer<'a, T>(&self, answer: StateFuture<'a, T>) -> StateFuture<'a, T> {
             *self.n_asked.lock().unwrap() += 1;
-            match self.is_away.load(Ordering::Relaxed) {
+            match self.store_is_away.load(Ordering::Relaxed) {
                 true => ready(Err(StateError::unavailable("away"))),
                 false => answer,
             }
@@ -233,28 +238,28 @@ mod tests {
         fn spend<'a>(
             &'a self,
             claims: &'a [Claim<'a>],
-            within: Duration,
+            timeout: Duration,
         ) -> StateFuture<'a, Spending> {
-            if self.is_away.load(Ordering::Relaxed) {
+            if self.store_is_away.load(Ordering::Relaxed) {
                 return self.answer(ready(Ok(Spending::Granted)));
             }
-            self.answer(self.memory.spend(claims, within))
+            self.answer(self.memory.spend(claims, timeout))
         }
 
-        fn look<'a>(
+        fn check<'a>(
             &'a self,
             claims: &'a [Claim<'a>],
-            within: Duration,
+            timeout: Duration,
         ) -> StateFuture<'a, Spending> {
-            self.answer(self.memory.look(claims, within))
+            self.answer(self.memory.check(claims, timeout))
         }
 
         fn give_back<'a>(
             &'a self,
             claims: &'a [Claim<'a>],
-            within: Duration,
+            timeout: Duration,
         ) -> StateFuture<'a, ()> {
-            self.answer(self.memory.give_back(claims, within))
+            self.answer(self.memory.give_back(claims, timeout))
         }
     }
 
@@ -266,7 +271,8 @@ mod tests {
     fn replicas(on_loss: OnLoss) -> Replicas {
         let clock = Arc::new(Fake::default());
         let memory = Memory::new(Arc::clone(&clock) as _, Limits::default());
-        let store = Arc::new(Watched { memory, n_asked: Mutex::new(0), is_away: false.into() });
+        let store =
+            Arc::new(Watched { memory, n_asked: Mutex::new(0), store_is_away: false.into() });
         let rate = Rate { per_minute: Some(2), per_session: None };
         let config = Config { meta: vec![("help".into(), rate)], ..Config::default() };
         let limiter = |_| {
@@ -314,13 +320,13 @@ mod tests {
             [(OnLoss::Local, [true, true, false]), (OnLoss::Refuse, [false; 3])]
         {
             let Replicas { store, each } = replicas(on_loss);
-            store.is_away.store(true, Ordering::Relaxed);
+            store.store_is_away.store(true, Ordering::Relaxed);
             for limiter in &each {
                 let let_through = [0; 3].map(|_| spend(limiter, "help", "ann").is_ok());
                 assert_eq!(let_through, expected, "{on_loss:?}");
             }
             assert!(spend(&each[0], "call", "ann").is_ok(), "what has no limit goes on");
-            store.is_away.store(false, Ordering::Relaxed);
+            store.store_is_away.store(false, Ordering::Relaxed);
             assert!(spend(&each[0], "help", "ann").is_ok(), "it comes back by itself");
         }
     }

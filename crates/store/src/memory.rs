@@ -1,8 +1,8 @@
-//! State that lasts as long as the process.
+//! A store of state in memory, which lasts as long as the process.
 //!
-//! Nothing here waits, so every answer is ready. Lifetimes and windows are measured
-//! by the [`Clock`] as it runs in this process, which never jumps. What there may
-//! be many of is bounded.
+//! Every result is ready at once, except for messages that are waited for. Expiry
+//! and windows are measured by the monotonic side of the [`Clock`]. The number of
+//! values, counters, lines and messages is limited.
 
 mod counters;
 
@@ -17,19 +17,20 @@ use tokio::sync::{Notify, watch};
 use tool::clock::Clock;
 
 use crate::state::{
-    BlobInfo, Blobs, Claim, Counters, Documents, Expiring, Lease, Leases, Lines, Messages,
-    SingleUse, Spending, StateError, StateFuture, Version, Versioned, changes, fits, later, ready,
+    BlobMeta, Blobs, Claim, Counters, Documents, Expiring, Lease, Leases, Lines, Messages,
+    SingleUse, Spending, StateError, StateFuture, Version, Versioned, changes, check_size, later,
+    ready,
 };
 use counters::Windows;
 
-/// What memory may hold.
+/// The limits of a store in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest document, value, blob or line.
+    /// The maximum size of a document, value, blob or line.
     pub value_bytes: u64,
-    /// How many single uses, expiring values and counters there may be, each.
+    /// The maximum number of single-use values, of expiring values and of counters.
     pub n_values: usize,
-    /// How many lines a log keeps.
+    /// The maximum number of lines in a log and of messages in a mailbox.
     pub n_lines: usize,
 }
 
@@ -43,50 +44,50 @@ impl Default for Limits {
 pub struct Memory {
     clock: Arc<dyn Clock>,
     limits: Limits,
-    held: Mutex<Held>,
-    /// Told when a message was sent.
+    contents: Mutex<Contents>,
+    /// Notified when a message was sent.
     sent: Notify,
 }
 
 #[derive(Default)]
-struct Held {
+struct Contents {
     documents: HashMap<String, Bytes>,
     watched: HashMap<String, watch::Sender<()>>,
-    single_uses: Values,
-    expiring: Values,
+    single_uses: ExpiringValues,
+    expiring: ExpiringValues,
     windows: Windows,
     blobs: BTreeMap<(String, String), Bytes>,
-    leases: HashMap<String, Holding>,
+    leases: HashMap<String, LeaseState>,
     logs: HashMap<String, VecDeque<Bytes>>,
     mailboxes: HashMap<String, VecDeque<(Bytes, Duration)>>,
 }
 
 /// The newest lease of a name, and until when it is held.
 #[derive(Default)]
-struct Holding {
+struct LeaseState {
     fence: u64,
     end: Duration,
 }
 
 impl Memory {
     pub fn new(clock: Arc<dyn Clock>, limits: Limits) -> Memory {
-        Memory { clock, limits, held: Mutex::default(), sent: Notify::new() }
+        Memory { clock, limits, contents: Mutex::default(), sent: Notify::new() }
     }
 
-    /// Nothing that is kept under this lock is half done when somebody panics.
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the contents. A panic under the lock leaves nothing half done.
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fits(&self, bytes: &Bytes) -> Result<(), StateError> {
-        fits(bytes.len(), self.limits.value_bytes)
+    fn check_size(&self, bytes: &Bytes) -> Result<(), StateError> {
+        check_size(bytes.len(), self.limits.value_bytes)
     }
 }
 
 impl Documents for Memory {
     fn read<'a>(&'a self, name: &'a str, _: Duration) -> StateFuture<'a, Option<Versioned>> {
-        let bytes = self.held().documents.get(name).cloned();
-        ready(Ok(bytes.map(|bytes| Versioned { version: Version::of(&bytes), bytes })))
+        let bytes = self.contents().documents.get(name).cloned();
+        ready(Ok(bytes.map(|bytes| Versioned { version: Version::of_content(&bytes), bytes })))
     }
 
     fn swap<'a>(
@@ -96,29 +97,29 @@ impl Documents for Memory {
         next: Option<Bytes>,
         _: Duration,
     ) -> StateFuture<'a, Option<Version>> {
-        if let Some(Err(error)) = next.as_ref().map(|next| self.fits(next)) {
+        if let Some(Err(error)) = next.as_ref().map(|next| self.check_size(next)) {
             return ready(Err(error));
         }
-        let mut held = self.held();
-        if held.documents.get(name).map(|bytes| Version::of(bytes)) != expected {
+        let mut contents = self.contents();
+        if contents.documents.get(name).map(|bytes| Version::of_content(bytes)) != expected {
             return ready(Err(StateError::Conflict));
         }
-        let changed = next.as_ref().map(|bytes| Version::of(bytes));
+        let changed = next.as_ref().map(|bytes| Version::of_content(bytes));
         match next {
-            Some(bytes) => drop(held.documents.insert(name.to_owned(), bytes)),
-            None => drop(held.documents.remove(name)),
+            Some(bytes) => drop(contents.documents.insert(name.to_owned(), bytes)),
+            None => drop(contents.documents.remove(name)),
         }
-        if let Some(watched) = held.watched.get(name) {
+        if let Some(watched) = contents.watched.get(name) {
             watched.send_replace(());
         }
         ready(Ok(changed))
     }
 
     fn watch(&self, name: &str) -> BoxStream<'static, ()> {
-        let mut held = self.held();
-        held.watched.retain(|_, watched| 0 < watched.receiver_count());
-        let watched = held.watched.entry(name.to_owned()).or_default().subscribe();
-        drop(held);
+        let mut contents = self.contents();
+        contents.watched.retain(|_, watched| 0 < watched.receiver_count());
+        let watched = contents.watched.entry(name.to_owned()).or_default().subscribe();
+        drop(contents);
         changes(watched)
     }
 }
@@ -128,24 +129,24 @@ impl SingleUse for Memory {
         &'a self,
         key: &'a str,
         value: Bytes,
-        life: Duration,
+        ttl: Duration,
         _: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = self.fits(&value) {
+        if let Err(error) = self.check_size(&value) {
             return ready(Err(error));
         }
         let now = self.clock.elapsed();
-        let mut held = self.held();
-        if held.single_uses.get(key, now).is_some() {
+        let mut contents = self.contents();
+        if contents.single_uses.get(key, now).is_some() {
             return ready(Err(StateError::Conflict));
         }
-        held.single_uses.put(key, value, now + life, self.limits.n_values);
+        contents.single_uses.put(key, value, now + ttl, self.limits.n_values);
         ready(Ok(()))
     }
 
     fn take<'a>(&'a self, key: &'a str, _: Duration) -> StateFuture<'a, Option<Bytes>> {
         let now = self.clock.elapsed();
-        ready(Ok(self.held().single_uses.remove(key, now)))
+        ready(Ok(self.contents().single_uses.remove(key, now)))
     }
 }
 
@@ -154,56 +155,78 @@ impl Expiring for Memory {
         &'a self,
         key: &'a str,
         value: Bytes,
-        life: Duration,
+        ttl: Duration,
         _: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = self.fits(&value) {
+        if let Err(error) = self.check_size(&value) {
             return ready(Err(error));
         }
-        let end = self.clock.elapsed() + life;
-        self.held().expiring.put(key, value, end, self.limits.n_values);
+        let end = self.clock.elapsed() + ttl;
+        self.contents().expiring.put(key, value, end, self.limits.n_values);
         ready(Ok(()))
     }
 
     fn get<'a>(&'a self, key: &'a str, _: Duration) -> StateFuture<'a, Option<Bytes>> {
         let now = self.clock.elapsed();
-        ready(Ok(self.held().expiring.get(key, now)))
+        ready(Ok(self.contents().expiring.get(key, now)))
     }
 
-    fn touch<'a>(&'a self, key: &'a str, life: Duration, _: Duration) -> StateFuture<'a, bool> {
+    fn append_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: u64,
+        bytes: Bytes,
+        ttl: Duration,
+        _: Duration,
+    ) -> StateFuture<'a, ()> {
         let now = self.clock.elapsed();
-        let mut held = self.held();
-        let found = held.expiring.remove(key, now);
+        let mut contents = self.contents();
+        let before = contents.expiring.get(key, now).unwrap_or_default();
+        if u64::try_from(before.len()) != Ok(at) {
+            return ready(Err(StateError::Conflict));
+        }
+        let value = Bytes::from([before, bytes].concat());
+        if let Err(error) = self.check_size(&value) {
+            return ready(Err(error));
+        }
+        contents.expiring.put(key, value, now + ttl, self.limits.n_values);
+        ready(Ok(()))
+    }
+
+    fn touch<'a>(&'a self, key: &'a str, ttl: Duration, _: Duration) -> StateFuture<'a, bool> {
+        let now = self.clock.elapsed();
+        let mut contents = self.contents();
+        let found = contents.expiring.remove(key, now);
         let is_there = found.is_some();
         if let Some(value) = found {
-            held.expiring.put(key, value, now + life, self.limits.n_values);
+            contents.expiring.put(key, value, now + ttl, self.limits.n_values);
         }
         ready(Ok(is_there))
     }
 
     fn remove<'a>(&'a self, key: &'a str, _: Duration) -> StateFuture<'a, bool> {
         let now = self.clock.elapsed();
-        ready(Ok(self.held().expiring.remove(key, now).is_some()))
+        ready(Ok(self.contents().expiring.remove(key, now).is_some()))
     }
 }
 
 impl Counters for Memory {
     fn spend<'a>(&'a self, claims: &'a [Claim<'a>], _: Duration) -> StateFuture<'a, Spending> {
         let now = self.clock.elapsed();
-        let mut held = self.held();
-        let judged = held.windows.look(claims, now);
+        let mut contents = self.contents();
+        let judged = contents.windows.check(claims, now);
         if judged == Spending::Granted {
-            held.windows.spend(claims, now, self.limits.n_values);
+            contents.windows.spend(claims, now, self.limits.n_values);
         }
         ready(Ok(judged))
     }
 
-    fn look<'a>(&'a self, claims: &'a [Claim<'a>], _: Duration) -> StateFuture<'a, Spending> {
-        ready(Ok(self.held().windows.look(claims, self.clock.elapsed())))
+    fn check<'a>(&'a self, claims: &'a [Claim<'a>], _: Duration) -> StateFuture<'a, Spending> {
+        ready(Ok(self.contents().windows.check(claims, self.clock.elapsed())))
     }
 
     fn give_back<'a>(&'a self, claims: &'a [Claim<'a>], _: Duration) -> StateFuture<'a, ()> {
-        self.held().windows.give_back(claims);
+        self.contents().windows.give_back(claims);
         ready(Ok(()))
     }
 }
@@ -216,10 +239,10 @@ impl Blobs for Memory {
         bytes: Bytes,
         _: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = self.fits(&bytes) {
+        if let Err(error) = self.check_size(&bytes) {
             return ready(Err(error));
         }
-        self.held().blobs.insert((owner.to_owned(), name.to_owned()), bytes);
+        self.contents().blobs.insert((owner.to_owned(), name.to_owned()), bytes);
         ready(Ok(()))
     }
 
@@ -230,8 +253,8 @@ impl Blobs for Memory {
         range: Range<u64>,
         _: Duration,
     ) -> StateFuture<'a, Bytes> {
-        let held = self.held();
-        let Some(bytes) = held.blobs.get(&(owner.to_owned(), name.to_owned())) else {
+        let contents = self.contents();
+        let Some(bytes) = contents.blobs.get(&(owner.to_owned(), name.to_owned())) else {
             return ready(Err(StateError::Gone));
         };
         let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(bytes.len());
@@ -241,14 +264,14 @@ impl Blobs for Memory {
 
     fn delete<'a>(&'a self, owner: &'a str, name: &'a str, _: Duration) -> StateFuture<'a, bool> {
         let key = (owner.to_owned(), name.to_owned());
-        ready(Ok(self.held().blobs.remove(&key).is_some()))
+        ready(Ok(self.contents().blobs.remove(&key).is_some()))
     }
 
-    fn list<'a>(&'a self, owner: &'a str, _: Duration) -> StateFuture<'a, Vec<BlobInfo>> {
-        let held = self.held();
-        let mine = held.blobs.range((owner.to_owned(), String::new())..);
+    fn list<'a>(&'a self, owner: &'a str, _: Duration) -> StateFuture<'a, Vec<BlobMeta>> {
+        let contents = self.contents();
+        let mine = contents.blobs.range((owner.to_owned(), String::new())..);
         let mine = mine.take_while(|((other, _), _)| other == owner);
-        let info = |((_, name), bytes): (&(String, String), &Bytes)| BlobInfo {
+        let info = |((_, name), bytes): (&(String, String), &Bytes)| BlobMeta {
             name: name.clone(),
             n_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         };
@@ -257,24 +280,24 @@ impl Blobs for Memory {
 }
 
 impl Leases for Memory {
-    fn acquire<'a>(&'a self, name: &'a str, life: Duration, _: Duration) -> StateFuture<'a, Lease> {
+    fn acquire<'a>(&'a self, name: &'a str, ttl: Duration, _: Duration) -> StateFuture<'a, Lease> {
         let now = self.clock.elapsed();
-        let mut held = self.held();
-        let holding = held.leases.entry(name.to_owned()).or_default();
-        if now < holding.end {
+        let mut contents = self.contents();
+        let lease_state = contents.leases.entry(name.to_owned()).or_default();
+        if now < lease_state.end {
             return ready(Err(StateError::Conflict));
         }
-        holding.fence += 1;
-        holding.end = now + life;
-        ready(Ok(Lease { name: name.to_owned(), fence: holding.fence }))
+        lease_state.fence += 1;
+        lease_state.end = now + ttl;
+        ready(Ok(Lease { name: name.to_owned(), fence: lease_state.fence }))
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, life: Duration, _: Duration) -> StateFuture<'a, ()> {
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration, _: Duration) -> StateFuture<'a, ()> {
         let now = self.clock.elapsed();
-        let mut held = self.held();
-        match held.leases.get_mut(&lease.name) {
-            Some(holding) if holding.fence == lease.fence && now < holding.end => {
-                holding.end = now + life;
+        let mut contents = self.contents();
+        match contents.leases.get_mut(&lease.name) {
+            Some(lease_state) if lease_state.fence == lease.fence && now < lease_state.end => {
+                lease_state.end = now + ttl;
                 ready(Ok(()))
             }
             Some(_) | None => ready(Err(StateError::Gone)),
@@ -282,11 +305,11 @@ impl Leases for Memory {
     }
 
     fn release(&self, lease: Lease, _: Duration) -> StateFuture<'_, ()> {
-        let mut held = self.held();
-        if let Some(holding) = held.leases.get_mut(&lease.name)
-            && holding.fence == lease.fence
+        let mut contents = self.contents();
+        if let Some(lease_state) = contents.leases.get_mut(&lease.name)
+            && lease_state.fence == lease.fence
         {
-            holding.end = Duration::ZERO;
+            lease_state.end = Duration::ZERO;
         }
         ready(Ok(()))
     }
@@ -294,11 +317,11 @@ impl Leases for Memory {
 
 impl Lines for Memory {
     fn append<'a>(&'a self, log: &'a str, line: Bytes, _: Duration) -> StateFuture<'a, ()> {
-        if let Err(error) = self.fits(&line) {
+        if let Err(error) = self.check_size(&line) {
             return ready(Err(error));
         }
-        let mut held = self.held();
-        let lines = held.logs.entry(log.to_owned()).or_default();
+        let mut contents = self.contents();
+        let lines = contents.logs.entry(log.to_owned()).or_default();
         lines.push_back(line);
         if self.limits.n_lines < lines.len() {
             lines.pop_front();
@@ -312,8 +335,8 @@ impl Lines for Memory {
         n_lines: usize,
         _: Duration,
     ) -> StateFuture<'a, Vec<Bytes>> {
-        let held = self.held();
-        let lines = held.logs.get(log).map(|lines| {
+        let contents = self.contents();
+        let lines = contents.logs.get(log).map(|lines| {
             let skipped = lines.len().saturating_sub(n_lines);
             lines.iter().skip(skipped).cloned().collect()
         });
@@ -326,17 +349,17 @@ impl Messages for Memory {
         &'a self,
         mailbox: &'a str,
         message: Bytes,
-        life: Duration,
+        ttl: Duration,
         _: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = self.fits(&message) {
+        if let Err(error) = self.check_size(&message) {
             return ready(Err(error));
         }
         let now = self.clock.elapsed();
-        let mut held = self.held();
-        held.mailboxes.retain(|_, waiting| waiting.back().is_some_and(|(_, end)| now < *end));
-        let waiting = held.mailboxes.entry(mailbox.to_owned()).or_default();
-        waiting.push_back((message, now + life));
+        let mut contents = self.contents();
+        contents.mailboxes.retain(|_, waiting| waiting.back().is_some_and(|(_, end)| now < *end));
+        let waiting = contents.mailboxes.entry(mailbox.to_owned()).or_default();
+        waiting.push_back((message, now + ttl));
         if self.limits.n_lines < waiting.len() {
             waiting.pop_front();
         }
@@ -347,7 +370,7 @@ impl Messages for Memory {
     fn receive<'a>(&'a self, mailbox: &'a str, wait: Duration) -> StateFuture<'a, Vec<Bytes>> {
         let take = move || {
             let now = self.clock.elapsed();
-            let waiting = self.held().mailboxes.remove(mailbox).unwrap_or_default();
+            let waiting = self.contents().mailboxes.remove(mailbox).unwrap_or_default();
             let alive = waiting.into_iter().filter(|(_, end)| now < *end);
             alive.map(|(message, _)| message).collect::<Vec<_>>()
         };
@@ -370,24 +393,24 @@ impl Messages for Memory {
     }
 }
 
-/// Values that end, by key.
+/// Values that expire, by key.
 #[derive(Default)]
-struct Values {
+struct ExpiringValues {
     values: HashMap<String, (Bytes, Duration)>,
-    /// The same by when they end.
+    /// The keys by the time at which their values expire.
     ends: BTreeSet<(Duration, String)>,
 }
 
-impl Values {
+impl ExpiringValues {
     fn get(&mut self, key: &str, now: Duration) -> Option<Bytes> {
         let (value, end) = self.values.get(key)?;
         (now < *end).then(|| value.clone())
     }
 
-    /// Keeps a value. What ends first makes room where there is none.
-    fn put(&mut self, key: &str, value: Bytes, end: Duration, most: usize) {
+    /// Stores a value. If there are too many, those that expire first are dropped.
+    fn put(&mut self, key: &str, value: Bytes, end: Duration, max_values: usize) {
         self.drop(key);
-        while most <= self.values.len() {
+        while max_values <= self.values.len() {
             let Some((_, first)) = self.ends.pop_first() else { break };
             self.values.remove(&first);
         }
@@ -426,6 +449,7 @@ mod tests {
         conformance::single_use(&|| Arc::clone(&memory) as _, &advance).await;
         conformance::single_use_taken_at_once(&|| Arc::clone(&memory) as _).await;
         conformance::expiring(&|| Arc::clone(&memory) as _, &advance).await;
+        conformance::expiring_appended_at_once(&|| Arc::clone(&memory) as _).await;
         conformance::counters(&*memory, &advance).await;
         conformance::counters_spent_at_once(&*memory).await;
         conformance::blobs(&|| Arc::clone(&memory) as _).await;
@@ -440,8 +464,8 @@ mod tests {
         let limits = Limits { n_values: 2, ..Limits::default() };
         let memory = Memory::new(Arc::new(Fake::default()), limits);
         for (key, seconds) in [("a", 20), ("b", 10), ("c", 30)] {
-            let life = Duration::from_secs(seconds);
-            let put = Expiring::put(&memory, key, Bytes::from_static(b"x"), life, Duration::ZERO);
+            let ttl = Duration::from_secs(seconds);
+            let put = Expiring::put(&memory, key, Bytes::from_static(b"x"), ttl, Duration::ZERO);
             assert_eq!(put.now_or_never(), Some(Ok(())), "memory is always ready");
         }
         let is_there = |key: &str| {

@@ -1,116 +1,54 @@
-//! Kept answers that every replica can view.
+//! A store of artifacts that several replicas share.
 //!
-//! An artifact is a value that expires by itself, or a blob ([`Contents`]). What an
-//! owner has is noted in a document, for listing, for the owner's share and for finding the answer of a
-//! call again; the note is changed by compare-and-swap, so replicas lose nothing.
-//! An artifact that cannot be stored stays in the memory of this replica, and its
-//! envelope says so.
+//! The bytes of an artifact are an expiring value or a blob ([`Contents`]). A
+//! document per owner indexes the artifacts, for listing, for the owner's size limit
+//! and for finding the result of a call again; it is changed by compare-and-swap, so
+//! replicas lose nothing. An artifact that cannot be stored stays in the memory of
+//! this replica, and its envelope says so.
 
 mod contents;
+mod index;
+mod log;
 
 use std::sync::Arc;
 
 use artifacts::{
-    Artifact, ArtifactMeta, Config, Lookup, Memory, Owner, Store, StoredIn, TooLarge, Unreadable,
+    Artifact, ArtifactMeta, Config, LogError, Lookup, Memory, OpenLog, Owner, Store, StoredIn,
+    TooLarge, Unreadable,
 };
 use async_trait::async_trait;
-use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
-use tool::context::CONNECTION_PREFIX;
 
 use crate::artifact_format::{parse, write};
-use crate::state::{Change, Documents, StateError, change};
+use crate::state::{Documents, StateError};
 
-use contents::WITHIN;
+use index::{Entry, Index, OwnerIndex, value_key};
+use log::log_key;
+
 pub use contents::{Contents, Sweeper};
+pub use log::Logs;
 
 /// Artifacts in a store that replicas share.
 pub struct SharedArtifacts {
     contents: Contents,
     documents: Arc<dyn Documents>,
+    logs: Logs,
     config: Config,
     clock: Arc<dyn Clock>,
-    /// What could not be stored.
-    unsent: Memory,
-}
-
-/// What an owner has, oldest first.
-#[derive(Default, Serialize, Deserialize)]
-struct Index {
-    entries: Vec<Entry>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct Entry {
-    handle: String,
-    made: u64,
-    upstream: String,
-    tool: String,
-    chars: usize,
-    parts: Vec<artifacts::envelope::PartRef>,
-    key: String,
-    bytes: usize,
-    /// Whether the call that made it may be answered with it.
-    attached: bool,
-    /// When it is over, in milliseconds since 1970. The store's own clock ends the
-    /// value; replicas that differ by seconds only list it for that much longer.
-    end: u64,
-}
-
-impl Entry {
-    fn new(artifact: &Artifact, end: u64) -> Entry {
-        let ArtifactMeta { handle, made, upstream, tool, chars, parts } = artifact.meta();
-        let (key, bytes, attached) = (artifact.key.clone(), artifact.bytes(), true);
-        Entry { handle, made, upstream, tool, chars, parts, key, bytes, attached, end }
-    }
-
-    fn meta(self) -> ArtifactMeta {
-        let Entry { handle, made, upstream, tool, chars, parts, .. } = self;
-        ArtifactMeta { handle, made, upstream, tool, chars, parts }
-    }
-}
-
-impl Index {
-    fn parse(bytes: Option<&[u8]>) -> Index {
-        // One that cannot be read is written anew; the artifacts end by themselves.
-        bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
-    }
-
-    fn to_change(&self) -> Change {
-        match self.entries.is_empty() {
-            true => Change::Remove,
-            false => Change::Replace(tool::Json::encode(self).as_str().to_owned().into()),
-        }
-    }
-
-    /// Adds one, and takes out what is over and what the owner has no room for.
-    fn add(&mut self, entry: Entry, config: &Config, now: u64) -> Vec<String> {
-        self.entries.retain(|other| now < other.end);
-        for other in self.entries.iter_mut().filter(|other| other.key == entry.key) {
-            other.attached = false;
-        }
-        self.entries.push(entry);
-        let mut bytes: usize = self.entries.iter().map(|entry| entry.bytes).sum();
-        let mut gone = Vec::new();
-        while config.owner_bytes < bytes && 1 < self.entries.len() {
-            let oldest = self.entries.remove(0);
-            bytes -= oldest.bytes;
-            gone.push(oldest.handle);
-        }
-        gone
-    }
+    /// Artifacts that could not be stored.
+    fallback: Memory,
 }
 
 impl SharedArtifacts {
     pub fn new(
         contents: Contents,
         documents: Arc<dyn Documents>,
+        logs: Logs,
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> SharedArtifacts {
-        let unsent = Memory::new(config.clone(), Arc::clone(&clock));
-        SharedArtifacts { contents, documents, config, clock, unsent }
+        let fallback = Memory::new(config.clone(), Arc::clone(&clock));
+        SharedArtifacts { contents, documents, logs, config, clock, fallback }
     }
 
     async fn store(&self, artifact: &Artifact) -> Result<(), StateError> {
@@ -119,48 +57,39 @@ impl SharedArtifacts {
         let value = value_key(&artifact.owner, &artifact.handle);
         let now = self.clock.unix_millis();
         self.contents.put(&value, bytes.into(), self.config.ttl, now).await?;
-        let life = u64::try_from(self.config.ttl.as_millis()).unwrap_or(u64::MAX);
-        let entry = Entry::new(artifact, now.saturating_add(life));
+        let ttl_millis = u64::try_from(self.config.ttl.as_millis()).unwrap_or(u64::MAX);
+        let entry = Entry::new(artifact, now.saturating_add(ttl_millis));
         let mut gone = Vec::new();
-        self.change(&artifact.owner, |index| {
-            gone = index.add(entry.clone(), &self.config, now);
-        })
-        .await?;
-        for handle in gone {
-            self.contents.remove(&value_key(&artifact.owner, &handle)).await;
-        }
+        let add = |index: &mut Index| gone = index.add(entry.clone(), &self.config, now);
+        self.owner_index(&artifact.owner).change(add).await?;
+        self.remove(&artifact.owner, &gone).await;
         Ok(())
     }
 
-    async fn change(
-        &self,
-        owner: &Owner,
-        mut act: impl FnMut(&mut Index),
-    ) -> Result<(), StateError> {
-        let decide = |before: Option<&[u8]>| -> Result<Change, StateError> {
-            let mut index = Index::parse(before);
-            act(&mut index);
-            Ok(index.to_change())
-        };
-        change(&*self.documents, &index_name(owner), WITHIN, decide).await.map(drop)
+    fn owner_index(&self, owner: &Owner) -> OwnerIndex {
+        OwnerIndex::new(Arc::clone(&self.documents), owner)
     }
 
     async fn index(&self, owner: &Owner) -> Index {
-        self.read_index(owner).await.unwrap_or_else(|error| {
+        self.owner_index(owner).read().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look up what is kept");
             Index::default()
         })
     }
 
-    async fn read_index(&self, owner: &Owner) -> Result<Index, StateError> {
-        let found = self.documents.read(&index_name(owner), WITHIN).await?;
-        Ok(Index::parse(found.as_ref().map(|found| found.bytes.as_ref())))
+    /// Removes the bytes of artifacts that the index does not have any more.
+    async fn remove(&self, owner: &Owner, handles: &[String]) {
+        for handle in handles {
+            let key = value_key(owner, handle);
+            self.contents.remove(&key).await;
+            self.logs.remove(&log_key(&key)).await;
+        }
     }
 
     async fn load(&self, owner: &Owner, handle: &str) -> Lookup {
         let found = self.contents.get(&value_key(owner, handle)).await;
         let Some(bytes) = found.map_err(unreadable)? else { return Ok(None) };
-        // A long one takes a while to look through.
+        // Parsing a long one takes a while.
         let read = move || parse(bytes.into());
         let artifact = tokio::task::spawn_blocking(read).await.ok().flatten();
         Ok(artifact.filter(|artifact| artifact.handle == handle).map(Arc::new))
@@ -173,27 +102,8 @@ fn unreadable(error: StateError) -> Unreadable {
     Unreadable { reason: error.to_string() }
 }
 
-/// Where an artifact is that this owner [may open](Owner::opens): handles of two
-/// owners may be the same, except for those that are a key by themselves.
-fn value_key(owner: &Owner, handle: &str) -> String {
-    match owner.as_str().starts_with(CONNECTION_PREFIX) {
-        true => format!("artifact {handle}"),
-        false => format!("artifact {} {handle}", digest_of(owner)),
-    }
-}
-
-fn digest_of(owner: &Owner) -> String {
-    tool::hex::encode(digest(&SHA256, owner.as_str().as_bytes()).as_ref())
-}
-
-/// Owners may be called anything.
-fn index_name(owner: &Owner) -> String {
-    format!("artifacts/{}", digest_of(owner))
-}
-
 #[async_trait]
 impl Store for SharedArtifacts {
-    /// What replicas share outlives each of them.
     fn survives_restart(&self) -> bool {
         true
     }
@@ -202,29 +112,29 @@ impl Store for SharedArtifacts {
         self.config.check_size(&artifact)?;
         match self.store(&artifact).await {
             Ok(()) => {
-                self.unsent.supersede(&artifact.owner, &artifact.key);
+                self.fallback.detach_call(&artifact.owner, &artifact.key);
                 Ok(StoredIn::Stored)
             }
             Err(error) => {
-                self.unsent.put(artifact).await?;
+                self.fallback.put(artifact).await?;
                 Ok(StoredIn::MemoryFallback { reason: error.to_string() })
             }
         }
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
-        if let Some(unsent) = self.unsent.get(owner, handle).await? {
-            return Ok(Some(unsent));
+        if let Some(fallback) = self.fallback.get(owner, handle).await? {
+            return Ok(Some(fallback));
         }
         let found = self.load(owner, handle).await?;
         Ok(found.filter(|artifact| owner.opens(&artifact.owner)))
     }
 
     async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
-        if let Some(unsent) = self.unsent.find_by_call(owner, key).await? {
-            return Ok(Some(unsent));
+        if let Some(fallback) = self.fallback.find_by_call(owner, key).await? {
+            return Ok(Some(fallback));
         }
-        let index = self.read_index(owner).await.map_err(unreadable)?;
+        let index = self.owner_index(owner).read().await.map_err(unreadable)?;
         let now = self.clock.unix_millis();
         let answers = |entry: &&Entry| entry.attached && entry.key == key && now < entry.end;
         let Some(latest) = index.entries.iter().rev().find(answers) else { return Ok(None) };
@@ -233,21 +143,40 @@ impl Store for SharedArtifacts {
     }
 
     async fn forget_call(&self, owner: &Owner, handle: &str) {
-        self.unsent.forget_call(owner, handle).await;
+        self.fallback.forget_call(owner, handle).await;
         let forget = |index: &mut Index| {
             for entry in index.entries.iter_mut().filter(|entry| entry.handle == handle) {
                 entry.attached = false;
             }
         };
-        if let Err(error) = self.change(owner, forget).await {
+        if let Err(error) = self.owner_index(owner).change(forget).await {
             tracing::warn!(%error, "cannot note that a kept answer is not to be used again");
         }
+    }
+
+    async fn open_log(&self, owner: &Owner, handle: &str) -> Result<Option<OpenLog>, LogError> {
+        let fallback = self.fallback.get(owner, handle).await.map_err(LogError::unavailable)?;
+        if fallback.is_some() {
+            return Ok(None);
+        }
+        let found = self.load(owner, handle).await.map_err(LogError::unavailable)?;
+        let Some(artifact) = found.filter(|artifact| owner.opens(&artifact.owner)) else {
+            return Ok(None);
+        };
+        let size = log::Size {
+            index: self.owner_index(&artifact.owner),
+            contents: self.contents.clone(),
+            config: self.config.clone(),
+            clock: Arc::clone(&self.clock),
+            artifact,
+        };
+        self.logs.open(size).await.map(Some)
     }
 
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
         let (index, now) = (self.index(owner).await, self.clock.unix_millis());
         let stored = index.entries.into_iter().filter(|entry| now < entry.end).map(Entry::meta);
-        let mut all = self.unsent.list(owner).await;
+        let mut all = self.fallback.list(owner).await;
         all.extend(stored);
         all.sort_by(|a, b| (b.made, &b.handle).cmp(&(a.made, &a.handle)));
         all
@@ -261,6 +190,7 @@ mod tests {
     use serde_json::json;
     use tool::clock::Fake;
 
+    use super::contents::TIMEOUT;
     use super::*;
     use crate::memory::{self, Limits};
     use crate::state::{Expiring, Leases, StateFuture, Version, Versioned};
@@ -280,7 +210,8 @@ mod tests {
         let config = Config { owner_bytes, ..Config::default() };
         let open = || {
             let (contents, documents) = (contents(&store), Arc::clone(&store));
-            SharedArtifacts::new(contents, documents, config.clone(), Arc::clone(&clock) as _)
+            let logs = Logs { values: Arc::clone(&store) as _, leases: Arc::clone(&store) as _ };
+            SharedArtifacts::new(contents, documents, logs, config.clone(), Arc::clone(&clock) as _)
         };
         Replicas { one: open(), other: open(), clock, store }
     }
@@ -291,7 +222,7 @@ mod tests {
     ];
 
     fn artifact(owner: &str, key: &str, text: &str) -> Artifact {
-        let owner = Owner::read(owner);
+        let owner = Owner::from_stored(owner);
         Artifact {
             handle: Artifact::new_handle(&owner),
             owner,
@@ -312,7 +243,7 @@ mod tests {
         for kind in KINDS {
             let Replicas { clock, one, other, .. } = replicas(1 << 20, kind);
             let kept = artifact("ann", "k", "hello");
-            let (ann, bob) = (kept.owner.clone(), Owner::read("bob"));
+            let (ann, bob) = (kept.owner.clone(), Owner::from_stored("bob"));
             assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
             let seen = other.get(&ann, &kept.handle).await.unwrap().unwrap();
             assert_eq!(seen.result.as_str(), kept.result.as_str());
@@ -364,9 +295,9 @@ mod tests {
         assert_eq!(sweeper().sweep().await, Ok(0), "it lives");
         assert!(one.get(&kept.owner, &kept.handle).await.unwrap().is_some());
         clock.advance(Config::default().ttl + Duration::from_secs(2 * 60 * 60));
-        let busy = Leases::acquire(&*store, "sweep artifacts", WITHIN, WITHIN).await.unwrap();
+        let busy = Leases::acquire(&*store, "sweep artifacts", TIMEOUT, TIMEOUT).await.unwrap();
         assert_eq!(sweeper().sweep().await, Err(StateError::Conflict));
-        assert_eq!(Leases::release(&*store, busy, WITHIN).await, Ok(()));
+        assert_eq!(Leases::release(&*store, busy, TIMEOUT).await, Ok(()));
         assert_eq!(sweeper().sweep().await, Ok(1));
         assert_eq!(sweeper().sweep().await, Ok(0), "each once");
     }
@@ -413,6 +344,17 @@ mod tests {
             away()
         }
 
+        fn append_at<'a>(
+            &'a self,
+            _: &'a str,
+            _: u64,
+            _: Bytes,
+            _: Duration,
+            _: Duration,
+        ) -> StateFuture<'a, ()> {
+            away()
+        }
+
         fn touch<'a>(&'a self, _: &'a str, _: Duration, _: Duration) -> StateFuture<'a, bool> {
             away()
         }
@@ -426,7 +368,9 @@ mod tests {
     async fn while_the_store_is_away_nobody_is_told_that_nothing_is_kept() {
         let clock = Arc::new(Fake::default());
         let contents = Contents::Values(Arc::new(Away));
-        let store = SharedArtifacts::new(contents, Arc::new(Away), Config::default(), clock);
+        let leases = memory::Memory::new(Arc::clone(&clock) as _, Limits::default());
+        let logs = Logs { values: Arc::new(Away), leases: Arc::new(leases) };
+        let store = SharedArtifacts::new(contents, Arc::new(Away), logs, Config::default(), clock);
         let kept = artifact("ann", "k", "hello");
         let ann = kept.owner.clone();
         assert!(store.find_by_call(&ann, "k").await.is_err(), "the call may have run");
@@ -434,5 +378,65 @@ mod tests {
         assert!(matches!(store.put(kept.clone()).await, Ok(StoredIn::MemoryFallback { .. })));
         let found = store.find_by_call(&ann, "k").await.unwrap();
         assert_eq!(found.unwrap().handle, kept.handle, "what this replica has it knows of");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_lost_its_log_stores_nothing() {
+        for kind in KINDS {
+            let Replicas { clock, one, other, .. } = replicas(1 << 20, kind);
+            let kept = artifact("ann", "k", "hello");
+            let (ann, handle) = (kept.owner.clone(), kept.handle.clone());
+            assert_eq!(one.put(kept).await, Ok(StoredIn::Stored));
+            let first = one.open_log(&ann, &handle).await.unwrap().unwrap();
+            first.log.add(b"first\n");
+            assert_eq!(first.log.flush().await, Ok(()));
+            let taken = other.open_log(&ann, &handle).await.err();
+            assert_eq!(taken, Some(LogError::Taken), "at both replicas");
+            // It stands still until its lease is over.
+            clock.advance(Duration::from_secs(60));
+            let second = other.open_log(&ann, &handle).await.unwrap().unwrap();
+            assert_eq!(second.bytes, b"first\n");
+            assert!(first.log.fence() < second.log.fence());
+            second.log.add(b"second\n");
+            assert_eq!(second.log.flush().await, Ok(()));
+            first.log.add(b"late\n");
+            assert_eq!(first.log.flush().await, Err(LogError::Taken));
+            drop((first, second));
+            clock.advance(Duration::from_secs(60));
+            let third = one.open_log(&ann, &handle).await.unwrap().unwrap();
+            assert_eq!(third.bytes, b"first\nsecond\n");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_without_an_answer_is_not_stored_twice() {
+        let Replicas { store, one, .. } = replicas(1 << 20, KINDS[0]);
+        let kept = artifact("ann", "k", "hello");
+        assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
+        let opened = one.open_log(&kept.owner, &kept.handle).await.unwrap().unwrap();
+        opened.log.add(b"a\n");
+        // The store did it, and its answer was lost.
+        let key = log_key(&value_key(&kept.owner, &kept.handle));
+        let life = Duration::from_secs(60);
+        assert_eq!(store.append_at(&key, 0, "a\n".into(), life, TIMEOUT).await, Ok(()));
+        opened.log.add(b"b\n");
+        assert_eq!(opened.log.flush().await, Ok(()));
+        assert_eq!(Expiring::get(&*store, &key, TIMEOUT).await, Ok(Some("a\nb\n".into())));
+    }
+
+    #[tokio::test]
+    async fn a_log_counts_toward_its_owners_share() {
+        let Replicas { one, .. } = replicas(50_000, KINDS[0]);
+        let old = artifact("ann", "old", &"x".repeat(30_000));
+        let kept = artifact("ann", "k", "hello");
+        for artifact in [&old, &kept] {
+            assert_eq!(one.put(artifact.clone()).await, Ok(StoredIn::Stored));
+        }
+        let opened = one.open_log(&kept.owner, &kept.handle).await.unwrap().unwrap();
+        opened.log.add(&[b'a'; 30_000]);
+        assert_eq!(opened.log.flush().await, Ok(()));
+        assert!(one.get(&old.owner, &old.handle).await.unwrap().is_none(), "it gave way");
+        opened.log.add(&[b'a'; 30_000]);
+        assert_eq!(opened.log.flush().await, Err(LogError::TooLarge { limit: 50_000 }));
     }
 }

@@ -1,16 +1,15 @@
-//! The family of traits that every store of state implements.
+//! The traits that every store of state implements.
 //!
-//! Each trait is one need: a [document](Documents) that many change, something
-//! to [use once](SingleUse), a [counter in a window](Counters), a [value that
+//! Each trait is one need: a [document](Documents) that many change, a value to
+//! [use once](SingleUse), a [counter in a window](Counters), a [value that
 //! expires](Expiring), [large bytes](Blobs), a [lease](Leases), an [append-only
-//! line](Lines), a [message](Messages) to another replica. Files and memory implement them here; a server that several
-//! machines share can implement them as well. Who keeps something speaks its
-//! own words and translates them into these names and bytes.
+//! log](Lines), a [message](Messages) to another replica. Files and memory
+//! implement them in this crate, a server that several replicas share in another.
+//! All of them store bytes under names; users of a store encode their own types.
 //!
-//! Every operation ends within the time that its caller gives it, and fails in
-//! one of four ways ([`StateError`]). What is at hand is answered at once,
-//! without an allocation: see [`StateFuture`]. Stores know nothing of tools and
-//! callers.
+//! Every operation ends within the `timeout` that its caller gives, and fails in
+//! one of four ways ([`StateError`]). An answer from memory is ready at once,
+//! without an allocation: see [`StateFuture`]. Stores do not know tools or callers.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,35 +20,35 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-/// The answer of a store: ready, or on its way.
+/// The result of a store operation: ready, or to be awaited.
 pub type StateFuture<'a, T> =
     Either<Ready<Result<T, StateError>>, BoxFuture<'a, Result<T, StateError>>>;
 
-/// An answer that is at hand.
+/// Returns a result that is ready.
 pub fn ready<'a, T>(answer: Result<T, StateError>) -> StateFuture<'a, T> {
     Either::Left(futures::future::ready(answer))
 }
 
-/// An answer that has to be waited for.
+/// Returns a result that has to be awaited.
 pub fn later<'a, T>(
     answer: impl Future<Output = Result<T, StateError>> + Send + 'a,
 ) -> StateFuture<'a, T> {
     Either::Right(Box::pin(answer))
 }
 
-/// Why a store did not do what was asked. One variant per remedy.
+/// Why a store operation failed. One variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// Try again later; it may have been done all the same.
+    /// Try again later; the operation may have been carried out all the same.
     #[error("the store cannot be used: {reason}")]
     Unavailable { reason: String },
-    /// Somebody else was quicker: look again, then decide.
+    /// Somebody else was quicker: read the new state, then decide again.
     #[error("somebody else changed or holds it")]
     Conflict,
-    /// It will never fit.
+    /// The value is larger than the store allows.
     #[error("it is larger than {limit} bytes")]
     TooLarge { limit: u64 },
-    /// It was there and is not any more.
+    /// The blob, lease or value does not exist any more.
     #[error("it is gone")]
     Gone,
 }
@@ -60,14 +59,15 @@ impl StateError {
     }
 }
 
-/// What tells one state of a document from another. Only its store reads it.
+/// The version of a document: a digest of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version([u8; 32]);
 
 impl Version {
-    /// The version of a document that holds these bytes. Two documents that hold
-    /// the same are the same to everybody who changes them by a pure function.
-    pub fn of(bytes: &[u8]) -> Version {
+    /// Returns the version of a document with this content. A document that changes
+    /// and changes back has its old version again, which does not matter to those
+    /// who change it by a pure function.
+    pub fn of_content(bytes: &[u8]) -> Version {
         let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
         let mut version = [0; 32];
         version.copy_from_slice(digest.as_ref());
@@ -90,7 +90,7 @@ pub struct Versioned {
     pub version: Version,
 }
 
-/// What is to become of a document.
+/// What to do with a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Keep,
@@ -100,33 +100,33 @@ pub enum Change {
 
 /// Documents that many may change. A name is a relative path without `..`.
 pub trait Documents: Send + Sync {
-    fn read<'a>(&'a self, name: &'a str, within: Duration) -> StateFuture<'a, Option<Versioned>>;
+    fn read<'a>(&'a self, name: &'a str, timeout: Duration) -> StateFuture<'a, Option<Versioned>>;
 
-    /// Puts `next` in the place of the document (`None` removes it), if it is
-    /// still as `expected` (`None`: not there). A [`StateError::Conflict`] when
-    /// it is not. Gives the version that it has then.
+    /// Replaces the document by `next` (`None` removes it) if its version is still
+    /// `expected` (`None`: it does not exist); [`StateError::Conflict`] if it is not.
+    /// Returns the new version.
     fn swap<'a>(
         &'a self,
         name: &'a str,
         expected: Option<Version>,
         next: Option<Bytes>,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Option<Version>>;
 
-    /// Says when the document may have changed, whoever changed it: at least
-    /// once after each change, and once for several that come together.
+    /// Returns a stream with an item whenever the document may have changed, whoever
+    /// changed it. Several changes may give one item.
     fn watch(&self, name: &str) -> BoxStream<'static, ()>;
 }
 
-/// Changes a document by a pure function, which is asked again when somebody
-/// else was quicker. Gives the document as it is then.
+/// Changes a document by a pure function, which is called again if somebody else
+/// was quicker. Returns the document after the change.
 pub async fn change<E: From<StateError>>(
     documents: &dyn Documents,
     name: &str,
-    within: Duration,
+    timeout: Duration,
     mut decide: impl FnMut(Option<&[u8]>) -> Result<Change, E>,
 ) -> Result<Option<Versioned>, E> {
-    let end = Deadline::after(within);
+    let end = Deadline::after(timeout);
     loop {
         let before = documents.read(name, end.left()).await?;
         let next = match decide(before.as_ref().map(|before| before.bytes.as_ref()))? {
@@ -140,58 +140,69 @@ pub async fn change<E: From<StateError>>(
                 let pair = next.zip(version);
                 return Ok(pair.map(|(bytes, version)| Versioned { bytes, version }));
             }
-            // Whenever one is refused another one was let through.
+            // Try again: a conflict means that somebody else made progress.
             Err(StateError::Conflict) if !end.left().is_zero() => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Things that may be used once.
+/// Values that can be taken once, such as authorization codes.
 pub trait SingleUse: Send + Sync {
-    /// Keeps `value` for its life. A [`StateError::Conflict`] when there is one
-    /// of that key already.
+    /// Stores `value` for `ttl`; [`StateError::Conflict`] if the key has a value.
     fn put<'a>(
         &'a self,
         key: &'a str,
         value: Bytes,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()>;
 
-    /// Gives the value to exactly one of all who ask; `None` to the others.
-    fn take<'a>(&'a self, key: &'a str, within: Duration) -> StateFuture<'a, Option<Bytes>>;
+    /// Removes the value and returns it to exactly one caller; `None` to all others.
+    fn take<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, Option<Bytes>>;
 }
 
 /// Values that expire.
 pub trait Expiring: Send + Sync {
-    /// Keeps `value` for its life, in the place of one that may be there.
+    /// Stores `value` for `ttl`, replacing the value that the key may have.
     fn put<'a>(
         &'a self,
         key: &'a str,
         value: Bytes,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()>;
 
-    fn get<'a>(&'a self, key: &'a str, within: Duration) -> StateFuture<'a, Option<Bytes>>;
+    fn get<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, Option<Bytes>>;
 
-    /// Gives a value a new life from now; whether it is there.
-    fn touch<'a>(&'a self, key: &'a str, life: Duration, within: Duration)
+    /// Adds `bytes` to a value that has exactly `at` bytes (0: there is none), and lets
+    /// it live for `ttl` from now on; [`StateError::Conflict`] if it has more or fewer.
+    /// So of several who add to what they read, one does.
+    fn append_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: u64,
+        bytes: Bytes,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> StateFuture<'a, ()>;
+
+    /// Lets a value live for `ttl` from now on; returns whether there is one.
+    fn touch<'a>(&'a self, key: &'a str, ttl: Duration, timeout: Duration)
     -> StateFuture<'a, bool>;
 
-    /// Whether there was one.
-    fn remove<'a>(&'a self, key: &'a str, within: Duration) -> StateFuture<'a, bool>;
+    /// Removes a value; returns whether there was one.
+    fn remove<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, bool>;
 }
 
-/// What is to be spent of one counter.
+/// An amount to spend from one counter, and the limit of that counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim<'a> {
     pub key: &'a str,
     pub amount: u32,
     /// The most that may be spent within the window.
     pub limit: u32,
-    /// How long what is spent counts; for good when `None`.
+    /// How long a spent amount counts; for ever if `None`.
     pub window: Option<Duration>,
 }
 
@@ -199,138 +210,160 @@ pub struct Claim<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spending {
     Granted,
-    /// Nothing was spent, because of the claim at this place. Waiting does not
-    /// help when `retry_after` is `None`.
+    /// Nothing was spent, because this claim is over its limit. Waiting does not
+    /// help if `retry_after` is `None`.
     Refused {
-        at: usize,
+        claim_index: usize,
         retry_after: Option<Duration>,
     },
 }
 
-/// What the keys of claims that are spent together have in common: everything
-/// before the first `/`. A store may keep counters of one tag in one place.
+/// Returns the part of a key before the first `/`. Claims that are spent together
+/// have the same tag, so a cluster can keep their counters on one node.
 pub fn tag(key: &str) -> &str {
     key.split('/').next().unwrap_or(key)
 }
 
-/// Counters in windows of time. The store's clock decides. All claims of one
-/// operation have the same [`tag`].
+/// Counters over sliding windows of time, by the store's own clock. All claims of
+/// one operation must have the same [`tag`].
 pub trait Counters: Send + Sync {
     /// Spends all of the claims, or none.
-    fn spend<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, Spending>;
+    fn spend<'a>(&'a self, claims: &'a [Claim<'a>], timeout: Duration)
+    -> StateFuture<'a, Spending>;
 
-    /// What [`Counters::spend`] would say, without spending anything.
-    fn look<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, Spending>;
+    /// Returns what [`Counters::spend`] would return, without spending anything.
+    fn check<'a>(&'a self, claims: &'a [Claim<'a>], timeout: Duration)
+    -> StateFuture<'a, Spending>;
 
-    /// Gives back what was spent last.
-    fn give_back<'a>(&'a self, claims: &'a [Claim<'a>], within: Duration) -> StateFuture<'a, ()>;
+    /// Takes back the claims that were spent last.
+    fn give_back<'a>(&'a self, claims: &'a [Claim<'a>], timeout: Duration) -> StateFuture<'a, ()>;
 }
 
-/// What is known of a blob without reading it.
+/// The name and size of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobInfo {
+pub struct BlobMeta {
     pub name: String,
     pub n_bytes: u64,
 }
 
-/// Bytes that may be large. Each belongs to an owner.
+impl BlobMeta {
+    /// Encodes any name as one that is legal for files and objects.
+    pub fn encode_name(name: &str) -> String {
+        tool::hex::encode(name.as_bytes())
+    }
+
+    /// Creates the entry of a blob from its [encoded](BlobMeta::encode_name) name;
+    /// `None` if that is not the name of a blob.
+    pub fn decode(encoded: &str, n_bytes: u64) -> Option<BlobMeta> {
+        let name = String::from_utf8(tool::hex::decode(encoded)?).ok()?;
+        Some(BlobMeta { name, n_bytes })
+    }
+
+    /// Collects entries, sorted by name.
+    pub fn sorted(entries: impl Iterator<Item = BlobMeta>) -> Vec<BlobMeta> {
+        let mut entries: Vec<BlobMeta> = entries.collect();
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries
+    }
+}
+
+/// Values that may be large. Each belongs to an owner.
 pub trait Blobs: Send + Sync {
-    /// Keeps a blob, in the place of one that may be there.
+    /// Stores a blob, replacing one of that name.
     fn put<'a>(
         &'a self,
         owner: &'a str,
         name: &'a str,
         bytes: Bytes,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()>;
 
-    /// The part of a blob that lies in `range`; [`StateError::Gone`] when there
-    /// is no such blob.
+    /// Returns the bytes of a blob in `range`; [`StateError::Gone`] if there is no
+    /// such blob.
     fn get<'a>(
         &'a self,
         owner: &'a str,
         name: &'a str,
         range: Range<u64>,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Bytes>;
 
-    /// Whether there was one.
+    /// Deletes a blob; returns whether there was one.
     fn delete<'a>(
         &'a self,
         owner: &'a str,
         name: &'a str,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, bool>;
 
-    /// What an owner has, by name.
-    fn list<'a>(&'a self, owner: &'a str, within: Duration) -> StateFuture<'a, Vec<BlobInfo>>;
+    /// Lists the blobs of an owner, sorted by name.
+    fn list<'a>(&'a self, owner: &'a str, timeout: Duration) -> StateFuture<'a, Vec<BlobMeta>>;
 }
 
-/// The right to do something alone for a while.
+/// The exclusive right to do something for a limited time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lease {
     pub name: String,
-    /// Grows with every lease of that name: what carries a smaller number than
-    /// the newest that was seen comes from somebody who lost the lease.
+    /// The fencing token: it grows with every lease of that name, so a request with
+    /// a smaller one comes from somebody who lost the lease.
     pub fence: u64,
 }
 
 /// Leases: at most one holder of each name at a time.
 pub trait Leases: Send + Sync {
-    /// A [`StateError::Conflict`] while somebody else holds it.
+    /// Takes the lease for `ttl`; [`StateError::Conflict`] while somebody holds it.
     fn acquire<'a>(
         &'a self,
         name: &'a str,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Lease>;
 
-    /// Holds it for another `life` from now; [`StateError::Gone`] when it was
-    /// lost.
+    /// Extends the lease to `ttl` from now; [`StateError::Gone`] if it was lost.
     fn renew<'a>(
         &'a self,
         lease: &'a Lease,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()>;
 
-    /// Lets go of it, if it is still held.
-    fn release(&self, lease: Lease, within: Duration) -> StateFuture<'_, ()>;
+    /// Ends the lease, if it is still held.
+    fn release(&self, lease: Lease, timeout: Duration) -> StateFuture<'_, ()>;
 }
 
-/// Logs of lines that are only ever added to. The oldest go when it gets long.
+/// Append-only logs of lines. The oldest lines of a long log are dropped.
 pub trait Lines: Send + Sync {
-    /// Adds a line, which holds no line break.
-    fn append<'a>(&'a self, log: &'a str, line: Bytes, within: Duration) -> StateFuture<'a, ()>;
+    /// Appends a line, which must not contain a line end.
+    fn append<'a>(&'a self, log: &'a str, line: Bytes, timeout: Duration) -> StateFuture<'a, ()>;
 
-    /// The last lines, oldest first, as far as they are kept.
+    /// Returns the last lines that are still there, oldest first.
     fn last<'a>(
         &'a self,
         log: &'a str,
         n_lines: usize,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Vec<Bytes>>;
 }
 
-/// Messages to others, such as another replica. A mailbox has one receiver; what
-/// was received is not received again.
+/// Messages to other replicas. A mailbox has one receiver, and each message is
+/// received once.
 pub trait Messages: Send + Sync {
-    /// Puts a message into a mailbox, where it waits for its life at most. The
-    /// oldest go when too many wait.
+    /// Puts a message into a mailbox, where it waits for at most `ttl`. The oldest
+    /// are dropped if too many wait.
     fn send<'a>(
         &'a self,
         mailbox: &'a str,
         message: Bytes,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()>;
 
-    /// Takes what is in a mailbox, in the order in which it was sent. Waits that
-    /// long for a message when there is none, and not at all for zero.
+    /// Takes all messages out of a mailbox, in the order in which they were sent.
+    /// Waits at most `wait` for one if there is none.
     fn receive<'a>(&'a self, mailbox: &'a str, wait: Duration) -> StateFuture<'a, Vec<Bytes>>;
 }
 
-/// The changes that a channel tells of from now on.
+/// Makes a stream of the notifications of a watch channel.
 pub fn changes(watched: watch::Receiver<()>) -> BoxStream<'static, ()> {
     let next = |mut watched: watch::Receiver<()>| async move {
         watched.changed().await.ok().map(|()| ((), watched))
@@ -338,18 +371,18 @@ pub fn changes(watched: watch::Receiver<()>) -> BoxStream<'static, ()> {
     futures::stream::unfold(watched, next).boxed()
 }
 
-/// Whether so many bytes are within a limit.
-pub fn fits(n_bytes: usize, limit: u64) -> Result<(), StateError> {
+/// Fails if so many bytes are over the limit.
+pub fn check_size(n_bytes: usize, limit: u64) -> Result<(), StateError> {
     match u64::try_from(n_bytes).is_ok_and(|n_bytes| n_bytes <= limit) {
         true => Ok(()),
         false => Err(StateError::TooLarge { limit }),
     }
 }
 
-/// Waits for an answer in code that is not async: in commands, and in threads
-/// of their own. Whoever calls this on a runtime thread holds it up.
+/// Waits for a store operation in code that is not async: in commands, and in
+/// threads of their own. It blocks the thread, so it is not for runtime threads.
 pub fn wait<T: Send>(answer: impl Future<Output = T> + Send) -> T {
-    // Away from a runtime nothing is left for later.
+    // Outside of a runtime the stores of this crate do everything at once.
     let ready = move || answer.now_or_never().expect("everything is done at once here");
     match tokio::runtime::Handle::try_current() {
         Err(_) => ready(),
@@ -360,13 +393,13 @@ pub fn wait<T: Send>(answer: impl Future<Output = T> + Send) -> T {
     }
 }
 
-/// When an operation has to be over.
+/// The time at which an operation has to end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(std::time::Instant, Duration);
 
 impl Deadline {
-    pub(crate) fn after(within: Duration) -> Deadline {
-        Deadline(std::time::Instant::now(), within)
+    pub(crate) fn after(timeout: Duration) -> Deadline {
+        Deadline(std::time::Instant::now(), timeout)
     }
 
     pub(crate) fn left(&self) -> Duration {

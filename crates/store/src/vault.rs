@@ -1,10 +1,10 @@
-//! Small secrets on disk, encrypted.
+//! A vault: small secrets in encrypted files.
 //!
-//! One file for each, sealed with ChaCha20-Poly1305 under a key that lies in a
-//! file of its own. The name of a secret is sealed with it, so a file that was
-//! renamed does not open. Who can read the key can read the rest: what this
-//! protects is backups, synchronised directories and files shown by mistake.
-//! A vault knows nothing of what it keeps.
+//! Each secret is one file, encrypted with ChaCha20-Poly1305 under a key in a file
+//! of its own. The name of the secret is authenticated too, so a file that was
+//! renamed cannot be decrypted. Somebody who can read the key can read the secrets:
+//! the vault protects backups, synchronised directories and files shown by mistake.
+//! It does not know what the secrets are.
 
 use std::path::{Path, PathBuf};
 
@@ -14,22 +14,22 @@ use tool::hex;
 
 use crate::file::{self, Safety};
 
-/// What every sealed file begins with.
+/// The first bytes of every encrypted file.
 const MARK: &[u8; 8] = b"gatelet1";
-const KEY: usize = 32;
-/// Larger files are none of ours.
-const LARGEST: u64 = 1 << 20;
+const KEY_BYTES: usize = 32;
+/// Larger files are not read: a vault does not write them.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Why a secret is not at hand. One variant per remedy.
+/// Why a secret cannot be loaded or saved. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     #[error("cannot use `{path}`: {source}")]
-    Disk { path: String, source: std::io::Error },
+    Io { path: String, source: std::io::Error },
     /// Another key, or a damaged file.
     #[error("`{path}` cannot be decrypted: the key is another, or the file is damaged")]
-    Sealed { path: String },
+    CannotDecrypt { path: String },
     #[error("`{path}` can be read by others: make it yours alone with `chmod 600 {path}`")]
-    Open { path: String },
+    ReadableByOthers { path: String },
     #[error("`{path}` is no key of 32 bytes")]
     BadKey { path: String },
 }
@@ -42,20 +42,21 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// The key is made when the first secret is kept.
+    /// Creates a vault over a directory and the file of its key. The key is created
+    /// when the first secret is saved.
     pub fn new(directory: &Path, key: &Path) -> Vault {
         Vault { directory: directory.to_owned(), key: key.to_owned() }
     }
 
-    /// The secret of that name, if there is one.
+    /// Decrypts the secret of that name, if there is one.
     pub fn load(&self, name: &str) -> Result<Option<Vec<u8>>, VaultError> {
         let path = self.path(name);
         let mut sealed = match read(&path) {
             Ok(sealed) => sealed,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(disk(&path, source)),
+            Err(source) => return Err(io_error(&path, source)),
         };
-        let broken = || VaultError::Sealed { path: path.display().to_string() };
+        let broken = || VaultError::CannotDecrypt { path: path.display().to_string() };
         let body = sealed.get_mut(MARK.len() + NONCE_LEN..).ok_or_else(broken)?;
         let opened = {
             let mut body = body.to_vec();
@@ -63,7 +64,7 @@ impl Vault {
             let nonce = head.strip_prefix(MARK).ok_or_else(broken)?;
             let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| broken())?;
             let aad = Aad::from(name.as_bytes());
-            let length = match self.open_key()? {
+            let length = match self.load_key()? {
                 Some(key) => {
                     let open = key.open_in_place(nonce, aad, &mut body);
                     open.map_err(|_| broken())?.len()
@@ -76,38 +77,38 @@ impl Vault {
         Ok(Some(opened))
     }
 
-    /// Whether there is a secret of that name.
+    /// Returns whether there is a secret of that name.
     pub fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }
 
     pub fn save(&self, name: &str, secret: &[u8]) -> Result<(), VaultError> {
         let path = self.path(name);
-        let key = match self.open_key()? {
+        let key = match self.load_key()? {
             Some(key) => key,
-            None => self.make_key()?,
+            None => self.create_key()?,
         };
-        let broken = || VaultError::Sealed { path: path.display().to_string() };
+        let broken = || VaultError::CannotDecrypt { path: path.display().to_string() };
         let nonce: [u8; NONCE_LEN] = random(&path)?;
         let mut body = secret.to_vec();
         let aad = Aad::from(name.as_bytes());
         let unique = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(unique, aad, &mut body).map_err(|_| broken())?;
         let sealed = [MARK.as_slice(), &nonce, &body].concat();
-        file::replace(&path, &sealed, Safety::Synced).map_err(|source| disk(&path, source))
+        file::replace(&path, &sealed, Safety::Synced).map_err(|source| io_error(&path, source))
     }
 
-    /// Forgets a secret. Whether there was one.
+    /// Removes a secret; returns whether there was one.
     pub fn remove(&self, name: &str) -> Result<bool, VaultError> {
         let path = self.path(name);
         match std::fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(disk(&path, source)),
+            Err(source) => Err(io_error(&path, source)),
         }
     }
 
-    /// A name may hold anything; a file name may not.
+    /// Returns the file of a secret, whose name may contain any characters.
     fn path(&self, name: &str) -> PathBuf {
         let plain = |byte: u8| match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
@@ -119,45 +120,46 @@ impl Vault {
         self.directory.join(format!("{file}.{tag}.sealed"))
     }
 
-    fn open_key(&self) -> Result<Option<LessSafeKey>, VaultError> {
+    fn load_key(&self) -> Result<Option<LessSafeKey>, VaultError> {
         use std::os::unix::fs::PermissionsExt;
         let path = || self.key.display().to_string();
-        let about = match std::fs::metadata(&self.key) {
-            Ok(about) => about,
+        let metadata = match std::fs::metadata(&self.key) {
+            Ok(metadata) => metadata,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(disk(&self.key, source)),
+            Err(source) => return Err(io_error(&self.key, source)),
         };
-        if about.permissions().mode() & 0o077 != 0 {
-            return Err(VaultError::Open { path: path() });
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(VaultError::ReadableByOthers { path: path() });
         }
-        let bytes = read(&self.key).map_err(|source| disk(&self.key, source))?;
+        let bytes = read(&self.key).map_err(|source| io_error(&self.key, source))?;
         let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes);
         key.map(|key| Some(LessSafeKey::new(key))).map_err(|_| VaultError::BadKey { path: path() })
     }
 
-    fn make_key(&self) -> Result<LessSafeKey, VaultError> {
-        let bytes: [u8; KEY] = random(&self.key)?;
-        // Another process may be faster. Its key may have sealed something by
-        // now, so it stays, and both use it.
-        file::create(&self.key, &bytes).map_err(|source| disk(&self.key, source))?;
+    fn create_key(&self) -> Result<LessSafeKey, VaultError> {
+        let bytes: [u8; KEY_BYTES] = random(&self.key)?;
+        // Another process may be faster. Its key may have encrypted something by now,
+        // so it stays, and both use it.
+        file::create(&self.key, &bytes).map_err(|source| io_error(&self.key, source))?;
         let bad = || VaultError::BadKey { path: self.key.display().to_string() };
-        self.open_key()?.ok_or_else(bad)
+        self.load_key()?.ok_or_else(bad)
     }
 }
 
-fn disk(path: &Path, source: std::io::Error) -> VaultError {
-    VaultError::Disk { path: path.display().to_string(), source }
+fn io_error(path: &Path, source: std::io::Error) -> VaultError {
+    VaultError::Io { path: path.display().to_string(), source }
 }
 
 fn random<const N: usize>(path: &Path) -> Result<[u8; N], VaultError> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| disk(path, std::io::Error::other("the system gives no random bytes")))?;
+    filled
+        .map_err(|_| io_error(path, std::io::Error::other("the system gives no random bytes")))?;
     Ok(bytes)
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    if LARGEST < std::fs::metadata(path)?.len() {
+    if MAX_FILE_BYTES < std::fs::metadata(path)?.len() {
         return Err(std::io::Error::other("it is too large"));
     }
     std::fs::read(path)
@@ -203,12 +205,12 @@ mod tests {
         let mut sealed = std::fs::read(&file).unwrap();
         *sealed.last_mut().unwrap() ^= 1;
         std::fs::write(&file, &sealed).unwrap();
-        assert!(matches!(vault.load("a"), Err(VaultError::Sealed { .. })));
+        assert!(matches!(vault.load("a"), Err(VaultError::CannotDecrypt { .. })));
         std::fs::write(&file, b"short").unwrap();
-        assert!(matches!(vault.load("a"), Err(VaultError::Sealed { .. })));
+        assert!(matches!(vault.load("a"), Err(VaultError::CannotDecrypt { .. })));
         vault.save("a", b"x").unwrap();
         std::fs::rename(&file, vault.path("b")).unwrap();
-        assert!(matches!(vault.load("b"), Err(VaultError::Sealed { .. })));
+        assert!(matches!(vault.load("b"), Err(VaultError::CannotDecrypt { .. })));
     }
 
     #[test]
@@ -225,9 +227,9 @@ mod tests {
     fn who_makes_a_key_too_late_uses_the_one_that_is_there() {
         let place = tempfile::tempdir().unwrap();
         let (first, second) = (vault(place.path()), vault(place.path()));
-        assert!(second.open_key().unwrap().is_none());
+        assert!(second.load_key().unwrap().is_none());
         first.save("a", b"x").unwrap();
-        second.make_key().unwrap();
+        second.create_key().unwrap();
         second.save("b", b"y").unwrap();
         assert_eq!(second.load("a").unwrap().unwrap(), b"x");
         assert_eq!(first.load("b").unwrap().unwrap(), b"y");
@@ -238,6 +240,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         vault(place.path()).save("a", b"x").unwrap();
         std::fs::remove_file(place.path().join("key")).unwrap();
-        assert!(matches!(vault(place.path()).load("a"), Err(VaultError::Sealed { .. })));
+        assert!(matches!(vault(place.path()).load("a"), Err(VaultError::CannotDecrypt { .. })));
     }
 }

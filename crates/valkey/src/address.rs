@@ -1,4 +1,5 @@
-//! Where a store is: one server, a primary that Sentinel names, or a cluster.
+//! The address of a Valkey store: one server, a primary behind Sentinel, or a
+//! cluster.
 //!
 //! | form | example |
 //! |---|---|
@@ -12,24 +13,28 @@ use std::fmt;
 
 use url::Url;
 
-/// Where a store is, and who uses it.
+/// The address of a store, and the credentials for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    pub(crate) form: Form,
+    pub(crate) topology: Topology,
     pub(crate) tls: Tls,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) database: i64,
-    /// The certificates of whoever may vouch for the server, as PEM; those of the
-    /// machine when `None`.
+    /// The trusted certificate authorities as PEM; those of the machine if `None`.
     pub(crate) authority: Option<Vec<u8>>,
 }
 
+/// How the server or servers are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Topology {
     Server(Node),
+    /// The path of a Unix socket.
     Socket(String),
-    Sentinel { sentinels: Vec<Node>, service: String },
+    Sentinel {
+        sentinels: Vec<Node>,
+        service: String,
+    },
     Cluster(Vec<Node>),
 }
 
@@ -45,7 +50,7 @@ pub(crate) enum Tls {
     Yes,
 }
 
-/// An address that cannot be used.
+/// A text that is not an address of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0}; write `valkey://host:6379`, `rediss://host:6379` with TLS, `valkey+sentinel://host:26379/service` or `valkey+cluster://host:6379,host:6379`"
@@ -57,7 +62,7 @@ impl Address {
         let invalid = |what: &str| InvalidAddress(what.to_owned());
         let (scheme, rest) = text.split_once("://").ok_or_else(|| invalid("this is no address"))?;
         if scheme == "unix" {
-            return Ok(Address::plain(Form::Socket(rest.to_owned())));
+            return Ok(Address::plain(Topology::Socket(rest.to_owned())));
         }
         let (family, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
         let tls = match family {
@@ -65,7 +70,7 @@ impl Address {
             "valkeys" | "rediss" => Tls::Yes,
             _ => return Err(invalid(&format!("`{scheme}` is no kind of store"))),
         };
-        // A URL has one host: the others are taken out before it is read.
+        // A URL has only one host, so the list of hosts is split off first.
         let (hosts, path) = rest.split_once('/').map_or((rest, ""), |(hosts, path)| (hosts, path));
         let (login, hosts) =
             hosts.rsplit_once('@').map_or(("", hosts), |(login, hosts)| (login, hosts));
@@ -75,32 +80,32 @@ impl Address {
         let (user, password) =
             credentials(login).ok_or_else(|| invalid("the user or password cannot be read"))?;
         let mut parts = path.split('/').filter(|part| !part.is_empty());
-        let form = match kind {
+        let topology = match kind {
             "" => match <[Node; 1]>::try_from(nodes) {
-                Ok([node]) => Form::Server(node),
+                Ok([node]) => Topology::Server(node),
                 Err(_) => return Err(invalid("one server has one host")),
             },
             "sentinel" => {
                 let service =
                     parts.next().ok_or_else(|| invalid("Sentinel needs the name of a service"))?;
-                Form::Sentinel { sentinels: nodes, service: service.to_owned() }
+                Topology::Sentinel { sentinels: nodes, service: service.to_owned() }
             }
-            "cluster" => Form::Cluster(nodes),
+            "cluster" => Topology::Cluster(nodes),
             _ => return Err(invalid(&format!("`{kind}` is no form of a store"))),
         };
         let database = parts.next().unwrap_or("0").parse();
         let database = database.map_err(|_| invalid("the database is a number"))?;
-        if parts.next().is_some() || (database != 0 && matches!(form, Form::Cluster(_))) {
+        if parts.next().is_some() || (database != 0 && matches!(topology, Topology::Cluster(_))) {
             return Err(invalid("there is too much behind the host"));
         }
-        Ok(Address { tls, user, password, database, ..Address::plain(form) })
+        Ok(Address { tls, user, password, database, ..Address::plain(topology) })
     }
 
-    fn plain(form: Form) -> Address {
-        Address { form, tls: Tls::No, user: None, password: None, database: 0, authority: None }
+    fn plain(topology: Topology) -> Address {
+        Address { topology, tls: Tls::No, user: None, password: None, database: 0, authority: None }
     }
 
-    /// A password that stands elsewhere takes the place of one in the address.
+    /// Replaces the password in the address, if another one is given.
     #[must_use]
     pub fn with_password(self, password: Option<String>) -> Address {
         Address { password: password.or(self.password), ..self }
@@ -111,14 +116,14 @@ impl Address {
         Address { user: user.or(self.user), ..self }
     }
 
-    /// Trusts certificates that these vouch for, as PEM.
+    /// Sets the trusted certificate authorities, as PEM.
     #[must_use]
     pub fn with_authority(self, authority: Option<Vec<u8>>) -> Address {
         Address { authority: authority.or(self.authority), ..self }
     }
 }
 
-/// Without the password.
+/// Formats the address without its credentials.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = if self.tls == Tls::Yes { "rediss" } else { "valkey" };
@@ -127,27 +132,27 @@ impl fmt::Display for Address {
                 nodes.iter().map(|n| format!("{}:{}", n.host, n.port)).collect();
             each.join(",")
         };
-        match &self.form {
-            Form::Server(node) => {
+        match &self.topology {
+            Topology::Server(node) => {
                 write!(f, "{family}://{}:{}/{}", node.host, node.port, self.database)
             }
-            Form::Socket(path) => write!(f, "unix://{path}"),
-            Form::Sentinel { sentinels, service } => {
+            Topology::Socket(path) => write!(f, "unix://{path}"),
+            Topology::Sentinel { sentinels, service } => {
                 write!(f, "{family}+sentinel://{}/{service}/{}", hosts(sentinels), self.database)
             }
-            Form::Cluster(nodes) => write!(f, "{family}+cluster://{}", hosts(nodes)),
+            Topology::Cluster(nodes) => write!(f, "{family}+cluster://{}", hosts(nodes)),
         }
     }
 }
 
-/// A password must not reach a log.
+/// Hides the password, so that it does not reach a log.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Address({self})")
     }
 }
 
-/// One host, read as a URL reads it.
+/// Parses one host with an optional port, as in a URL.
 fn node(text: &str, default: u16) -> Option<Node> {
     let url = Url::parse(&format!("redis://{text}")).ok()?;
     let host = url.host_str().filter(|host| !host.is_empty())?;
@@ -155,7 +160,7 @@ fn node(text: &str, default: u16) -> Option<Node> {
     Some(Node { host, port: url.port().unwrap_or(default) })
 }
 
-/// `user:password`, with what a URL writes as `%…` decoded.
+/// Splits `user:password` and decodes their `%…` escapes.
 fn credentials(text: &str) -> Option<(Option<String>, Option<String>)> {
     let decode = |text: &str| {
         let bytes = decoded(text)?;

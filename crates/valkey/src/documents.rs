@@ -1,5 +1,5 @@
-//! Documents: one value each, its version in front. A change is published, and
-//! whoever watches looks again now and then in any case.
+//! Documents: one value each, with its version in front. A change is published to
+//! all replicas, and watchers check again at intervals in case a message is lost.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use redis::cmd;
 use store::state::{
-    Documents, StateError, StateFuture, Version, Versioned, changes, fits, later, ready,
+    Documents, StateError, StateFuture, Version, Versioned, changes, check_size, later, ready,
 };
 use tool::Backoff;
 
 use crate::{Valkey, unexpected};
 
 /// The length of a version.
-const VERSION: usize = 32;
+const VERSION_BYTES: usize = 32;
 
 /// How often every watched document counts as changed, in case a message was
 /// lost. Looking again at one that did not change costs one request.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The pauses between attempts to listen.
+/// The pauses between attempts to subscribe.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(2));
 
 impl Documents for Valkey {
-    fn read<'a>(&'a self, name: &'a str, within: Duration) -> StateFuture<'a, Option<Versioned>> {
+    fn read<'a>(&'a self, name: &'a str, timeout: Duration) -> StateFuture<'a, Option<Versioned>> {
         later(async move {
             let mut get = cmd("GET");
             get.arg(self.key("d", name));
-            let found: Option<Bytes> = self.0.link.command(within, &get).await?;
-            found.as_ref().map(versioned).transpose()
+            let found: Option<Bytes> = self.0.link.command(timeout, &get).await?;
+            found.as_ref().map(parse_versioned).transpose()
         })
     }
 
@@ -39,14 +39,14 @@ impl Documents for Valkey {
         name: &'a str,
         expected: Option<Version>,
         next: Option<Bytes>,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Option<Version>> {
         let limit = self.0.limits.value_bytes;
-        if let Some(Err(error)) = next.as_ref().map(|next| fits(next.len(), limit)) {
+        if let Some(Err(error)) = next.as_ref().map(|next| check_size(next.len(), limit)) {
             return ready(Err(error));
         }
         later(async move {
-            let version = next.as_ref().map(|bytes| Version::of(bytes));
+            let version = next.as_ref().map(|bytes| Version::of_content(bytes));
             let expected = expected.as_ref().map_or(&[][..], |version| version.as_bytes());
             let changed = version.as_ref().map_or(&[][..], |version| version.as_bytes());
             let bytes = next.as_ref().map_or(&[][..], |bytes| bytes.as_ref());
@@ -54,18 +54,18 @@ impl Documents for Valkey {
             let arguments = [expected, changed, bytes, channel.as_bytes(), name.as_bytes()];
             let keys = [self.key("d", name)];
             let done: u8 =
-                self.0.link.script(within, &self.0.scripts.swap, &keys, &arguments).await?;
+                self.0.link.script(timeout, &self.0.scripts.swap, &keys, &arguments).await?;
             match done {
                 0 => Err(StateError::Conflict),
                 _ => {
-                    self.tell(name);
+                    self.notify_watchers(name);
                     Ok(version)
                 }
             }
         })
     }
 
-    /// Changes of others are told while [`Valkey::listen`] runs.
+    /// Changes of other replicas are noticed while [`Valkey::listen`] runs.
     fn watch(&self, name: &str) -> BoxStream<'static, ()> {
         let mut watched = self.0.watched.lock();
         watched.retain(|_, watched| 0 < watched.receiver_count());
@@ -75,10 +75,11 @@ impl Documents for Valkey {
     }
 }
 
-fn versioned(stored: &Bytes) -> Result<Versioned, StateError> {
-    let head = stored.get(..VERSION).and_then(|head| <[u8; VERSION]>::try_from(head).ok());
+fn parse_versioned(stored: &Bytes) -> Result<Versioned, StateError> {
+    let head =
+        stored.get(..VERSION_BYTES).and_then(|head| <[u8; VERSION_BYTES]>::try_from(head).ok());
     let version = head.map(Version::from_bytes).ok_or_else(|| unexpected("a document"))?;
-    Ok(Versioned { bytes: stored.slice(VERSION..), version })
+    Ok(Versioned { bytes: stored.slice(VERSION_BYTES..), version })
 }
 
 impl Valkey {
@@ -86,29 +87,29 @@ impl Valkey {
         format!("{}changed", self.0.prefix)
     }
 
-    fn tell(&self, name: &str) {
+    fn notify_watchers(&self, name: &str) {
         if let Some(watched) = self.0.watched.lock().get(name) {
             watched.send_replace(());
         }
     }
 
-    fn tell_all(&self) {
+    fn notify_all_watchers(&self) {
         for watched in self.0.watched.lock().values() {
             watched.send_replace(());
         }
     }
 
-    /// Tells whoever watches a document here of the changes that others make,
-    /// until it is dropped. A connection that is lost is made anew, and everything
-    /// counts as changed then.
+    /// Notifies the watchers of documents in this process of the changes of other
+    /// replicas, until it is dropped. It reconnects when the connection is lost; then
+    /// every document counts as changed.
     pub async fn listen(&self) {
         let mut pauses = PAUSES;
         loop {
             match self.0.link.subscribe(&self.channel()).await {
                 Ok(listening) => {
                     pauses = PAUSES;
-                    self.tell_all();
-                    self.hear(listening).await;
+                    self.notify_all_watchers();
+                    self.forward_changes(listening).await;
                     tracing::warn!("the connection that tells of changes in the store was lost");
                 }
                 Err(error) => tracing::debug!(%error, "cannot hear of changes in the store"),
@@ -117,22 +118,22 @@ impl Valkey {
         }
     }
 
-    /// Ends when the connection is lost.
-    async fn hear(&self, listening: redis::aio::PubSub) {
+    /// Notifies watchers of what is published, until the connection is lost.
+    async fn forward_changes(&self, listening: redis::aio::PubSub) {
         let (mut asking, mut messages) = listening.split();
-        let mut ticks = tokio::time::interval(LOOK_AGAIN);
+        let mut ticks = tokio::time::interval(RECHECK_INTERVAL);
         ticks.tick().await;
         loop {
             tokio::select! {
                 message = messages.next() => match message {
-                    Some(message) => self.tell(&String::from_utf8_lossy(message.get_payload_bytes())),
+                    Some(message) => self.notify_watchers(&String::from_utf8_lossy(message.get_payload_bytes())),
                     None => return,
                 },
                 _ = ticks.tick() => {
-                    // A link that was cut says nothing, not even that.
+                    // Only a ping shows that a silent connection was lost.
                     let pong = asking.ping::<redis::Value>();
-                    match tokio::time::timeout(LOOK_AGAIN / 2, pong).await {
-                        Ok(Ok(_)) => self.tell_all(),
+                    match tokio::time::timeout(RECHECK_INTERVAL / 2, pong).await {
+                        Ok(Ok(_)) => self.notify_all_watchers(),
                         Ok(Err(_)) | Err(_) => return,
                     }
                 }

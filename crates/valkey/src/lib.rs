@@ -1,13 +1,13 @@
 //! State that several replicas share, in Valkey or Redis.
 //!
 //! [`Valkey`] implements the state traits of `store` on one server, on a primary
-//! that Sentinel names, or on a cluster ([`address`]). What has to be decided in
-//! one step is one script on the server, by the server's clock. Replication is
-//! asynchronous, so a failover may lose what was acknowledged: a single use is
-//! void after it (`values`), and the fence of a lease never goes back (`leases`).
+//! behind Sentinel, or on a cluster ([`address`]). An operation that must be atomic
+//! is one script on the server, which uses the server's clock. Replication is
+//! asynchronous, so a failover may lose acknowledged writes: single-use values
+//! become void (`values`), and the fence of a lease never goes back (`leases`).
 //!
-//! The crate knows nothing of tools and callers. It is the only one with a driver
-//! for Valkey.
+//! The crate does not know tools or callers. It is the only one with a driver for
+//! Valkey.
 
 pub mod address;
 
@@ -38,31 +38,33 @@ use scripts::Scripts;
 
 pub use settings::{Config, Eviction, Limits, OpenError};
 
-/// What the keys of this version of the format begin with, after the prefix.
+/// Begins all keys of this version of the format, after the prefix.
 const FORMAT: &str = "1:";
 
-/// A store that other replicas share. Cheap to clone; all clones are one.
+/// A store that several replicas share. Cheap to clone; all clones share one
+/// connection.
 #[derive(Clone)]
-pub struct Valkey(Arc<Shared>);
+pub struct Valkey(Arc<Store>);
 
-struct Shared {
+struct Store {
     link: Link,
-    /// For requests that wait on the server, which would hold up all others.
-    waiting: Link,
+    /// The connection for requests that block on the server, which would hold up all
+    /// others.
+    blocking_link: Link,
     scripts: Scripts,
     prefix: String,
     limits: Limits,
-    /// The documents that are watched here.
+    /// The documents that this process watches.
     watched: Mutex<HashMap<String, watch::Sender<()>>>,
 }
 
 impl Valkey {
-    /// Connects when something is first asked.
+    /// Creates the store; it connects when it is first used.
     pub fn new(config: Config) -> Valkey {
         let Config { address, prefix, eviction, limits } = config;
-        Valkey(Arc::new(Shared {
+        Valkey(Arc::new(Store {
             link: Link::new(address.clone(), eviction),
-            waiting: Link::new(address, eviction),
+            blocking_link: Link::new(address, eviction),
             scripts: Scripts::new(),
             prefix: format!("{prefix}{FORMAT}"),
             limits,
@@ -70,35 +72,36 @@ impl Valkey {
         }))
     }
 
-    /// Whether the server answers and is fit to be used.
-    pub async fn check(&self, within: Duration) -> Result<(), OpenError> {
-        self.0.link.check(within).await
+    /// Fails if the server does not answer or must not be used.
+    pub async fn check(&self, timeout: Duration) -> Result<(), OpenError> {
+        self.0.link.check(timeout).await
     }
 
     fn key(&self, kind: &str, name: &str) -> String {
         format!("{}{kind}:{name}", self.0.prefix)
     }
 
-    /// A key that lies in one slot of a cluster with all others of that `tag`. The
-    /// underscore keeps an odd tag from being an empty one.
+    /// Returns a key that is in the same slot of a cluster as all others of that hash
+    /// `tag`. The underscore makes sure that the tag is not empty.
     fn tagged(&self, kind: &str, tag: &str, name: &str) -> String {
         format!("{}{kind}:{{_{tag}}}{name}", self.0.prefix)
     }
 }
 
-/// What the longest time is cut to, in milliseconds: the server adds it to its own.
-const LONGEST: u64 = u64::MAX >> 12;
+/// The longest duration in milliseconds: the server adds it to its clock, which must
+/// not overflow.
+const MAX_MILLIS: u64 = u64::MAX >> 12;
 
 fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(LONGEST).clamp(1, LONGEST)
+    u64::try_from(time.as_millis()).unwrap_or(MAX_MILLIS).clamp(1, MAX_MILLIS)
 }
 
-/// A life as the server takes it: its values live through their last millisecond.
-fn life_millis(life: Duration) -> u64 {
-    millis(life).saturating_sub(1).max(1)
+/// Returns a TTL for the server, whose values live through their last millisecond.
+fn ttl_millis(ttl: Duration) -> u64 {
+    millis(ttl).saturating_sub(1).max(1)
 }
 
-/// What the server answered and cannot be.
-fn unexpected(what: &str) -> StateError {
-    StateError::unavailable(format!("the server's answer to {what} cannot be read"))
+/// Creates the error for an answer that cannot be parsed.
+fn unexpected(request: &str) -> StateError {
+    StateError::unavailable(format!("the server's answer to {request} cannot be read"))
 }

@@ -1,9 +1,8 @@
-//! The connection to the server, made anew when it is lost.
+//! The connection to the server, which reconnects when it is lost.
 //!
-//! All requests share one connection and are told apart by their order on it. A
-//! request is sent once: whether a lost one was carried out is for its caller to
-//! judge. While the server is away requests fail at once, except for the one that
-//! tries to reach it.
+//! All requests share one connection and are answered in order. A request is sent
+//! only once: the caller decides what to do if its answer is lost. While the server
+//! cannot be reached, requests fail at once, except for the one that connects.
 
 use std::time::Duration;
 
@@ -22,38 +21,39 @@ use redis::{
 use store::state::StateError;
 use tokio::time::Instant;
 
-use crate::address::{Address, Form, Node, Tls};
+use crate::address::{Address, Node, Tls, Topology};
 use crate::server::Server;
 use crate::settings::{Eviction, OpenError};
 
-/// How long making a connection may take.
-const CONNECTING: Duration = Duration::from_secs(2);
-/// How long requests fail at once after no connection could be made.
-const PAUSE: Duration = Duration::from_millis(200);
-/// What the driver waits for an answer; callers wait as long as they want.
-const ANSWERING: Duration = Duration::from_secs(60);
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long requests fail at once after connecting failed.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How long the driver waits for an answer. Callers have timeouts of their own.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A connection that is made when it is needed.
+/// A connection that is opened when it is first needed.
 pub(crate) struct Link {
     address: Address,
     eviction: Eviction,
     state: Mutex<State>,
-    /// Held by the one who connects.
+    /// Held by the request that connects.
     connecting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     connection: Option<Connection>,
-    /// Grows with every connection that is made.
+    /// The number of the current connection.
     generation: u64,
+    /// When and why connecting last failed.
     failed: Option<(Instant, OpenError)>,
 }
 
-/// A connection of either kind.
+/// A connection to one server or to a cluster.
 #[derive(Clone)]
 pub(crate) enum Connection {
-    One(MultiplexedConnection),
+    Single(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
@@ -63,44 +63,44 @@ impl Link {
     }
 
     /// Sends a request and waits for its answer.
-    async fn ask<T, F: Future<Output = RedisResult<T>>>(
+    async fn request<T, F: Future<Output = RedisResult<T>>>(
         &self,
-        within: Duration,
-        request: impl FnOnce(Connection) -> F,
+        timeout: Duration,
+        send: impl FnOnce(Connection) -> F,
     ) -> Result<T, StateError> {
         let mut used = 0;
         let asked = async {
             let (connection, generation) = self.connection().await?;
             used = generation;
-            request(connection).await.map_err(|error| {
+            send(connection).await.map_err(|error| {
                 if is_lost(&error) {
                     self.drop_connection(generation);
                 }
-                StateError::unavailable(reason(&error))
+                StateError::unavailable(render_error(&error))
             })
         };
-        if let Ok(answer) = tokio::time::timeout(within, asked).await {
+        if let Ok(answer) = tokio::time::timeout(timeout, asked).await {
             return answer;
         }
-        // A link that was cut looks just like a server that is slow.
+        // A broken connection looks just like a slow server.
         self.drop_connection(used);
-        Err(StateError::unavailable(format!("the store did not answer within {within:?}")))
+        Err(StateError::unavailable(format!("the store did not answer within {timeout:?}")))
     }
 
     /// Sends one command.
     pub(crate) async fn command<T: FromRedisValue>(
         &self,
-        within: Duration,
+        timeout: Duration,
         command: &Cmd,
     ) -> Result<T, StateError> {
         let request = |mut connection| async move { command.query_async(&mut connection).await };
-        self.ask(within, request).await
+        self.request(timeout, request).await
     }
 
-    /// Runs a script, which the server keeps from then on.
+    /// Runs a script, sending its text only if the server does not have it.
     pub(crate) async fn script<T: FromRedisValue>(
         &self,
-        within: Duration,
+        timeout: Duration,
         script: &Script,
         keys: &[String],
         arguments: &[&[u8]],
@@ -114,32 +114,35 @@ impl Link {
         }
         let call = &call;
         let request = |mut connection| async move { call.invoke_async(&mut connection).await };
-        self.ask(within, request).await
+        self.request(timeout, request).await
     }
 
-    pub(crate) async fn check(&self, within: Duration) -> Result<(), OpenError> {
-        match tokio::time::timeout(within, self.reach()).await {
+    pub(crate) async fn check(&self, timeout: Duration) -> Result<(), OpenError> {
+        match tokio::time::timeout(timeout, self.get_or_connect()).await {
             Ok(reached) => reached.map(drop),
-            Err(_) => Err(OpenError::Away(format!("no connection within {within:?}"))),
+            Err(_) => Err(OpenError::Away(format!("no connection within {timeout:?}"))),
         }
     }
 
     async fn connection(&self) -> Result<(Connection, u64), StateError> {
-        self.reach().await.map_err(StateError::unavailable)
+        self.get_or_connect().await.map_err(StateError::unavailable)
     }
 
-    async fn reach(&self) -> Result<(Connection, u64), OpenError> {
-        if let Some(at_hand) = self.at_hand() {
-            return at_hand;
+    async fn get_or_connect(&self) -> Result<(Connection, u64), OpenError> {
+        if let Some(current) = self.current() {
+            return current;
         }
         let _alone = self.connecting.lock().await;
         // Somebody else may have connected, or failed to, meanwhile.
-        if let Some(at_hand) = self.at_hand() {
-            return at_hand;
+        if let Some(current) = self.current() {
+            return current;
         }
-        let connected = tokio::time::timeout(CONNECTING, self.connect()).await;
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await;
         let connected = connected.unwrap_or_else(|_| {
-            Err(OpenError::Away(format!("no connection to {} within {CONNECTING:?}", self.address)))
+            Err(OpenError::Away(format!(
+                "no connection to {} within {CONNECT_TIMEOUT:?}",
+                self.address
+            )))
         });
         let mut state = self.state.lock();
         match connected {
@@ -156,13 +159,13 @@ impl Link {
         }
     }
 
-    fn at_hand(&self) -> Option<Result<(Connection, u64), OpenError>> {
+    fn current(&self) -> Option<Result<(Connection, u64), OpenError>> {
         let state = self.state.lock();
         if let Some(connection) = &state.connection {
             return Some(Ok((connection.clone(), state.generation)));
         }
         let (when, error) = state.failed.as_ref()?;
-        (when.elapsed() < PAUSE).then(|| Err(error.clone()))
+        (when.elapsed() < RETRY_PAUSE).then(|| Err(error.clone()))
     }
 
     fn drop_connection(&self, generation: u64) {
@@ -173,28 +176,31 @@ impl Link {
     }
 
     async fn connect(&self) -> Result<Connection, OpenError> {
-        let away =
-            |error: RedisError| OpenError::Away(format!("{}: {}", self.address, reason(&error)));
+        let away = |error: RedisError| {
+            OpenError::Away(format!("{}: {}", self.address, render_error(&error)))
+        };
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECTING))
-            .set_response_timeout(Some(ANSWERING));
-        let one = self.any(|client| {
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT));
+        let one = self.try_clients(|client| {
             let config = config.clone();
             async move { client.get_multiplexed_async_connection_with_config(&config).await }
                 .boxed()
         });
         let mut one = one.await.map_err(away)?;
-        let server = Server::ask(&mut one).await.map_err(away)?;
-        if let Some(fault) = server.fault(self.eviction) {
+        let server = Server::query(&mut one).await.map_err(away)?;
+        if let Some(fault) = server.find_fault(self.eviction) {
             return Err(OpenError::Unfit(fault));
         }
-        let Form::Cluster(nodes) = &self.address.form else { return Ok(Connection::One(one)) };
-        let client = cluster(&self.address, nodes).map_err(away)?;
+        let Topology::Cluster(nodes) = &self.address.topology else {
+            return Ok(Connection::Single(one));
+        };
+        let client = cluster_client(&self.address, nodes).map_err(away)?;
         Ok(Connection::Cluster(client.get_async_connection().await.map_err(away)?))
     }
 
-    /// What the first client gets that gets anything.
-    async fn any<T>(
+    /// Returns the first success of `get` with one client after the other.
+    async fn try_clients<T>(
         &self,
         get: impl Fn(Client) -> BoxFuture<'static, RedisResult<T>>,
     ) -> RedisResult<T> {
@@ -208,30 +214,30 @@ impl Link {
         Err(last)
     }
 
-    /// Clients of the one server, of the primary, or of each node of a cluster, any
-    /// of which may be down.
+    /// Creates clients of the one server, of the primary, or of each node of a
+    /// cluster, any of which may be down.
     async fn clients(&self) -> RedisResult<Vec<Client>> {
-        match &self.address.form {
-            Form::Server(node) => {
-                open(&self.address, address_of(&self.address, node)).map(|one| vec![one])
+        match &self.address.topology {
+            Topology::Server(node) => {
+                client_for(&self.address, node_address(&self.address, node)).map(|one| vec![one])
             }
-            Form::Socket(path) => {
-                open(&self.address, ConnectionAddr::Unix(path.into())).map(|one| vec![one])
+            Topology::Socket(path) => {
+                client_for(&self.address, ConnectionAddr::Unix(path.into())).map(|one| vec![one])
             }
-            Form::Sentinel { sentinels, service } => {
-                let mut sentinel = sentinel(&self.address, sentinels, service)?;
+            Topology::Sentinel { sentinels, service } => {
+                let mut sentinel = sentinel_client(&self.address, sentinels, service)?;
                 sentinel.async_get_client().await.map(|primary| vec![primary])
             }
-            Form::Cluster(nodes) => {
-                let client = |node| open(&self.address, address_of(&self.address, node));
+            Topology::Cluster(nodes) => {
+                let client = |node| client_for(&self.address, node_address(&self.address, node));
                 nodes.iter().map(client).collect()
             }
         }
     }
 
-    /// A connection that hears what is published.
+    /// Opens a connection that receives what is published on a channel.
     pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, StateError> {
-        let subscribed = self.any(|client| {
+        let subscribed = self.try_clients(|client| {
             let channel = channel.to_owned();
             async move {
                 let mut listening = client.get_async_pubsub().await?;
@@ -240,15 +246,15 @@ impl Link {
             }
             .boxed()
         });
-        let subscribed = tokio::time::timeout(CONNECTING, subscribed).await;
-        let late = |_| StateError::unavailable(format!("no connection within {CONNECTING:?}"));
+        let subscribed = tokio::time::timeout(CONNECT_TIMEOUT, subscribed).await;
+        let late = |_| StateError::unavailable(format!("no connection within {CONNECT_TIMEOUT:?}"));
         subscribed
             .map_err(late)?
-            .map_err(|error: RedisError| StateError::unavailable(reason(&error)))
+            .map_err(|error: RedisError| StateError::unavailable(render_error(&error)))
     }
 }
 
-fn address_of(address: &Address, node: &Node) -> ConnectionAddr {
+fn node_address(address: &Address, node: &Node) -> ConnectionAddr {
     let (host, port) = (node.host.clone(), node.port);
     match address.tls {
         Tls::No => ConnectionAddr::Tcp(host, port),
@@ -256,7 +262,7 @@ fn address_of(address: &Address, node: &Node) -> ConnectionAddr {
     }
 }
 
-fn open(address: &Address, place: ConnectionAddr) -> RedisResult<Client> {
+fn client_for(address: &Address, node_address: ConnectionAddr) -> RedisResult<Client> {
     let mut settings = RedisConnectionInfo::default().set_db(address.database);
     if let Some(user) = &address.user {
         settings = settings.set_username(user);
@@ -264,7 +270,7 @@ fn open(address: &Address, place: ConnectionAddr) -> RedisResult<Client> {
     if let Some(password) = &address.password {
         settings = settings.set_password(password);
     }
-    let info = place.into_connection_info()?.set_redis_settings(settings);
+    let info = node_address.into_connection_info()?.set_redis_settings(settings);
     match address.tls {
         Tls::No => Client::open(info),
         Tls::Yes => Client::build_with_tls(info, certificates(address)),
@@ -275,9 +281,13 @@ fn certificates(address: &Address) -> TlsCertificates {
     TlsCertificates { client_tls: None, root_cert: address.authority.clone() }
 }
 
-fn sentinel(address: &Address, nodes: &[Node], service: &str) -> RedisResult<SentinelClient> {
-    let places = nodes.iter().map(|node| address_of(address, node));
-    let mut builder = SentinelClientBuilder::new(places, service, SentinelServerType::Master)?;
+fn sentinel_client(
+    address: &Address,
+    nodes: &[Node],
+    service: &str,
+) -> RedisResult<SentinelClient> {
+    let addresses = nodes.iter().map(|node| node_address(address, node));
+    let mut builder = SentinelClientBuilder::new(addresses, service, SentinelServerType::Master)?;
     builder = builder.set_client_to_redis_db(address.database);
     if address.tls == Tls::Yes {
         builder = builder
@@ -295,11 +305,12 @@ fn sentinel(address: &Address, nodes: &[Node], service: &str) -> RedisResult<Sen
     builder.build()
 }
 
-fn cluster(address: &Address, nodes: &[Node]) -> RedisResult<redis::cluster::ClusterClient> {
-    let places = nodes.iter().map(|node| address_of(address, node).into_connection_info());
-    let places = places.collect::<RedisResult<Vec<_>>>()?;
-    // A request is sent again only where a node said that it did not take it.
-    let mut builder = ClusterClientBuilder::new(places).connection_timeout(CONNECTING).retries(3);
+fn cluster_client(address: &Address, nodes: &[Node]) -> RedisResult<redis::cluster::ClusterClient> {
+    let addresses = nodes.iter().map(|node| node_address(address, node).into_connection_info());
+    let addresses = addresses.collect::<RedisResult<Vec<_>>>()?;
+    // A request is repeated only if a node refused it.
+    let mut builder =
+        ClusterClientBuilder::new(addresses).connection_timeout(CONNECT_TIMEOUT).retries(3);
     if address.tls == Tls::Yes {
         builder = builder.tls(TlsMode::Secure).certs(certificates(address));
     }
@@ -312,8 +323,8 @@ fn cluster(address: &Address, nodes: &[Node]) -> RedisResult<redis::cluster::Clu
     builder.build()
 }
 
-/// Whether another connection may do better: this one is broken, or its server
-/// is not the primary any more.
+/// Returns whether a new connection may help: this one is broken, or its server is
+/// not the primary any more.
 fn is_lost(error: &RedisError) -> bool {
     let is_demoted = matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING" | "NOAUTH"));
     is_demoted
@@ -322,7 +333,7 @@ fn is_lost(error: &RedisError) -> bool {
         || error.is_unrecoverable_error()
 }
 
-fn reason(error: &RedisError) -> String {
+fn render_error(error: &RedisError) -> String {
     match error.code() {
         Some("OOM") => "the store is full (out of memory)".to_owned(),
         Some("NOPERM") => format!("the store's user may not do that: {error}"),
@@ -333,7 +344,7 @@ fn reason(error: &RedisError) -> String {
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         match self {
-            Connection::One(one) => one.req_packed_command(command),
+            Connection::Single(one) => one.req_packed_command(command),
             Connection::Cluster(cluster) => cluster.req_packed_command(command),
         }
     }
@@ -345,14 +356,14 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         match self {
-            Connection::One(one) => one.req_packed_commands(pipeline, offset, count),
+            Connection::Single(one) => one.req_packed_commands(pipeline, offset, count),
             Connection::Cluster(cluster) => cluster.req_packed_commands(pipeline, offset, count),
         }
     }
 
     fn get_db(&self) -> i64 {
         match self {
-            Connection::One(one) => one.get_db(),
+            Connection::Single(one) => one.get_db(),
             Connection::Cluster(cluster) => cluster.get_db(),
         }
     }

@@ -1,17 +1,19 @@
-//! What the server decides in one step, in its own language.
+//! The Lua scripts that make operations atomic on the server.
 //!
-//! Each script says in front what it takes and gives. They know nothing of keys
-//! that they are not given, so they run on a cluster too.
+//! Each script says at its beginning what it takes and returns. They use only keys
+//! that they are given, so they run on a cluster too.
 
 use redis::Script;
 
-/// Every script, with the digest that the server knows it by.
+/// All scripts, each with its digest.
 pub(crate) struct Scripts {
     /// Documents.
     pub(crate) swap: Script,
     /// Single uses.
     pub(crate) put_once: Script,
     pub(crate) take: Script,
+    /// Expiring values.
+    pub(crate) append: Script,
     /// Counters.
     pub(crate) spend: Script,
     pub(crate) give_back: Script,
@@ -33,6 +35,7 @@ impl Scripts {
             swap: Script::new(include_str!("scripts/swap.lua")),
             put_once: Script::new(include_str!("scripts/put_once.lua")),
             take: Script::new(include_str!("scripts/take.lua")),
+            append: Script::new(include_str!("scripts/append.lua")),
             spend: Script::new(include_str!("scripts/spend.lua")),
             give_back: Script::new(include_str!("scripts/give_back.lua")),
             put_blob: Script::new(include_str!("scripts/put_blob.lua")),

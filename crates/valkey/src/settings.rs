@@ -1,36 +1,36 @@
-//! How a store is used, what it may hold, and why it cannot be used.
+//! The settings of a Valkey store, its limits, and why it cannot be used.
 
 use crate::address::Address;
 
-/// How a store is used.
+/// The settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub address: Address,
-    /// What every key begins with, so that several gates may share a server.
+    /// Begins every key, so that several gateways may share a server.
     pub prefix: String,
     pub eviction: Eviction,
     pub limits: Limits,
 }
 
-/// Whether a server that may drop keys to make room is used at all.
+/// Whether a server may be used that drops keys when it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// It would forget tokens, leases and limits without a word.
+    /// No: it would silently lose tokens, leases and limits.
     Refuse,
-    /// The operator knows.
+    /// Yes, as the operator has configured.
     Accept,
 }
 
-/// What a store may hold.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest document, value, line or message.
+    /// The maximum size of a document, value, line or message.
     pub value_bytes: u64,
-    /// The longest blob.
+    /// The maximum size of a blob.
     pub blob_bytes: u64,
-    /// About how many lines a log keeps.
+    /// About the maximum number of lines in a log.
     pub n_lines: usize,
-    /// How many messages may wait in a mailbox; the oldest go first.
+    /// The maximum number of messages in a mailbox; the oldest are dropped first.
     pub n_messages: usize,
 }
 
@@ -44,10 +44,10 @@ impl Default for Limits {
 /// Why a store cannot be used. One variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// It may answer later, and is asked again then.
+    /// The server does not answer; it may later.
     #[error("the store does not answer: {0}")]
     Away(String),
-    /// Another server or another setting of it is needed.
+    /// The server is too old or wrongly configured.
     #[error("{0}")]
     Unfit(String),
 }

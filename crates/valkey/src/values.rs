@@ -1,41 +1,41 @@
-//! Single uses and expiring values.
+//! Single-use and expiring values.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis::{Value, cmd};
-use store::state::{Expiring, SingleUse, StateError, StateFuture, fits, later, ready};
+use store::state::{Expiring, SingleUse, StateError, StateFuture, check_size, later, ready};
 
-use crate::{Valkey, life_millis};
+use crate::{Valkey, ttl_millis};
 
 impl SingleUse for Valkey {
     fn put<'a>(
         &'a self,
         key: &'a str,
         value: Bytes,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = fits(value.len(), self.0.limits.value_bytes) {
+        if let Err(error) = check_size(value.len(), self.0.limits.value_bytes) {
             return ready(Err(error));
         }
         later(async move {
-            let (keys, life) = ([self.key("u", key)], life_millis(life).to_string());
-            let arguments = [value.as_ref(), life.as_bytes()];
+            let (keys, ttl) = ([self.key("u", key)], ttl_millis(ttl).to_string());
+            let arguments = [value.as_ref(), ttl.as_bytes()];
             let script = &self.0.scripts.put_once;
-            match self.0.link.script::<u8>(within, script, &keys, &arguments).await? {
+            match self.0.link.script::<u8>(timeout, script, &keys, &arguments).await? {
                 0 => Err(StateError::Conflict),
                 _ => Ok(()),
             }
         })
     }
 
-    /// [`StateError::Gone`] for what was put before a failover: nobody knows any
-    /// more whether it was taken.
-    fn take<'a>(&'a self, key: &'a str, within: Duration) -> StateFuture<'a, Option<Bytes>> {
+    /// Returns [`StateError::Gone`] for a value from before a failover: it is unknown
+    /// whether it was taken.
+    fn take<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, Option<Bytes>> {
         later(async move {
             let keys = [self.key("u", key)];
-            let taken = self.0.link.script(within, &self.0.scripts.take, &keys, &[]).await?;
+            let taken = self.0.link.script(timeout, &self.0.scripts.take, &keys, &[]).await?;
             if let Value::BulkString(value) = taken {
                 return Ok(Some(value.into()));
             }
@@ -52,45 +52,69 @@ impl Expiring for Valkey {
         &'a self,
         key: &'a str,
         value: Bytes,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = fits(value.len(), self.0.limits.value_bytes) {
+        if let Err(error) = check_size(value.len(), self.0.limits.value_bytes) {
             return ready(Err(error));
         }
         later(async move {
             let mut set = cmd("SET");
-            set.arg(self.key("e", key)).arg(value.as_ref()).arg("PX").arg(life_millis(life));
-            self.0.link.command(within, &set).await
+            set.arg(self.key("e", key)).arg(value.as_ref()).arg("PX").arg(ttl_millis(ttl));
+            self.0.link.command(timeout, &set).await
         })
     }
 
-    fn get<'a>(&'a self, key: &'a str, within: Duration) -> StateFuture<'a, Option<Bytes>> {
+    fn get<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, Option<Bytes>> {
         later(async move {
             let mut get = cmd("GET");
             get.arg(self.key("e", key));
-            self.0.link.command(within, &get).await
+            self.0.link.command(timeout, &get).await
+        })
+    }
+
+    fn append_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: u64,
+        bytes: Bytes,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> StateFuture<'a, ()> {
+        let length = usize::try_from(at).unwrap_or(usize::MAX).saturating_add(bytes.len());
+        if let Err(error) = check_size(length, self.0.limits.value_bytes) {
+            return ready(Err(error));
+        }
+        later(async move {
+            let keys = [self.key("e", key)];
+            let numbers = [at.to_string(), ttl_millis(ttl).to_string()];
+            let arguments = [numbers[0].as_bytes(), bytes.as_ref(), numbers[1].as_bytes()];
+            let script = &self.0.scripts.append;
+            match self.0.link.script::<u8>(timeout, script, &keys, &arguments).await? {
+                0 => Err(StateError::Conflict),
+                _ => Ok(()),
+            }
         })
     }
 
     fn touch<'a>(
         &'a self,
         key: &'a str,
-        life: Duration,
-        within: Duration,
+        ttl: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, bool> {
         later(async move {
             let mut touch = cmd("PEXPIRE");
-            touch.arg(self.key("e", key)).arg(life_millis(life));
-            self.0.link.command(within, &touch).await
+            touch.arg(self.key("e", key)).arg(ttl_millis(ttl));
+            self.0.link.command(timeout, &touch).await
         })
     }
 
-    fn remove<'a>(&'a self, key: &'a str, within: Duration) -> StateFuture<'a, bool> {
+    fn remove<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, bool> {
         later(async move {
             let mut remove = cmd("DEL");
             remove.arg(self.key("e", key));
-            self.0.link.command(within, &remove).await
+            self.0.link.command(timeout, &remove).await
         })
     }
 }

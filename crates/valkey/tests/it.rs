@@ -13,7 +13,7 @@ use testkit::valkey::sentinel::Sentinel;
 use valkey::address::Address;
 use valkey::{Config, Eviction, Limits, OpenError, Valkey};
 
-const WITHIN: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const LIFE: Duration = Duration::from_secs(60);
 
 fn config(url: &str) -> Config {
@@ -41,6 +41,7 @@ async fn a_server_does_what_every_store_does() {
     conformance::single_use(user!(), &advance).await;
     conformance::single_use_taken_at_once(user!()).await;
     conformance::expiring(user!(), &advance).await;
+    conformance::expiring_appended_at_once(user!()).await;
     conformance::counters(&open(&server), &advance).await;
     conformance::counters_spent_at_once(&open(&server)).await;
     conformance::blobs(user!()).await;
@@ -61,7 +62,7 @@ async fn who_watches_a_document_hears_of_the_changes_of_others() {
         // The change of another process, which only the server can tell of.
         let mut watched = listening.watch("theirs");
         let other = open(&server);
-        other.swap("theirs", None, Some(Bytes::from_static(b"1")), WITHIN).await.unwrap();
+        other.swap("theirs", None, Some(Bytes::from_static(b"1")), TIMEOUT).await.unwrap();
         futures::StreamExt::next(&mut watched).await
     };
     tokio::select! {
@@ -76,7 +77,7 @@ async fn limits_are_counted_once_over_all_replicas() {
     let server = Server::start(&[]);
     let replicas = [open(&server), open(&server), open(&server)];
     let claims = [Claim { key: "ann/calls", amount: 1, limit: 20, window: Some(LIFE) }];
-    let spends = (0..60).map(|n| replicas[n % 3].spend(&claims, WITHIN));
+    let spends = (0..60).map(|n| replicas[n % 3].spend(&claims, TIMEOUT));
     let spends = futures::future::join_all(spends).await;
     assert_eq!(spends.iter().filter(|spent| **spent == Ok(Spending::Granted)).count(), 20);
 }
@@ -88,20 +89,20 @@ async fn what_may_be_used_once_is_void_after_a_failover() {
     let port = primary.port().to_string();
     replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
     let store = open(&primary);
-    SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, WITHIN).await.unwrap();
-    Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
+    SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, TIMEOUT).await.unwrap();
+    Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, TIMEOUT).await.unwrap();
     assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
     // Taken at the primary after the replica was cut off from it.
     replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
-    assert_eq!(store.take("token", WITHIN).await, Ok(Some(Bytes::from_static(b"yes"))));
+    assert_eq!(store.take("token", TIMEOUT).await, Ok(Some(Bytes::from_static(b"yes"))));
     primary.kill();
     let store = open(&replica);
-    let value = Expiring::get(&store, "value", WITHIN).await;
+    let value = Expiring::get(&store, "value", TIMEOUT).await;
     assert_eq!(value, Ok(Some(Bytes::from_static(b"v"))), "what may be read twice is there");
-    let again = store.take("token", WITHIN).await;
+    let again = store.take("token", TIMEOUT).await;
     assert_eq!(again, Err(StateError::Gone), "nobody knows whether it was taken");
-    SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, WITHIN).await.unwrap();
-    assert_eq!(store.take("next", WITHIN).await, Ok(Some(Bytes::from_static(b"x"))));
+    SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, TIMEOUT).await.unwrap();
+    assert_eq!(store.take("next", TIMEOUT).await, Ok(Some(Bytes::from_static(b"x"))));
 }
 
 #[tokio::test]
@@ -112,11 +113,11 @@ async fn fences_grow_although_a_failover_loses_leases() {
     replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
     primary.cli(&["WAIT", "1", "5000"]);
     replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
-    let lost = open(&primary).acquire("work", LIFE, WITHIN).await.unwrap();
+    let lost = open(&primary).acquire("work", LIFE, TIMEOUT).await.unwrap();
     primary.kill();
-    let next = open(&replica).acquire("work", LIFE, WITHIN).await.unwrap();
+    let next = open(&replica).acquire("work", LIFE, TIMEOUT).await.unwrap();
     assert!(lost.fence < next.fence, "{} {}", lost.fence, next.fence);
-    assert_eq!(open(&replica).renew(&lost, LIFE, WITHIN).await, Err(StateError::Gone));
+    assert_eq!(open(&replica).renew(&lost, LIFE, TIMEOUT).await, Err(StateError::Gone));
 }
 
 #[tokio::test]
@@ -124,17 +125,17 @@ async fn a_server_that_is_away_fails_at_once_and_comes_back_by_itself() {
     testkit::needs!(Valkey);
     let server = Server::start(&[]);
     let store = open(&server);
-    Expiring::put(&store, "k", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
+    Expiring::put(&store, "k", Bytes::from_static(b"v"), LIFE, TIMEOUT).await.unwrap();
     server.kill();
     for _ in 0..3 {
-        let away = Expiring::get(&store, "k", WITHIN).await;
+        let away = Expiring::get(&store, "k", TIMEOUT).await;
         assert!(matches!(away, Err(StateError::Unavailable { .. })), "{away:?}");
     }
     server.resume();
-    let mut answer = Expiring::get(&store, "k", WITHIN).await;
+    let mut answer = Expiring::get(&store, "k", TIMEOUT).await;
     while answer.is_err() {
         tokio::task::yield_now().await;
-        answer = Expiring::get(&store, "k", WITHIN).await;
+        answer = Expiring::get(&store, "k", TIMEOUT).await;
     }
     assert_eq!(answer, Ok(None), "this server kept nothing");
 }
@@ -144,15 +145,15 @@ async fn a_link_that_is_cut_holds_nobody_longer_than_they_wait() {
     testkit::needs!(Valkey);
     let server = Server::start(&[]);
     let store = open(&server);
-    store.check(WITHIN).await.unwrap();
+    store.check(TIMEOUT).await.unwrap();
     server.signal("STOP");
     let short = Duration::from_millis(50);
     let cut = Expiring::get(&store, "k", short).await;
     assert!(matches!(cut, Err(StateError::Unavailable { .. })), "{cut:?}");
     server.signal("CONT");
-    let mut answer = Expiring::get(&store, "k", WITHIN).await;
+    let mut answer = Expiring::get(&store, "k", TIMEOUT).await;
     while answer.is_err() {
-        answer = Expiring::get(&store, "k", WITHIN).await;
+        answer = Expiring::get(&store, "k", TIMEOUT).await;
     }
     assert_eq!(answer, Ok(None));
 }
@@ -161,15 +162,15 @@ async fn a_link_that_is_cut_holds_nobody_longer_than_they_wait() {
 async fn a_server_that_drops_keys_is_refused_unless_told() {
     testkit::needs!(Valkey);
     let server = Server::start(&["--maxmemory-policy allkeys-lru"]);
-    let refused = open(&server).check(WITHIN).await;
+    let refused = open(&server).check(TIMEOUT).await;
     assert!(
         matches!(&refused, Err(OpenError::Unfit(why)) if why.contains("allkeys-lru")),
         "{refused:?}"
     );
-    let used = Expiring::get(&open(&server), "k", WITHIN).await;
+    let used = Expiring::get(&open(&server), "k", TIMEOUT).await;
     assert!(matches!(used, Err(StateError::Unavailable { .. })), "it is not used either");
     let accepted = Config { eviction: Eviction::Accept, ..config(&server.url()) };
-    assert_eq!(Valkey::new(accepted).check(WITHIN).await, Ok(()));
+    assert_eq!(Valkey::new(accepted).check(TIMEOUT).await, Ok(()));
 }
 
 #[tokio::test]
@@ -180,36 +181,47 @@ async fn a_full_server_says_so_and_loses_nothing() {
     let value = Bytes::from(vec![b'x'; 100_000]);
     let mut refused = None;
     for n in 0..100 {
-        let put = Expiring::put(&store, &n.to_string(), value.clone(), LIFE, WITHIN).await;
+        let put = Expiring::put(&store, &n.to_string(), value.clone(), LIFE, TIMEOUT).await;
         if let Err(error) = put {
             refused = Some(error.to_string());
             break;
         }
     }
     assert!(refused.as_deref().is_some_and(|why| why.contains("full")), "{refused:?}");
-    assert_eq!(Expiring::get(&store, "0", WITHIN).await, Ok(Some(value)));
+    assert_eq!(Expiring::get(&store, "0", TIMEOUT).await, Ok(Some(value)));
 }
 
 #[tokio::test]
 async fn a_password_is_asked_for_and_never_told() {
     testkit::needs!(Valkey);
     let server = Server::start(&["--requirepass secret-word"]);
-    let without = open(&server).check(WITHIN).await;
+    let without = open(&server).check(TIMEOUT).await;
     assert!(matches!(without, Err(OpenError::Away(_))), "{without:?}");
     let config = config(&server.url());
     let address = config.address.clone().with_password(Some("wrong-word".to_owned()));
-    let wrong = Valkey::new(Config { address, ..config.clone() }).check(WITHIN).await;
+    let wrong = Valkey::new(Config { address, ..config.clone() }).check(TIMEOUT).await;
     assert!(!format!("{wrong:?}").contains("wrong-word") && wrong.is_err(), "{wrong:?}");
     let address = config.address.clone().with_password(Some("secret-word".to_owned()));
-    assert_eq!(Valkey::new(Config { address, ..config }).check(WITHIN).await, Ok(()));
+    assert_eq!(Valkey::new(Config { address, ..config }).check(TIMEOUT).await, Ok(()));
 }
 
 /// Asks again until there is an answer.
 async fn answered<T>(mut ask: impl AsyncFnMut() -> Result<T, StateError>) -> T {
     loop {
-        match ask().await {
+        match decided(&mut ask).await {
             Ok(answer) => return answer,
             Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+/// Asks again while the store cannot be used, which it may be for a moment more
+/// than once while its primary changes.
+async fn decided<T>(mut ask: impl AsyncFnMut() -> Result<T, StateError>) -> Result<T, StateError> {
+    loop {
+        match ask().await {
+            Err(StateError::Unavailable { .. }) => tokio::task::yield_now().await,
+            decided => return decided,
         }
     }
 }
@@ -221,20 +233,23 @@ async fn after_a_failover_by_sentinel_values_are_there_and_single_uses_are_void(
     replica.cli(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]).unwrap();
     let sentinel = Sentinel::start(&primary);
     let store = Valkey::new(config(&sentinel.url()));
-    store.check(WITHIN).await.unwrap();
-    SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, WITHIN).await.unwrap();
-    Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
-    let lease = store.acquire("work", LIFE, WITHIN).await.unwrap();
+    store.check(TIMEOUT).await.unwrap();
+    SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, TIMEOUT).await.unwrap();
+    Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, TIMEOUT).await.unwrap();
+    let lease = store.acquire("work", LIFE, TIMEOUT).await.unwrap();
     assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
     primary.kill();
-    let value = answered(async || Expiring::get(&store, "value", WITHIN).await).await;
+    let value = answered(async || Expiring::get(&store, "value", TIMEOUT).await).await;
     assert_eq!(value, Some(Bytes::from_static(b"v")));
-    assert_eq!(store.take("token", WITHIN).await, Err(StateError::Gone));
-    let put = async || SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, WITHIN).await;
+    let token = decided(async || store.take("token", TIMEOUT).await).await;
+    assert_eq!(token, Err(StateError::Gone));
     // The new primary takes writes a moment after it answers.
-    answered(put).await;
-    assert_eq!(store.take("next", WITHIN).await, Ok(Some(Bytes::from_static(b"x"))));
-    let renewed = store.renew(&lease, LIFE, WITHIN).await;
+    let next = decided(async || {
+        SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, TIMEOUT).await?;
+        store.take("next", TIMEOUT).await
+    });
+    assert_eq!(next.await, Ok(Some(Bytes::from_static(b"x"))));
+    let renewed = decided(async || store.renew(&lease, LIFE, TIMEOUT).await).await;
     assert!(matches!(renewed, Ok(()) | Err(StateError::Gone)), "{renewed:?}");
 }
 
@@ -262,7 +277,7 @@ async fn a_cluster_does_what_one_server_does_and_is_found_although_a_node_is_dow
     let port = missing.port();
     missing.kill();
     let url = format!("valkey+cluster://127.0.0.1:{port},{}", places[1]);
-    assert_eq!(Valkey::new(config(&url)).check(WITHIN).await, Ok(()));
+    assert_eq!(Valkey::new(config(&url)).check(TIMEOUT).await, Ok(()));
 }
 
 #[tokio::test]
@@ -277,13 +292,13 @@ async fn a_store_behind_tls_is_used_by_who_trusts_its_certificate_alone() {
         Valkey::new(Config { address, ..config.clone() })
     };
     let store = trusting(&authority.pem);
-    Expiring::put(&store, "k", Bytes::from_static(b"v"), LIFE, WITHIN).await.unwrap();
-    assert_eq!(Expiring::get(&store, "k", WITHIN).await, Ok(Some(Bytes::from_static(b"v"))));
-    let stranger = trusting(&Authority::fresh().pem).check(WITHIN).await;
+    Expiring::put(&store, "k", Bytes::from_static(b"v"), LIFE, TIMEOUT).await.unwrap();
+    assert_eq!(Expiring::get(&store, "k", TIMEOUT).await, Ok(Some(Bytes::from_static(b"v"))));
+    let stranger = trusting(&Authority::fresh().pem).check(TIMEOUT).await;
     assert!(
         matches!(&stranger, Err(OpenError::Away(why)) if why.contains("ertificate")),
         "{stranger:?}"
     );
-    let plain = open(&server).check(WITHIN).await;
+    let plain = open(&server).check(TIMEOUT).await;
     assert!(matches!(plain, Err(OpenError::Away(_))), "{plain:?}");
 }

@@ -1,4 +1,8 @@
-//! Where long results are kept.
+//! Opens the store of artifacts (long results) that the configuration asks for: in
+//! memory, in a directory, with the other replicas or in an object store.
+//!
+//! A store that cannot be opened is logged and replaced by memory: results must not be
+//! lost because a disk is full.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -6,108 +10,113 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use artifacts::{
-    Artifact, ArtifactMeta, Config, Lookup, Memory, Owner, Store, StoredIn, TooLarge, Usage,
+    Artifact, ArtifactMeta, Config, LogError, Lookup, Memory, OpenLog, Owner, Store, StoredIn,
+    TooLarge, Usage,
 };
 use async_trait::async_trait;
-use mcp::http_client::{self, deepest};
+use mcp::http_client::{self, root_cause};
 use objects::Objects;
 use reqwest::redirect::Policy;
 use store::artifacts::Disk;
 use store::files::Files;
-use store::shared_artifacts::{Contents, SharedArtifacts, Sweeper};
+use store::shared_artifacts::{Contents, Logs, SharedArtifacts, Sweeper};
 use store::state::{Documents, Expiring, Leases};
 use tokio::sync::OnceCell;
 use tool::clock::Clock;
 
-use super::shared::Shared;
+use super::cluster::Cluster;
 use config::{Artifacts, Location, ObjectStore};
 
-/// How long an object store may take to say whether it can be used.
-const CHECKING: Duration = Duration::from_secs(10);
+/// How long connecting to an object store and checking it may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The store that the configuration asks for.
-pub(super) fn store(
+/// Opens the store that the configuration asks for.
+pub(super) fn open(
     config: &Artifacts,
     state: &Path,
-    shared: Option<&Shared>,
+    cluster: Option<&Cluster>,
     clock: &Arc<dyn Clock>,
 ) -> Arc<dyn Store> {
     let (bounds, clock) = (config.bounds.clone(), Arc::clone(clock));
     let directory = match &config.location {
         Location::Memory => return Arc::new(Memory::new(bounds, clock)),
         Location::Shared => {
-            return match shared.map(|shared| Arc::new(shared.store().clone())) {
-                Some(store) => of_values(store, bounds, clock),
+            return match cluster.map(|cluster| Arc::new(cluster.store().clone())) {
+                Some(store) => shared_artifacts(store, bounds, clock),
                 None => Arc::new(Memory::new(bounds, clock)),
             };
         }
         Location::SharedDirectory(directory) => {
-            // What others on the machine may read is not ours to say.
-            if let Err(error) = private(directory) {
+            if let Err(error) = create_private(directory) {
                 let directory = directory.display();
                 tracing::warn!(%directory, %error, "long results are kept in memory only");
                 return Arc::new(Memory::new(bounds, clock));
             }
-            return of_values(Arc::new(Files::at(directory)), bounds, clock);
+            return shared_artifacts(Arc::new(Files::at(directory)), bounds, clock);
         }
         Location::Objects(store) => {
-            let Some(blobs) = objects(store) else { return Arc::new(Memory::new(bounds, clock)) };
-            let Index { values: places, documents, .. } = Index::new(state, shared);
-            let contents = Contents::Blobs { blobs: Arc::new(blobs), places };
-            return Arc::new(SharedArtifacts::new(contents, documents, bounds, clock));
+            let Some(blobs) = object_store(store) else {
+                return Arc::new(Memory::new(bounds, clock));
+            };
+            let ObjectIndex { values, documents, leases } = ObjectIndex::new(state, cluster);
+            let logs = Logs { values: Arc::clone(&values), leases };
+            let contents = Contents::Blobs { blobs: Arc::new(blobs), places: values };
+            return Arc::new(SharedArtifacts::new(contents, documents, logs, bounds, clock));
         }
         Location::State => state.join("artifacts"),
         Location::Directory(directory) => directory.clone(),
     };
-    Arc::new(OpenedWhenNeeded { directory, bounds, clock, opened: OnceCell::new() })
+    Arc::new(LazyDirectory { directory, bounds, clock, opened: OnceCell::new() })
 }
 
-fn of_values<T: Expiring + Documents + 'static>(
+/// Artifacts as values of a store that replicas share.
+fn shared_artifacts<T: Expiring + Documents + Leases + 'static>(
     store: Arc<T>,
     bounds: Config,
     clock: Arc<dyn Clock>,
 ) -> Arc<dyn Store> {
     let contents = Contents::Values(Arc::clone(&store) as _);
-    Arc::new(SharedArtifacts::new(contents, store, bounds, clock))
+    let logs = Logs { values: Arc::clone(&store) as _, leases: Arc::clone(&store) as _ };
+    Arc::new(SharedArtifacts::new(contents, store, logs, bounds, clock))
 }
 
-/// Looks after an object store, until dropped: says when it cannot be used, and
-/// takes away what is over. Nothing to do elsewhere.
-pub(super) async fn look_after(
+/// Checks that the object store can be used and sweeps expired artifacts out of it,
+/// until dropped. Returns immediately where artifacts are kept elsewhere.
+pub(super) async fn maintain(
     config: &Artifacts,
     state: &Path,
-    shared: Option<&Shared>,
+    cluster: Option<&Cluster>,
     clock: &Arc<dyn Clock>,
 ) {
     let Location::Objects(store) = &config.location else { return };
-    let Some(objects) = objects(store) else { return };
-    if let Err(error) = objects.check(CHECKING).await {
+    let Some(objects) = object_store(store) else { return };
+    if let Err(error) = objects.check(CHECK_TIMEOUT).await {
         let place = &store.config.place;
         tracing::error!(%place, %error, "long results are kept in memory until the object store can be used");
     }
-    let Index { documents, leases, .. } = Index::new(state, shared);
-    Sweeper::new(Arc::new(objects), leases, documents, Arc::clone(clock)).keep().await;
+    let ObjectIndex { documents, leases, .. } = ObjectIndex::new(state, cluster);
+    Sweeper::new(Arc::new(objects), leases, documents, Arc::clone(clock)).run().await;
 }
 
-/// Where it is noted what is in an object store: in the store that replicas share,
-/// or in the state directory where there is none.
-struct Index {
+/// Stores the index of an object store: in the store that replicas share, or in the
+/// state directory of a single gatelet.
+struct ObjectIndex {
     values: Arc<dyn Expiring>,
     documents: Arc<dyn Documents>,
     leases: Arc<dyn Leases>,
 }
 
-impl Index {
-    fn new(state: &Path, shared: Option<&Shared>) -> Index {
-        match shared.map(|shared| Arc::new(shared.store().clone())) {
-            Some(store) => Index {
+impl ObjectIndex {
+    fn new(state: &Path, cluster: Option<&Cluster>) -> ObjectIndex {
+        match cluster.map(|cluster| Arc::new(cluster.store().clone())) {
+            Some(store) => ObjectIndex {
                 values: Arc::clone(&store) as _,
                 documents: Arc::clone(&store) as _,
                 leases: store,
             },
             None => {
                 let files = Arc::new(Files::at(&state.join("objects")));
-                Index {
+                ObjectIndex {
                     values: Arc::clone(&files) as _,
                     documents: Arc::clone(&files) as _,
                     leases: files,
@@ -117,10 +126,12 @@ impl Index {
     }
 }
 
-fn objects(store: &ObjectStore) -> Option<Objects> {
-    let client = crate::fetch::trusting(http_client::builder(), store.authority.as_deref());
-    let client = client.redirect(Policy::none()).connect_timeout(CHECKING).build();
-    let opened = client.map_err(|error| deepest(&error));
+/// The object store as configured; `None`, with an error in the log, if its settings
+/// cannot work.
+fn object_store(store: &ObjectStore) -> Option<Objects> {
+    let client = crate::fetch::with_authority(http_client::builder(), store.authority.as_deref());
+    let client = client.redirect(Policy::none()).connect_timeout(CHECK_TIMEOUT).build();
+    let opened = client.map_err(|error| root_cause(&error));
     let opened = opened.and_then(|client| Objects::new(&store.config, client));
     opened
         .inspect_err(|error| {
@@ -130,25 +141,24 @@ fn objects(store: &ObjectStore) -> Option<Objects> {
         .ok()
 }
 
-/// A directory that is opened by who first asks for something in it, because
-/// reading what is there takes a while and most runs keep nothing.
-struct OpenedWhenNeeded {
+/// A directory of artifacts that is opened at its first use, because reading it takes
+/// a while and most runs store nothing.
+struct LazyDirectory {
     directory: PathBuf,
     bounds: Config,
     clock: Arc<dyn Clock>,
     opened: OnceCell<Arc<dyn Store>>,
 }
 
-impl OpenedWhenNeeded {
+impl LazyDirectory {
     async fn store(&self) -> &dyn Store {
         &**self.opened.get_or_init(|| self.open()).await
     }
 
-    /// Falls back to memory: a disk that cannot be written must not take the
-    /// results with it.
+    /// Opens the directory, or falls back to memory.
     async fn open(&self) -> Arc<dyn Store> {
         let (bounds, clock) = (self.bounds.clone(), Arc::clone(&self.clock));
-        let made = private(&self.directory);
+        let made = create_private(&self.directory);
         let disk = match made {
             Ok(()) => Disk::open(&self.directory, bounds.clone(), Arc::clone(&clock)).await,
             Err(error) => Err(error),
@@ -164,13 +174,14 @@ impl OpenedWhenNeeded {
     }
 }
 
-/// Results may hold anything, so only their owner reads them.
-fn private(directory: &Path) -> std::io::Result<()> {
+/// Makes a directory that only its owner can read: results may hold anything. One that
+/// exists keeps its permissions.
+fn create_private(directory: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 #[async_trait]
-impl Store for OpenedWhenNeeded {
+impl Store for LazyDirectory {
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
         self.store().await.put(artifact).await
     }
@@ -191,8 +202,11 @@ impl Store for OpenedWhenNeeded {
         self.store().await.list(owner).await
     }
 
-    /// The directory is asked for so that it does; what could not be opened is told in
-    /// the log.
+    async fn open_log(&self, owner: &Owner, handle: &str) -> Result<Option<OpenLog>, LogError> {
+        self.store().await.open_log(owner, handle).await
+    }
+
+    /// True also for the fallback in memory, of which the log tells.
     fn survives_restart(&self) -> bool {
         true
     }

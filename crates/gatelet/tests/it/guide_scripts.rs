@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Home, Pipe, text, upstream};
+use crate::kit::{Home, Pipe, put_in_front, text, upstream};
 
 const PAGE: &str = include_str!("../../../../docs/guide/scripts.md");
 
@@ -44,9 +44,9 @@ fn the_five_minutes_are_as_they_are_printed() {
             "sh" => {
                 let program = home.gatelet().get_program().to_owned();
                 let beside = std::path::Path::new(&program).parent().unwrap().to_owned();
-                let text = format!("PATH={}:$PATH\n{text}", beside.display());
                 let mut shell = std::process::Command::new("sh");
                 home.settle(&mut shell);
+                put_in_front(&beside, &mut shell);
                 let ended = shell.args(["-ec", &text]).output().unwrap();
                 let err = String::from_utf8_lossy(&ended.stderr);
                 assert!(ended.status.success(), "{text}: {err}");

@@ -1,37 +1,38 @@
-//! What runs scripts, and which of them are under way.
+//! The pool that runs scripts, and the set of scripts that are running.
 
 use std::collections::HashSet;
 
 use parking_lot::Mutex;
 use script::Pool;
 
-/// What runs scripts, and which of them are under way.
-pub struct Scripting {
+/// Runs scripts, and keeps one script from running twice at a time.
+pub struct ScriptRunner {
     pub pool: Pool,
-    /// The handles of the scripts that go on right now.
-    resumed: Mutex<HashSet<String>>,
+    /// The handles of the scripts that are running.
+    running: Mutex<HashSet<String>>,
 }
 
-impl Scripting {
-    pub fn new(pool: Pool) -> Scripting {
-        Scripting { pool, resumed: Mutex::default() }
+impl ScriptRunner {
+    pub fn new(pool: Pool) -> ScriptRunner {
+        ScriptRunner { pool, running: Mutex::default() }
     }
 
-    /// Marks a script as under way; `None` if it is already.
-    pub(super) fn enter(&self, handle: &str) -> Option<UnderWay<'_>> {
-        let is_new = self.resumed.lock().insert(handle.to_owned());
-        is_new.then(|| UnderWay { scripting: self, handle: handle.to_owned() })
+    /// Marks a script as running until the guard is dropped; `None` if it already
+    /// is.
+    pub(super) fn mark_running(&self, handle: &str) -> Option<RunningScript<'_>> {
+        let is_new = self.running.lock().insert(handle.to_owned());
+        is_new.then(|| RunningScript { runner: self, handle: handle.to_owned() })
     }
 }
 
-/// A script that is under way, until dropped.
-pub(super) struct UnderWay<'a> {
-    scripting: &'a Scripting,
+/// A guard: the script counts as running until this is dropped.
+pub(super) struct RunningScript<'a> {
+    runner: &'a ScriptRunner,
     handle: String,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for RunningScript<'_> {
     fn drop(&mut self) {
-        self.scripting.resumed.lock().remove(&self.handle);
+        self.runner.running.lock().remove(&self.handle);
     }
 }

@@ -1,14 +1,14 @@
-//! Scripts that call functions: `gatelet.run`.
+//! Runs scripts that call functions: `gatelet.run` and recipes.
 //!
-//! Every call that a script makes takes the way of any other call, with the
-//! script's caller. A script that has to wait for somebody stops; its journal is
-//! kept as an artifact of the caller, and it goes on later without doing anything
-//! twice.
+//! Every call that a script makes goes through the pipeline like any other call, as
+//! the script's caller. A script that has to wait for an approval pauses; its journal
+//! is stored as an artifact of the caller, and it resumes later without doing
+//! anything twice.
 
 mod inner;
-mod kept_journal;
 mod questions;
 mod reply;
+mod stored_journal;
 
 use std::sync::Arc;
 
@@ -16,75 +16,83 @@ use script::{Ended, Journal};
 use serde_json::value::RawValue;
 use tool::{Context, Json, Reply};
 
+use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::origin::Origin;
-use crate::dispatch::pipeline::Dispatcher;
 use crate::recipes::{Recipe, Recipes, SCRIPTS_OFF};
-use artifacts::{Artifact, Owner};
-use inner::{Asked, InnerCalls};
+use artifacts::{Artifact, Log, Owner};
+use inner::{InnerCalls, OuterCall};
 use policy::validate::ValidCall;
 use roster::Snapshot;
+use stored_journal::OpenJournal;
 
-/// What `run` was given.
-struct Given {
+/// The arguments of a call that runs a script.
+struct ScriptArguments {
     code: Option<String>,
     inputs: Option<Json>,
+    /// The handle of the paused script that is to go on.
     resume: Option<String>,
+    /// Whether the script starts again although it was begun before.
     fresh: bool,
+    /// The name of the recipe, if the script is one.
     recipe: Option<String>,
 }
 
-impl Given {
-    fn read(call: &ValidCall) -> Given {
+impl ScriptArguments {
+    /// Reads the arguments of `gatelet.run`.
+    fn from_run(call: &ValidCall) -> ScriptArguments {
         let member = |key: &str| call.arguments()?.member(key).filter(|value| !value.is_null());
-        Given {
+        ScriptArguments {
             code: member("code").and_then(|code| code.string_value()),
             inputs: member("inputs"),
             resume: member("resume")
                 .and_then(|handle| handle.string_value())
-                .or_else(|| questions::handle(call)),
+                .or_else(|| questions::journal_handle(call)),
             fresh: member("fresh").and_then(|fresh| fresh.parse_as().ok()).unwrap_or(false),
             recipe: None,
         }
     }
 
-    /// A recipe, whose arguments are its inputs. Who calls it twice means it twice.
-    fn of_recipe(recipe: &Recipe, call: &ValidCall) -> Given {
-        Given {
+    /// Makes the arguments of a recipe, whose own arguments are its inputs. Calling it
+    /// twice runs it twice.
+    fn from_recipe(recipe: &Recipe, call: &ValidCall) -> ScriptArguments {
+        ScriptArguments {
             code: Some(recipe.code.clone()),
             inputs: call.arguments().cloned(),
-            resume: questions::handle(call),
+            resume: questions::journal_handle(call),
             fresh: true,
             recipe: Some(recipe.name.clone()),
         }
     }
 }
 
-/// A script that is about to run, and the handle of its journal.
-struct Begun {
+/// A script that is ready to run, the handle of its journal, and the log of one that
+/// was stored before.
+struct ReadyScript {
     journal: Journal,
     handle: String,
+    log: Option<Box<dyn Log>>,
 }
 
-/// Why a script does not run.
-enum Unbegun {
-    /// What was given is wrong, in words.
-    Wrong(String),
-    /// It was begun before and did not end.
+/// Why a script is not started.
+enum NotStarted {
+    /// The arguments are wrong, in words.
+    BadArguments(String),
+    /// The same script was begun before and did not end.
     Unfinished { handle: String },
 }
 
-impl From<String> for Unbegun {
-    fn from(why: String) -> Unbegun {
-        Unbegun::Wrong(why)
+impl From<String> for NotStarted {
+    fn from(why: String) -> NotStarted {
+        NotStarted::BadArguments(why)
     }
 }
 
-/// The code of a script may have so many bytes.
-const LONGEST: usize = 256 << 10;
+/// The most bytes of a script's code.
+const MAX_CODE_BYTES: usize = 256 << 10;
 
 impl Dispatcher {
-    /// Runs a script, or goes on with one. What it returns passes the gate like
-    /// any other answer.
+    /// Starts or resumes a script. What it returns passes the gate like any other
+    /// answer.
     pub(super) async fn run_script(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -97,64 +105,66 @@ impl Dispatcher {
         };
         let owner = Owner::from_context(context);
         let recipes = self.recipes.load_full();
-        let given = match recipes.of_tool(&call.callee.tool) {
-            Some(recipe) => Given::of_recipe(recipe, call),
-            None => Given::read(call),
+        let arguments = match recipes.find_by_function(&call.callee.tool) {
+            Some(recipe) => ScriptArguments::from_recipe(recipe, call),
+            None => ScriptArguments::from_run(call),
         };
-        let begun = match self.begin_script(given, &recipes, &owner).await {
-            Ok(begun) => begun,
-            Err(Unbegun::Wrong(why)) => return reply::error(&why),
-            Err(Unbegun::Unfinished { handle }) => return reply::unfinished(&handle),
+        // One that is resumed is marked before its journal is read: until it has ended,
+        // nobody else may read what it is about to change.
+        let handle = arguments.resume.clone().unwrap_or_else(|| Artifact::new_handle(&owner));
+        let Some(_running) = scripting.mark_running(&handle) else {
+            return reply::error(&stored_journal::under_way(&catalog::summary::echo(&handle)));
         };
-        let Begun { mut journal, handle } = begun;
-        let Some(_under_way) = scripting.enter(&handle) else {
-            return reply::error(&format!("the script `{handle}` is under way already"));
+        let ready = match self.prepare_script(arguments, handle, &recipes, &owner).await {
+            Ok(ready) => ready,
+            Err(NotStarted::BadArguments(why)) => return reply::error(&why),
+            Err(NotStarted::Unfinished { handle }) => return reply::unfinished(&handle),
         };
-        let recipe = journal.recipe.as_deref().and_then(|name| recipes.named(name));
-        let asked = Asked { origin, context, handle: &handle, call };
-        let inner = InnerCalls::new(self, snapshot, asked, recipe, &journal);
-        journal.waiting = None;
-        journal.questions.clear();
+        let ReadyScript { mut journal, handle, log } = ready;
+        let recipe = journal.recipe.as_deref().and_then(|name| recipes.find(name));
+        let outer = OuterCall { origin, context, handle: &handle, call };
+        let inner = InnerCalls::new(self, snapshot, outer, recipe, &journal, log);
         let n_before = journal.n_answered();
         let ended = scripting.pool.run(owner.as_str(), &mut journal, &inner).await;
-        journal.waiting = inner.waiting();
         let questions = inner.questions();
-        journal.questions = questions.states();
-        journal.finished = matches!(ended, Ok(Ended::Finished(_)));
-        let told = reply::Told {
+        let is_finished = matches!(ended, Ok(Ended::Finished(_)));
+        journal.record_stop(is_finished, inner.waiting(), questions.states());
+        let lines = journal.take_lines();
+        let report = reply::ScriptReport {
             limits: scripting.pool.limits(),
             handle: &handle,
             surface: origin.surface,
             journal: &journal,
-            asked: inner.asked(),
+            awaited: inner.awaited(),
             waits_for: inner.waits_for(),
             changed: inner.changed(),
         };
         match ended {
             Err(why) => reply::error(&why.to_string()),
             Ok(Ended::Finished(finished)) => {
-                if inner.is_kept() || n_before != 0 {
-                    let _ = self.keep_journal(&journal, &handle, &owner).await;
+                if inner.is_journal_stored() || n_before != 0 {
+                    let _ = inner.store_rest(&journal, &lines).await;
                     self.artifacts.forget_call(&owner, &handle).await;
                 }
-                told.finished(&finished)
+                report.finished(&finished)
             }
             Ok(Ended::Paused) => {
-                let kept = self.keep_journal(&journal, &handle, &owner).await.map(drop);
-                // What somebody has to agree to is settled first; whoever asks asks again.
-                match told.asked.is_empty() && !questions.is_empty() && kept.is_ok() {
+                let stored = inner.store_rest(&journal, &lines).await;
+                // Approvals come first; the questions of upstreams are asked again afterwards.
+                match report.awaited.is_empty() && !questions.is_empty() && stored.is_ok() {
                     true => questions.to_reply(&handle),
-                    false => told.paused(kept),
+                    false => report.paused(stored),
                 }
             }
             Ok(Ended::Limit(limit)) => {
-                let kept = self.keep_journal(&journal, &handle, &owner).await.map(drop);
-                told.stopped(&scripting.pool.limits().explain(limit), kept)
+                let stored = inner.store_rest(&journal, &lines).await;
+                report.stopped(&scripting.pool.limits().explain(limit), &stored)
             }
             Ok(Ended::Died(why)) => {
-                let kept = self.keep_journal(&journal, &handle, &owner).await.map(drop);
-                told.stopped(&why, kept)
+                let stored = inner.store_rest(&journal, &lines).await;
+                report.stopped(&why, &stored)
             }
+            Ok(Ended::TakenOver) => report.taken_over(),
             Ok(Ended::Diverged(why)) => reply::error(&format!(
                 "the script does not do what it did before: {why}; nothing was done now. Look at what it \
                  did, and start it again with `\"fresh\": true`"
@@ -162,57 +172,58 @@ impl Dispatcher {
         }
     }
 
-    /// The script that is meant: a new one, or one that stopped.
-    async fn begin_script(
+    /// Prepares a new script, or loads the journal of the one to resume.
+    async fn prepare_script(
         &self,
-        given: Given,
+        arguments: ScriptArguments,
+        handle: String,
         recipes: &Recipes,
         owner: &Owner,
-    ) -> Result<Begun, Unbegun> {
-        let Given { code, inputs, resume, fresh, recipe } = given;
-        if let Some(handle) = resume {
-            let journal = self.kept_journal(&handle, owner).await?;
+    ) -> Result<ReadyScript, NotStarted> {
+        let ScriptArguments { code, inputs, resume, fresh, recipe } = arguments;
+        if resume.is_some() {
+            let OpenJournal { journal, log } = self.open_journal(&handle, owner).await?;
             if code.is_some_and(|code| code != journal.code) {
-                return Err(Unbegun::Wrong(format!(
+                return Err(NotStarted::BadArguments(format!(
                     "the code is not that of `{handle}`: leave `code` out to go on with it"
                 )));
             }
             let before: Option<serde_json::Value> = serde_json::from_str(journal.inputs.get()).ok();
             if inputs.is_some_and(|inputs| inputs.to_value().ok() != before) {
-                return Err(Unbegun::Wrong(format!(
+                return Err(NotStarted::BadArguments(format!(
                     "the inputs are not those of `{handle}`: leave `inputs` out to go on with it"
                 )));
             }
             let recipe = journal.recipe.as_deref();
             if recipe
-                .is_some_and(|name| recipes.named(name).is_none_or(|now| now.code != journal.code))
+                .is_some_and(|name| recipes.find(name).is_none_or(|now| now.code != journal.code))
             {
-                return Err(Unbegun::Wrong(format!(
+                return Err(NotStarted::BadArguments(format!(
                     "the recipe of `{handle}` has changed: run it again by its name"
                 )));
             }
-            return Ok(Begun { journal, handle });
+            return Ok(ReadyScript { journal, handle, log });
         }
         let inputs = inputs.unwrap_or_else(Json::empty_object);
         let code = code.filter(|code| !code.trim().is_empty());
         let missing = "`code` is required: the body of an async JavaScript function";
         let code = code.ok_or_else(|| missing.to_owned())?;
-        if LONGEST < code.len() {
-            let why = format!("`code` has over {LONGEST} bytes: pass data in `inputs`");
-            return Err(Unbegun::Wrong(why));
+        if MAX_CODE_BYTES < code.len() {
+            let why = format!("`code` has over {MAX_CODE_BYTES} bytes: pass data in `inputs`");
+            return Err(NotStarted::BadArguments(why));
         }
-        let key = kept_journal::key(&code, &inputs);
+        let key = stored_journal::key(&code, &inputs);
         let unfinished = self.artifacts.find_by_call(owner, &key).await;
         let unfinished = unfinished.map_err(|away| {
             format!("{away}; whether this script was begun before is not known. Try again later")
         })?;
         if let Some(artifact) = unfinished.filter(|_| !fresh) {
-            return Err(Unbegun::Unfinished { handle: artifact.handle.clone() });
+            return Err(NotStarted::Unfinished { handle: artifact.handle.clone() });
         }
         let inputs =
             RawValue::from_string(inputs.to_string()).map_err(|error| error.to_string())?;
         let mut journal = Journal::new(code, inputs);
         journal.recipe = recipe;
-        Ok(Begun { journal, handle: Artifact::new_handle(owner) })
+        Ok(ReadyScript { journal, handle, log: None })
     }
 }

@@ -1,23 +1,23 @@
-//! What a script logs, within bounds.
+//! The log of a script, with a size limit.
 
 /// The lines of `console.log`.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) lines: Vec<String>,
     /// Bytes that still fit.
-    pub(super) room: usize,
+    pub(super) n_free_bytes: usize,
     /// Lines that did not fit.
     pub(super) dropped: usize,
 }
 
 impl Log {
     pub(super) fn push(&mut self, line: String) {
-        // Once something did not fit, nothing later stands there as if it came next.
-        if self.dropped != 0 || self.room < line.len() + 1 {
+        // After a line that did not fit, later ones are dropped too: the log has no gaps.
+        if self.dropped != 0 || self.n_free_bytes < line.len() + 1 {
             self.dropped += 1;
             return;
         }
-        self.room -= line.len() + 1;
+        self.n_free_bytes -= line.len() + 1;
         self.lines.push(line);
     }
 }

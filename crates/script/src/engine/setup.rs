@@ -1,5 +1,5 @@
-//! The world of a script: the language, `tools`, `inputs`, `console`, nothing
-//! else.
+//! Sets up the globals of a script: the language, `tools`, `inputs`, `console`, and
+//! nothing else.
 
 use std::rc::Rc;
 
@@ -7,13 +7,13 @@ use rquickjs::context::intrinsic;
 use rquickjs::function::Rest;
 use rquickjs::{Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value};
 
-use super::shared::{Open, Shared};
+use super::shared::{PendingCall, Shared};
 use super::value;
 use crate::protocol::{Call, Start};
 
-/// A context with the language alone. Weak references would show when memory is
-/// collected, and performance counters are a clock.
-pub(super) fn context(runtime: &Runtime) -> rquickjs::Result<Context> {
+/// Creates a context with the language alone. It has no weak references, which would
+/// show when memory is collected, and no performance counters, which are a clock.
+pub(super) fn new_context(runtime: &Runtime) -> rquickjs::Result<Context> {
     Context::builder()
         .with::<intrinsic::Date>()
         .with::<intrinsic::Eval>()
@@ -27,8 +27,8 @@ pub(super) fn context(runtime: &Runtime) -> rquickjs::Result<Context> {
         .build(runtime)
 }
 
-/// Makes `tools` of a function that calls, takes clock and chance away, and gives
-/// the function back that makes a script of its code.
+/// Removes clock and randomness. Takes the function that makes a call; returns `tools`
+/// and the function that compiles the code of a script.
 const PRELUDE: &str = r#"(function (call) {
   "use strict";
   const { Proxy, Reflect, Object, Error } = globalThis;
@@ -74,14 +74,14 @@ const PRELUDE: &str = r#"(function (call) {
 })"#;
 
 /// Starts the script.
-pub(super) fn begin<'js>(
+pub(super) fn start_script<'js>(
     ctx: &Ctx<'js>,
     start: &Start,
     shared: &Rc<Shared>,
 ) -> rquickjs::Result<Promise<'js>> {
     let (logged, called) = (Rc::clone(shared), Rc::clone(shared));
     let log = Function::new(ctx.clone(), move |ctx: Ctx<'js>, parts: Rest<Value<'js>>| {
-        let parts: Vec<String> = parts.0.iter().map(|part| value::shown(&ctx, part)).collect();
+        let parts: Vec<String> = parts.0.iter().map(|part| value::log_text(&ctx, part)).collect();
         logged.log.borrow_mut().push(parts.join(" "));
     })?;
     let console = Object::new(ctx.clone())?;
@@ -89,8 +89,8 @@ pub(super) fn begin<'js>(
         console.set(name, log.clone())?;
     }
     ctx.globals().set("console", console)?;
-    let call = move |ctx: Ctx<'js>, path: Vec<String>, argument: Value<'js>, given: usize| {
-        make_call(&ctx, &called, path, argument, given)
+    let call = move |ctx: Ctx<'js>, path: Vec<String>, argument: Value<'js>, n_arguments: usize| {
+        make_call(&ctx, &called, path, argument, n_arguments)
     };
     let call = Function::new(ctx.clone(), call)?;
     let prelude: Function<'js> = ctx.eval(PRELUDE)?;
@@ -103,23 +103,24 @@ pub(super) fn begin<'js>(
     main.call((inputs, tools))
 }
 
-/// A call of the script: a promise, and a note of what is to be asked.
+/// Handles a call of the script: returns a promise, and queues the call.
 fn make_call<'js>(
     ctx: &Ctx<'js>,
     shared: &Shared,
     path: Vec<String>,
     argument: Value<'js>,
-    given: usize,
+    n_arguments: usize,
 ) -> rquickjs::Result<Promise<'js>> {
     let shown = format!("tools.{}", path.join("."));
-    if 1 < given {
-        let message = format!("{shown} takes one object with its arguments, not {given} values");
+    if 1 < n_arguments {
+        let message =
+            format!("{shown} takes one object with its arguments, not {n_arguments} values");
         return Err(value::type_error(ctx, &message));
     }
     let arguments = match argument.is_undefined() || argument.is_null() {
         true => "{}".to_owned(),
-        // The only argument of a search is what is looked for.
-        false => value::json_of(ctx, argument)?.ok_or_else(|| {
+        // It need not be an object: the only argument of a search is its text.
+        false => value::to_json(ctx, argument)?.ok_or_else(|| {
             value::type_error(ctx, &format!("{shown} takes an object with its arguments"))
         })?,
     };
@@ -128,9 +129,11 @@ fn make_call<'js>(
     let (promise, resolve, reject) = ctx.promise()?;
     let number = shared.n_calls.get();
     shared.n_calls.set(number + 1);
-    let open =
-        Open { resolve: Persistent::save(ctx, resolve), reject: Persistent::save(ctx, reject) };
-    shared.open.borrow_mut().insert(number, open);
-    shared.made.borrow_mut().push(Call { number, path, arguments });
+    let pending = PendingCall {
+        resolve: Persistent::save(ctx, resolve),
+        reject: Persistent::save(ctx, reject),
+    };
+    shared.pending.borrow_mut().insert(number, pending);
+    shared.new_calls.borrow_mut().push(Call { number, path, arguments });
     Ok(promise)
 }

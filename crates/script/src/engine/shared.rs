@@ -1,4 +1,4 @@
-//! What a script and the engine around it share.
+//! The state that the script's callbacks and the engine's loop share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -9,20 +9,21 @@ use super::console::Log;
 use crate::limits::Limit;
 use crate::protocol::Call;
 
-/// What the script and the engine around it share.
+/// The state that the script's callbacks and the engine's loop share.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// Calls that the script made and nobody knows of yet.
-    pub(super) made: RefCell<Vec<Call>>,
+    /// Calls of the script that are not sent yet.
+    pub(super) new_calls: RefCell<Vec<Call>>,
     pub(super) n_calls: Cell<u64>,
-    pub(super) open: RefCell<HashMap<u64, Open>>,
+    pub(super) pending: RefCell<HashMap<u64, PendingCall>>,
     pub(super) log: RefCell<Log>,
     pub(super) steps: Cell<u64>,
-    pub(super) hit: Cell<Option<Limit>>,
+    /// The limit that ended the script.
+    pub(super) limit_hit: Cell<Option<Limit>>,
 }
 
-/// A call whose answer is awaited.
-pub(super) struct Open {
+/// The promise of a call that has no answer yet.
+pub(super) struct PendingCall {
     pub(super) resolve: Persistent<Function<'static>>,
     pub(super) reject: Persistent<Function<'static>>,
 }

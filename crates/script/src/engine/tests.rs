@@ -15,7 +15,7 @@ struct Echo {
     backwards: bool,
 }
 
-impl Outside for Echo {
+impl CallChannel for Echo {
     fn call(&mut self, call: Call) -> io::Result<()> {
         self.made.push(call.path.join("."));
         self.open.push_back(call);
@@ -180,7 +180,8 @@ fn hostile_scripts_end_within_the_limits() {
     ] {
         let ended = fails(code);
         // Where memory is so full that there is none for an error, no more can be said.
-        let is_full = matches!(&ended, ScriptError::Thrown { message, .. } if message == NULL);
+        let is_full =
+            matches!(&ended, ScriptError::Thrown { message, .. } if message == NULL_THROWN);
         let is_expected =
             |limit: &Limit| ended == ScriptError::Limit(*limit) || (is_full && *limit == Memory);
         if !expected.iter().any(is_expected) {

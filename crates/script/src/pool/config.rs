@@ -1,20 +1,20 @@
-//! How many workers there are, and how they are started.
+//! The settings of the worker pool.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::limits::Limits;
 
-/// How many workers there are, and how they are started.
+/// The settings of the worker pool.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Our own executable.
+    /// The executable of gatelet.
     pub program: PathBuf,
-    /// What stands before the arguments of a worker.
+    /// Arguments before those of a worker.
     pub arguments: Vec<OsString>,
-    /// Scripts that run at once; further ones wait.
+    /// The number of scripts that run at once; further ones wait.
     pub workers: usize,
-    /// Scripts of one session that may wait.
+    /// The number of scripts of one session that may wait.
     pub waiting: usize,
     pub limits: Limits,
 }

@@ -1,7 +1,8 @@
-//! Drives one script: its calls out, their answers in.
+//! Drives one script: makes its calls and gives it their answers.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -9,30 +10,46 @@ use futures::stream::FuturesUnordered;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::host::{Ended, Host, Verdict};
+use super::host::{Ended, Host, NotStored, Verdict};
 use super::process::Worker;
-use crate::journal::{Journal, Known};
+use crate::journal::{CallState, Journal};
 use crate::limits::Limit;
 use crate::protocol::{Answer, Call, FromWorker, Start, Thrown, ToWorker};
 
-/// A script under way.
+/// The state of a running script.
 struct Driver<'a> {
     host: &'a dyn Host,
     journal: &'a mut Journal,
     /// Calls that were answered before and that the script made again.
     seen: HashSet<u64>,
-    /// How many of the answers of before were given.
+    /// How many answers of the journal were given to the script again.
     replayed: usize,
-    /// How many there are.
-    n_before: usize,
+    /// How many answers the journal had at the start.
+    n_replayed_answers: usize,
     /// Calls that wait for their turn.
     queue: VecDeque<Call>,
     /// Calls that may have run before, and cannot be made again.
     refused: Vec<Call>,
     in_flight: FuturesUnordered<BoxFuture<'a, (Call, Verdict)>>,
+    /// Calls that are made once the journal says that they were begun.
+    unstored: Vec<Call>,
+    /// The storing of the journal, at most one at a time, with the calls that wait for
+    /// it.
+    storing: FuturesUnordered<BoxFuture<'a, Stored>>,
+    n_storing: usize,
+    /// Whether the stored journal lacks the answer of a call that cannot be repeated.
+    has_unstored_answer: bool,
     parallel: usize,
     is_pausing: bool,
 }
+
+/// The calls that waited for the journal, whether it was stored whole, and whether it
+/// was stored.
+type Stored = (Vec<Call>, bool, Result<(), NotStored>);
+
+/// How long an answer waits to be stored together with the next call, which most
+/// scripts make at once.
+const ANSWER_WAITS: Duration = Duration::from_millis(5);
 
 pub(super) async fn run(
     worker: &mut Worker,
@@ -42,7 +59,7 @@ pub(super) async fn run(
 ) -> Ended {
     let deadline = Instant::now() + start.limits.time;
     let driver = Driver {
-        n_before: journal.n_answered(),
+        n_replayed_answers: journal.n_answered(),
         parallel: start.limits.parallel.max(1),
         host,
         journal,
@@ -51,19 +68,23 @@ pub(super) async fn run(
         queue: VecDeque::new(),
         refused: Vec::new(),
         in_flight: FuturesUnordered::new(),
+        unstored: Vec::new(),
+        storing: FuturesUnordered::new(),
+        n_storing: 0,
+        has_unstored_answer: false,
         is_pausing: false,
     };
     if let Err(error) = worker.send(&ToWorker::Run(start)) {
-        return died(&error);
+        return worker_died(&error);
     }
     match tokio::time::timeout_at(deadline, driver.drive(worker)).await {
         Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => died(&error),
+        Ok(Err(error)) => worker_died(&error),
         Err(_) => Ended::Limit(Limit::Time),
     }
 }
 
-fn died(error: &io::Error) -> Ended {
+fn worker_died(error: &io::Error) -> Ended {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     let is_gone = [UnexpectedEof, BrokenPipe, ConnectionReset].contains(&error.kind());
     Ended::Died(if is_gone { "its process ended".to_owned() } else { error.to_string() })
@@ -73,41 +94,50 @@ impl Driver<'_> {
     async fn drive(mut self, worker: &mut Worker) -> io::Result<Ended> {
         loop {
             self.replay(worker)?;
-            self.begin(worker).await?;
-            if self.is_pausing && self.in_flight.is_empty() {
+            self.start_calls();
+            if self.is_pausing && self.in_flight.is_empty() && self.storing.is_empty() {
                 return Ok(Ended::Paused);
             }
             tokio::select! {
                 Some((call, verdict)) = self.in_flight.next(), if !self.in_flight.is_empty() => {
                     match verdict {
-                        Verdict::Answer(result) => self.answer(worker, &call, result)?,
+                        Verdict::Answer(result) => {
+                            self.has_unstored_answer |= !self.host.is_repeatable(&call);
+                            self.answer(worker, &call, result)?;
+                        }
                         Verdict::Pause => {
                             self.journal.forget(&call);
                             self.is_pausing = true;
                         }
                     }
                 }
-                frame = worker.frame(), if !self.is_pausing => match frame? {
+                Some(stored) = self.storing.next(), if !self.storing.is_empty() => {
+                    if let Some(ended) = self.go_on(worker, stored)? {
+                        return Ok(ended);
+                    }
+                }
+                () = tokio::time::sleep(ANSWER_WAITS), if self.answer_waits() => self.store(),
+                frame = worker.next_frame(), if !self.is_pausing => match frame? {
                     FromWorker::Done(finished) => return Ok(Ended::Finished(finished)),
                     FromWorker::Ready { .. } => {}
-                    FromWorker::Call(call) => match self.journal.known(&call) {
+                    FromWorker::Call(call) => match self.journal.lookup(&call) {
                         Err(diverged) => return Ok(Ended::Diverged(diverged)),
-                        Ok(Known::Answered) => {
+                        Ok(CallState::Answered) => {
                             self.seen.insert(call.number);
                         }
-                        Ok(Known::Begun) if !self.host.is_repeatable(&call) => {
+                        Ok(CallState::Begun) if !self.host.is_repeatable(&call) => {
                             self.refused.push(call);
                         }
-                        Ok(Known::Begun | Known::New) => self.queue.push_back(call),
+                        Ok(CallState::Begun | CallState::New) => self.queue.push_back(call),
                     },
                 },
             }
         }
     }
 
-    /// Gives the answers of before, in the order in which they came.
+    /// Gives the answers of the journal again, in the order in which they came.
     fn replay(&mut self, worker: &mut Worker) -> io::Result<()> {
-        while self.replayed < self.n_before {
+        while self.replayed < self.n_replayed_answers {
             let Some(answer) = self.journal.answer(self.replayed) else { break };
             if !self.seen.contains(&answer.number) {
                 return Ok(());
@@ -121,25 +151,70 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Makes as many calls as may run at once, when the script is where it was.
-    async fn begin(&mut self, worker: &mut Worker) -> io::Result<()> {
-        let is_there = self.n_before <= self.replayed;
-        while is_there && !self.is_pausing && self.in_flight.len() < self.parallel {
+    /// Starts as many calls as may run at once, after all answers were replayed. Calls
+    /// that are not repeatable wait until the journal says that they were begun.
+    fn start_calls(&mut self) {
+        let is_there = self.n_replayed_answers <= self.replayed;
+        let n_started = |own: &Self| own.in_flight.len() + own.unstored.len() + own.n_storing;
+        while is_there && !self.is_pausing && n_started(self) < self.parallel {
             let Some(call) = self.queue.pop_front() else { break };
-            self.journal.begin(&call);
-            if !self.host.is_repeatable(&call)
-                && let Err(unkept) = self.host.keep(self.journal).await
-            {
-                self.answer(worker, &call, Err(unkept))?;
-                continue;
+            self.journal.record_start(&call);
+            match self.host.stores_journal() && !self.host.is_repeatable(&call) {
+                true => self.unstored.push(call),
+                false => self.make(call),
             }
-            let host = self.host;
-            self.in_flight.push(Box::pin(async move {
-                let verdict = host.call(&call).await;
-                (call, verdict)
-            }));
         }
-        Ok(())
+        if !self.unstored.is_empty() && self.storing.is_empty() {
+            self.store();
+        }
+    }
+
+    fn make(&mut self, call: Call) {
+        let host = self.host;
+        self.in_flight.push(Box::pin(async move {
+            let verdict = host.call(&call).await;
+            (call, verdict)
+        }));
+    }
+
+    fn answer_waits(&self) -> bool {
+        self.has_unstored_answer && self.storing.is_empty() && self.journal.has_lines()
+    }
+
+    /// Stores what happened, for all calls that wait for it.
+    fn store(&mut self) {
+        let (host, calls) = (self.host, std::mem::take(&mut self.unstored));
+        let whole = (!self.journal.has_lines()).then(|| self.journal.clone());
+        match whole {
+            Some(_) => self.journal.start_lines(),
+            None => host.add_lines(&self.journal.take_lines()),
+        }
+        (self.has_unstored_answer, self.n_storing) = (false, calls.len());
+        let is_whole = whole.is_some();
+        self.storing.push(Box::pin(async move { (calls, is_whole, host.store(whole).await) }));
+    }
+
+    /// Makes the calls that waited for the journal. Returns how the script ended, if it
+    /// is not to go on.
+    fn go_on(&mut self, worker: &mut Worker, stored: Stored) -> io::Result<Option<Ended>> {
+        let (calls, is_whole, stored) = stored;
+        self.n_storing = 0;
+        match stored {
+            Ok(()) if self.is_pausing => {
+                calls.iter().for_each(|call| self.journal.forget(call));
+            }
+            Ok(()) => calls.into_iter().for_each(|call| self.make(call)),
+            Err(NotStored::TakenOver) => return Ok(Some(Ended::TakenOver)),
+            Err(NotStored::Unwritable(why)) => {
+                if is_whole {
+                    self.journal.stop_lines();
+                }
+                for call in calls {
+                    self.answer(worker, &call, Err(why.clone()))?;
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn answer(
@@ -148,7 +223,7 @@ impl Driver<'_> {
         call: &Call,
         result: Result<Box<RawValue>, Thrown>,
     ) -> io::Result<()> {
-        self.journal.note(call, &result);
+        self.journal.record_answer(call, &result);
         worker.send(&ToWorker::Answer(Answer { number: call.number, result }))
     }
 }

@@ -1,4 +1,4 @@
-//! Who answers the calls of a script, and how a script ends.
+//! The interface of whoever answers the calls of a script, and how a script ends.
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
@@ -10,22 +10,39 @@ use crate::protocol::{Call, Finished, Thrown};
 /// Answers the calls of a script.
 #[async_trait]
 pub trait Host: Send + Sync {
-    /// Whether a call that may have run can be made again.
+    /// Returns whether a call that may have run may be made again.
     fn is_repeatable(&self, call: &Call) -> bool;
 
     /// Makes a call.
     async fn call(&self, call: &Call) -> Verdict;
 
-    /// Keeps the journal before a call is made that is not repeatable. Where it cannot
-    /// be kept, the call is not made, or it could happen twice.
-    async fn keep(&self, journal: &Journal) -> Result<(), Thrown>;
+    /// Returns whether the journal is stored while the script runs. If it is not, a
+    /// script ends with its gatelet.
+    fn stores_journal(&self) -> bool;
+
+    /// Adds lines to the stored journal; they are stored by [`Host::store`].
+    fn add_lines(&self, lines: &[u8]);
+
+    /// Stores the journal before calls that are not repeatable: whole if it is given,
+    /// else the lines that were added. If that fails the calls are not made, because
+    /// they could run twice.
+    async fn store(&self, whole: Option<Journal>) -> Result<(), NotStored>;
 }
 
-/// What became of a call.
+/// Why the journal is not stored.
+#[derive(Debug)]
+pub enum NotStored {
+    /// It cannot be written; the error is for the calls that are not made.
+    Unwritable(Thrown),
+    /// The script is being run by somebody else, who goes on with it.
+    TakenOver,
+}
+
+/// The outcome of a call.
 #[derive(Debug)]
 pub enum Verdict {
     Answer(Result<Box<RawValue>, Thrown>),
-    /// It did not run: somebody has to be asked first, so the script stops here.
+    /// It did not run, because somebody has to be asked first: the script pauses.
     Pause,
 }
 
@@ -35,10 +52,12 @@ pub enum Ended {
     Finished(Finished),
     /// A call waits for somebody.
     Paused,
-    /// A limit was hit that the engine does not know of.
+    /// It hit a limit that the engine does not check, such as the time.
     Limit(Limit),
-    /// Its worker died.
+    /// Its worker died, and why.
     Died(String),
-    /// It does other things than before.
+    /// It made other calls than in the run before.
     Diverged(Diverged),
+    /// Somebody else runs it.
+    TakenOver,
 }

@@ -1,4 +1,4 @@
-//! One worker, as the gatelet that started it sees it.
+//! A worker process, seen from gatelet: starts it, sends and receives frames.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,11 +10,11 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::config::Config;
-use crate::protocol::{self, FromWorker, HEAD};
+use crate::protocol::{self, FromWorker, HEAD_BYTES};
 use crate::worker::ARGUMENT;
 
-/// What a worker may use beside the values of a script.
-const OVERHEAD: u64 = 64 << 20;
+/// The memory of a worker beside the values of a script.
+const OVERHEAD_BYTES: u64 = 64 << 20;
 
 /// How many bytes are read at once.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -23,11 +23,11 @@ const READ_AT_ONCE: usize = 16 << 10;
 pub(super) struct Worker {
     child: Child,
     socket: UnixStream,
-    /// What goes out, of which the socket took `written` bytes. The rest is written
-    /// while frames are read, so that neither side waits for the other to read.
+    /// Bytes to send, of which the first `written` are sent. The rest is sent while
+    /// frames are read, so that neither side waits for the other to read.
     out: Vec<u8>,
     written: usize,
-    /// Bytes that were read, of which those before `parsed` are done with.
+    /// Bytes that were read, of which the first `parsed` are parsed.
     read: Vec<u8>,
     parsed: usize,
 }
@@ -37,7 +37,7 @@ impl Worker {
     pub(super) async fn start(config: &Config) -> io::Result<Worker> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let memory = OVERHEAD + 4 * config.limits.memory as u64;
+        let memory = OVERHEAD_BYTES + 4 * config.limits.memory as u64;
         let child = Command::new(&config.program)
             .args(&config.arguments)
             .arg(ARGUMENT)
@@ -52,10 +52,13 @@ impl Worker {
         let socket = UnixStream::from_std(ours)?;
         let (out, read) = (Vec::new(), Vec::new());
         let mut worker = Worker { child, socket, out, written: 0, read, parsed: 0 };
-        match worker.frame().await? {
+        match worker.next_frame().await? {
             FromWorker::Ready { unenforced: None } => Ok(worker),
-            FromWorker::Ready { unenforced: Some(what) } => {
-                tracing::warn!(what, "scripts run in a process that is not confined by the kernel");
+            FromWorker::Ready { unenforced: Some(unenforced) } => {
+                tracing::warn!(
+                    what = unenforced,
+                    "scripts run in a process that is not confined by the kernel"
+                );
                 Ok(worker)
             }
             FromWorker::Call(_) | FromWorker::Done(_) => {
@@ -68,17 +71,17 @@ impl Worker {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Sends a frame. What the socket does not take at once goes out while the next
-    /// frame is waited for.
+    /// Sends a frame. Bytes that the socket does not take at once are sent while the
+    /// next frame is awaited.
     pub(super) fn send<T: Serialize>(&mut self, frame: &T) -> io::Result<()> {
         protocol::write(&mut self.out, frame)?;
         self.flush()
     }
 
-    /// The next frame. Nothing is lost when the future is dropped.
-    pub(super) async fn frame(&mut self) -> io::Result<FromWorker> {
+    /// Receives the next frame. Nothing is lost if the future is dropped.
+    pub(super) async fn next_frame(&mut self) -> io::Result<FromWorker> {
         loop {
-            if let Some(frame) = self.parse()? {
+            if let Some(frame) = self.parse_frame()? {
                 return Ok(frame);
             }
             let wanted = match self.out.is_empty() {
@@ -95,18 +98,18 @@ impl Worker {
         }
     }
 
-    /// The frame that was read already, if it is whole.
-    fn parse(&mut self) -> io::Result<Option<FromWorker>> {
+    /// Parses the next frame, if all of it was read.
+    fn parse_frame(&mut self) -> io::Result<Option<FromWorker>> {
         let unparsed = &self.read[self.parsed..];
-        let Some(head) = unparsed.first_chunk::<HEAD>() else { return Ok(None) };
-        let end = HEAD + protocol::length(*head)?;
-        let Some(text) = unparsed.get(HEAD..end) else { return Ok(None) };
+        let Some(head) = unparsed.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
+        let end = HEAD_BYTES + protocol::decode_length(*head)?;
+        let Some(text) = unparsed.get(HEAD_BYTES..end) else { return Ok(None) };
         let frame = serde_json::from_slice(text).map_err(io::Error::other)?;
         self.parsed += end;
         Ok(Some(frame))
     }
 
-    /// Reads what there is.
+    /// Reads the bytes that the socket has.
     fn fill(&mut self) -> io::Result<()> {
         self.read.drain(..self.parsed);
         self.parsed = 0;

@@ -1,9 +1,9 @@
-//! How work on a disk is done without anybody waiting on a runtime thread.
+//! Runs blocking file operations without blocking runtime threads, and repeats them
+//! while a lock is busy.
 //!
-//! An operation is a closure that tries once: it is done, or a lock is busy. On
-//! a runtime it runs in the pool for blocking work, and the pauses between two
-//! tries are slept through without a thread. Outside of one, as in commands,
-//! nobody else waits, so it is tried right there.
+//! An operation is a closure that tries once: it is done, or a lock is busy. On a
+//! runtime it runs in the pool for blocking work and sleeps asynchronously between
+//! two tries. Outside of a runtime, as in commands, it runs on the caller's thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use tool::Backoff;
 
 use crate::state::{Deadline, StateError, StateFuture, later, ready};
 
-/// What one try came to.
+/// The result of one try.
 pub(super) enum Attempt<T> {
     Done(T),
-    /// Somebody else is at it.
+    /// Another process holds the lock.
     Busy,
 }
 
-/// The pauses while somebody else is at it.
+/// The pauses between two tries.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_millis(1), Duration::from_millis(50));
 
-/// Tries until it is done, for no longer than `within`.
+/// Repeats `attempt` until it is done, for at most `timeout`.
 pub(super) fn run<'a, T: Send + 'static>(
-    within: Duration,
+    timeout: Duration,
     attempt: impl Fn() -> Result<Attempt<T>, StateError> + Send + Sync + 'static,
 ) -> StateFuture<'a, T> {
     match is_on_runtime() {
-        true => later(run_in_pool(within, Arc::new(attempt))),
-        false => ready(run_here(within, &attempt)),
+        true => later(run_in_pool(timeout, Arc::new(attempt))),
+        false => ready(run_here(timeout, &attempt)),
     }
 }
 
@@ -40,12 +40,12 @@ fn is_on_runtime() -> bool {
 }
 
 async fn run_in_pool<T: Send + 'static>(
-    within: Duration,
+    timeout: Duration,
     attempt: Arc<impl Fn() -> Result<Attempt<T>, StateError> + Send + Sync + 'static>,
 ) -> Result<T, StateError> {
-    // It may have been handed to somebody else in between.
+    // The future may be polled outside of the runtime that created it.
     if !is_on_runtime() {
-        return run_here(within, &*attempt);
+        return run_here(timeout, &*attempt);
     }
     let tries = async {
         let mut pauses = PAUSES;
@@ -58,28 +58,28 @@ async fn run_in_pool<T: Send + 'static>(
             }
         }
     };
-    let done = tokio::time::timeout(within, tries).await;
-    done.unwrap_or_else(|_| Err(too_long(within)))
+    let done = tokio::time::timeout(timeout, tries).await;
+    done.unwrap_or_else(|_| Err(too_long(timeout)))
 }
 
-/// The same right here, however long others take.
+/// Does what [`run`] does on this thread, blocking it.
 pub(super) fn run_here<T>(
-    within: Duration,
+    timeout: Duration,
     attempt: &impl Fn() -> Result<Attempt<T>, StateError>,
 ) -> Result<T, StateError> {
-    let end = Deadline::after(within);
+    let end = Deadline::after(timeout);
     let mut pauses = PAUSES;
     loop {
         match attempt()? {
             Attempt::Done(done) => return Ok(done),
-            Attempt::Busy if end.left().is_zero() => return Err(too_long(within)),
+            Attempt::Busy if end.left().is_zero() => return Err(too_long(timeout)),
             Attempt::Busy => std::thread::sleep(pauses.fail().min(end.left())),
         }
     }
 }
 
-fn too_long(within: Duration) -> StateError {
+fn too_long(timeout: Duration) -> StateError {
     StateError::unavailable(format!(
-        "not done within {within:?}; another process may hold its lock"
+        "not done within {timeout:?}; another process may hold its lock"
     ))
 }

@@ -11,17 +11,16 @@ use bytes::Bytes;
 
 use super::attempt::{Attempt, run};
 use super::{Files, file_name};
-use crate::file::{self, named};
-use crate::state::{BlobInfo, Blobs, StateError, StateFuture, fits, ready};
+use crate::file::{self, with_path};
+use crate::state::{BlobMeta, Blobs, StateError, StateFuture, check_size, ready};
 
 impl Files {
-    fn of_owner(&self, owner: &str) -> PathBuf {
+    fn owner_dir(&self, owner: &str) -> PathBuf {
         self.0.path.join("blobs").join(file_name(owner))
     }
 
-    /// The name is written into the file name, so that it can be listed.
-    fn blob(&self, owner: &str, name: &str) -> PathBuf {
-        self.of_owner(owner).join(tool::hex::encode(name.as_bytes()))
+    fn blob_file(&self, owner: &str, name: &str) -> PathBuf {
+        self.owner_dir(owner).join(BlobMeta::encode_name(name))
     }
 }
 
@@ -31,15 +30,15 @@ impl Blobs for Files {
         owner: &'a str,
         name: &'a str,
         bytes: Bytes,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, ()> {
-        if let Err(error) = fits(bytes.len(), self.0.limits.blob_bytes) {
+        if let Err(error) = check_size(bytes.len(), self.0.limits.blob_bytes) {
             return ready(Err(error));
         }
-        let (directory, file) = (Arc::clone(&self.0), self.blob(owner, name));
-        run(within, move || {
+        let (directory, file) = (Arc::clone(&self.0), self.blob_file(owner, name));
+        run(timeout, move || {
             let written = file::replace(&file, &bytes, directory.safety);
-            written.map_err(named("write", &file)).map_err(StateError::unavailable)?;
+            written.map_err(with_path("write", &file)).map_err(StateError::unavailable)?;
             Ok(Attempt::Done(()))
         })
     }
@@ -49,44 +48,49 @@ impl Blobs for Files {
         owner: &'a str,
         name: &'a str,
         range: Range<u64>,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, Bytes> {
-        let file = self.blob(owner, name);
-        run(within, move || Ok(Attempt::Done(part(&file, &range)?)))
+        let file = self.blob_file(owner, name);
+        run(timeout, move || Ok(Attempt::Done(read_range(&file, &range)?)))
     }
 
     fn delete<'a>(
         &'a self,
         owner: &'a str,
         name: &'a str,
-        within: Duration,
+        timeout: Duration,
     ) -> StateFuture<'a, bool> {
-        let file = self.blob(owner, name);
-        run(within, move || match std::fs::remove_file(&file) {
+        let file = self.blob_file(owner, name);
+        run(timeout, move || match std::fs::remove_file(&file) {
             Ok(()) => Ok(Attempt::Done(true)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Attempt::Done(false)),
-            Err(error) => Err(StateError::unavailable(named("remove", &file)(error))),
+            Err(error) => Err(StateError::unavailable(with_path("remove", &file)(error))),
         })
     }
 
-    fn list<'a>(&'a self, owner: &'a str, within: Duration) -> StateFuture<'a, Vec<BlobInfo>> {
-        let directory = self.of_owner(owner);
-        run(within, move || {
+    fn list<'a>(&'a self, owner: &'a str, timeout: Duration) -> StateFuture<'a, Vec<BlobMeta>> {
+        let directory = self.owner_dir(owner);
+        run(timeout, move || {
             let entries = match std::fs::read_dir(&directory) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     return Ok(Attempt::Done(Vec::new()));
                 }
-                read => read.map_err(named("read", &directory)).map_err(StateError::unavailable)?,
+                read => {
+                    read.map_err(with_path("read", &directory)).map_err(StateError::unavailable)?
+                }
             };
-            let mut found: Vec<BlobInfo> = entries.filter_map(|entry| info(&entry.ok()?)).collect();
-            found.sort_by(|one, other| one.name.cmp(&other.name));
-            Ok(Attempt::Done(found))
+            // Files that are still being written have other names, and are left out.
+            let entries = entries.filter_map(|entry| {
+                let entry = entry.ok()?;
+                BlobMeta::decode(entry.file_name().to_str()?, entry.metadata().ok()?.len())
+            });
+            Ok(Attempt::Done(BlobMeta::sorted(entries)))
         })
     }
 }
 
-fn part(file: &Path, range: &Range<u64>) -> Result<Bytes, StateError> {
-    let unavailable = |error| StateError::unavailable(named("read", file)(error));
+fn read_range(file: &Path, range: &Range<u64>) -> Result<Bytes, StateError> {
+    let unavailable = |error| StateError::unavailable(with_path("read", file)(error));
     let mut opened = match File::open(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(StateError::Gone),
         opened => opened.map_err(unavailable)?,
@@ -96,11 +100,4 @@ fn part(file: &Path, range: &Range<u64>) -> Result<Bytes, StateError> {
     let n_bytes = range.end.saturating_sub(range.start);
     opened.take(n_bytes).read_to_end(&mut bytes).map_err(unavailable)?;
     Ok(bytes.into())
-}
-
-/// What is not in its place yet has a name that is none of a blob.
-fn info(entry: &std::fs::DirEntry) -> Option<BlobInfo> {
-    let name = tool::hex::decode(entry.file_name().to_str()?)?;
-    let n_bytes = entry.metadata().ok()?.len();
-    Some(BlobInfo { name: String::from_utf8(name).ok()?, n_bytes })
 }

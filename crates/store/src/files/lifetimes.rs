@@ -1,9 +1,8 @@
-//! How long something lives, whatever happens to the machine's clock.
+//! Tracks when values and leases expire, even if the wall clock is set.
 //!
-//! A file says when it was made by the machine's clock, which may be set at any
-//! time. So that clock is asked only once for each thing, when a process first
-//! sees it; from then on its life runs out by a clock that never jumps. A thing
-//! that seems to come from the future is taken to be new.
+//! A file says when it was written by the wall clock, which may be set at any time.
+//! So the wall clock is used only once for each file, when a process first sees it;
+//! from then on a monotonic clock measures. A file from the future counts as new.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,22 +10,22 @@ use std::time::Duration;
 
 use tool::clock::Clock;
 
-/// How often what is over is looked for.
+/// The time between two sweeps of expired files.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// When things end.
+/// The times at which values and leases expire, by name.
 pub struct Lifetimes {
     clock: Arc<dyn Clock>,
     ends: Mutex<HashMap<String, End>>,
-    /// When what is over was last looked for.
+    /// When expired files were last swept.
     swept: Mutex<Duration>,
 }
 
 #[derive(Clone, Copy)]
 struct End {
-    /// When it was made, by the machine's clock.
+    /// When it was written, by the wall clock in milliseconds since 1970.
     made: u64,
-    /// When it ends, on the clock that never jumps.
+    /// When it expires, by the monotonic clock.
     at: Duration,
 }
 
@@ -35,13 +34,13 @@ impl Lifetimes {
         Lifetimes { clock, ends: Mutex::default(), swept: Mutex::default() }
     }
 
-    /// The machine's time now, in milliseconds since 1970.
+    /// Returns the wall clock in milliseconds since 1970.
     pub fn unix_millis(&self) -> u64 {
         self.clock.unix_millis()
     }
 
-    /// Whether it is some time since this was last so.
-    pub(super) fn is_time_to_sweep(&self) -> bool {
+    /// Returns whether it is time to sweep again, once per interval.
+    pub(super) fn is_sweep_due(&self) -> bool {
         let now = self.clock.elapsed();
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = SWEEP <= now.saturating_sub(*swept);
@@ -51,30 +50,30 @@ impl Lifetimes {
         is_time
     }
 
-    /// Something begins a life now, which is `made` by the machine's clock.
-    pub fn begin(&self, name: &str, made: u64, life: Duration) {
-        let at = self.clock.elapsed().saturating_add(life);
+    /// Starts the TTL of `name` now. `made` is the same moment by the wall clock.
+    pub fn start(&self, name: &str, made: u64, ttl: Duration) {
+        let at = self.clock.elapsed().saturating_add(ttl);
         self.ends().insert(name.to_owned(), End { made, at });
     }
 
-    /// Whether something that was made at that time by the machine's clock is
-    /// too old.
-    pub fn is_over(&self, name: &str, made: u64, life: Duration) -> bool {
+    /// Returns whether `name`, which was written at `made` by the wall clock, has
+    /// expired.
+    pub fn is_expired(&self, name: &str, made: u64, ttl: Duration) -> bool {
         let now = self.clock.elapsed();
         let mut ends = self.ends();
         match ends.get(name) {
             Some(end) if end.made == made => end.at <= now,
-            // Another process made it, or an earlier one.
+            // Another process wrote it, or an earlier one.
             Some(_) | None => {
                 let age = Duration::from_millis(self.clock.unix_millis().saturating_sub(made));
-                let at = now.saturating_add(life.saturating_sub(age));
+                let at = now.saturating_add(ttl.saturating_sub(age));
                 ends.insert(name.to_owned(), End { made, at });
                 at <= now
             }
         }
     }
 
-    /// Something is not there any more.
+    /// Forgets `name` after its file was removed.
     pub fn forget(&self, name: &str) {
         self.ends().remove(name);
     }
@@ -97,13 +96,13 @@ mod tests {
         let clock = Arc::new(Fake::default());
         let lifetimes = Lifetimes::new(Arc::clone(&clock) as _);
         let made = clock.unix_millis() - 50_000;
-        assert!(!lifetimes.is_over("old", made, LIFE));
-        assert!(lifetimes.is_over("older", made - 10_000, LIFE));
-        assert!(!lifetimes.is_over("from the future", made + 90_000, LIFE));
+        assert!(!lifetimes.is_expired("old", made, LIFE));
+        assert!(lifetimes.is_expired("older", made - 10_000, LIFE));
+        assert!(!lifetimes.is_expired("from the future", made + 90_000, LIFE));
         clock.advance(Duration::from_secs(10));
-        assert!(lifetimes.is_over("old", made, LIFE));
-        assert!(!lifetimes.is_over("from the future", made + 90_000, LIFE));
+        assert!(lifetimes.is_expired("old", made, LIFE));
+        assert!(!lifetimes.is_expired("from the future", made + 90_000, LIFE));
         clock.advance(Duration::from_secs(50));
-        assert!(lifetimes.is_over("from the future", made + 90_000, LIFE));
+        assert!(lifetimes.is_expired("from the future", made + 90_000, LIFE));
     }
 }

@@ -1,27 +1,28 @@
-//! The calls that a script makes.
+//! Makes the calls of a script, and collects what it waits for.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use catalog::Slot;
 use parking_lot::Mutex;
+use script::pool::NotStored;
 use script::protocol::Thrown;
 use script::{Call, Host, Journal, Verdict};
 use serde_json::value::RawValue;
 use tool::{Context, Json, Object, Reply};
 
-use super::questions::{self, Input, Questions};
-use crate::builtin::{LABEL, line};
+use super::questions::{self, ClientResponses, Questions};
+use crate::builtin::{LABEL, function_line};
+use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::origin::{Origin, no_call_text};
 use crate::dispatch::outcome::{CallError, Outcome};
-use crate::dispatch::pipeline::Dispatcher;
 use crate::recipes::{PREFIX, Recipe};
-use artifacts::{Owner, StoredIn, pick};
-use policy::call::{Mode, Request};
+use artifacts::{Log, LogError, Owner, StoredIn, TooLarge, pick};
+use policy::call::{CallMode, Request};
 use policy::code::classify;
 use policy::confirm;
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use policy::validate::ValidCall;
 use roster::Snapshot;
 
@@ -32,53 +33,58 @@ pub(super) struct InnerCalls<'a> {
     origin: Origin,
     context: &'a Context,
     owner: Owner,
-    /// The handle of the journal, by which records know the script.
+    /// The handle of the journal, which is the script's id in records.
     id: Arc<str>,
-    /// The recipe that it is, which may bound what it calls.
+    /// The recipe that the script is, which may restrict what it calls.
     recipe: Option<&'a Recipe>,
-    /// By which somebody agreed to the call that the script waited for.
+    /// The approval token for the call that the script waited for.
     token: Option<String>,
+    /// The number of that call.
     waited_for: Option<u64>,
-    /// What the client says to the calls that asked.
-    input: Input,
-    /// The functions that were called already: a snapshot does not change.
+    /// The client's responses to the questions of calls.
+    responses: ClientResponses,
+    /// The functions that paths were resolved to: a snapshot does not change.
     resolved: Mutex<HashMap<Vec<String>, Slot>>,
-    seen: Mutex<Seen>,
+    /// The log of the journal, once it is stored.
+    log: OnceLock<Box<dyn Log>>,
+    progress: Mutex<Progress>,
 }
 
-/// The call that the script came with, and by which handle it is known.
+/// The call that runs the script, and the handle of the script's journal.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct OuterCall<'a> {
     pub(super) origin: Origin,
     pub(super) context: &'a Context,
     pub(super) handle: &'a str,
     pub(super) call: &'a ValidCall,
 }
 
-/// What happened on the way.
+/// What happened while the script ran.
 #[derive(Default)]
-struct Seen {
-    /// What has to be agreed to, or answered, before the script goes on.
-    asked: Vec<String>,
+struct Progress {
+    /// The calls that need approval before the script goes on, in words.
+    awaited: Vec<String>,
     /// The tools of those calls, as `upstream/tool`.
     waits_for: Vec<String>,
+    /// The number of the first of those calls.
     waiting: Option<u64>,
-    /// What the client has to be asked.
+    /// The questions that the client has to be asked.
     questions: Questions,
     /// The calls that may have changed something.
     changed: Vec<String>,
-    is_kept: bool,
+    is_journal_stored: bool,
 }
 
 impl<'a> InnerCalls<'a> {
     pub(super) fn new(
         dispatcher: &'a Dispatcher,
         snapshot: &'a Arc<Snapshot>,
-        asked: Asked<'a>,
+        outer: OuterCall<'a>,
         recipe: Option<&'a Recipe>,
         journal: &Journal,
+        log: Option<Box<dyn Log>>,
     ) -> InnerCalls<'a> {
-        let Asked { origin, context, handle, call } = asked;
+        let OuterCall { origin, context, handle, call } = outer;
         InnerCalls {
             dispatcher,
             snapshot,
@@ -89,38 +95,66 @@ impl<'a> InnerCalls<'a> {
             recipe,
             token: call.token().map(str::to_owned),
             waited_for: journal.waiting,
-            input: Input::read(call, journal),
+            responses: ClientResponses::from_call(call, journal),
             resolved: Mutex::default(),
-            seen: Mutex::default(),
+            log: log.map(OnceLock::from).unwrap_or_default(),
+            progress: Mutex::default(),
         }
     }
 
-    pub(super) fn asked(&self) -> Vec<String> {
-        self.seen.lock().asked.clone()
+    pub(super) fn awaited(&self) -> Vec<String> {
+        self.progress.lock().awaited.clone()
     }
 
     pub(super) fn waits_for(&self) -> Vec<String> {
-        self.seen.lock().waits_for.clone()
+        self.progress.lock().waits_for.clone()
     }
 
     pub(super) fn waiting(&self) -> Option<u64> {
-        self.seen.lock().waiting
+        self.progress.lock().waiting
     }
 
-    /// What the client has to be asked, once.
+    /// Takes the questions that the client has to be asked.
     pub(super) fn questions(&self) -> Questions {
-        std::mem::take(&mut self.seen.lock().questions)
+        std::mem::take(&mut self.progress.lock().questions)
     }
 
     pub(super) fn changed(&self) -> Vec<String> {
-        self.seen.lock().changed.clone()
+        self.progress.lock().changed.clone()
     }
 
-    pub(super) fn is_kept(&self) -> bool {
-        self.seen.lock().is_kept
+    /// Stores what the journal lacks: the lines since it was stored, or all of it.
+    pub(super) async fn store_rest(&self, journal: &Journal, lines: &[u8]) -> Result<(), String> {
+        if let Some(log) = self.log.get() {
+            log.add(lines);
+            return log.flush().await.map_err(|why| why.to_string());
+        }
+        let stored = self.dispatcher.store_journal(journal, &self.id, &self.owner).await;
+        stored.map(drop).map_err(|why| why.to_string())
     }
 
-    /// The function that a path means, of those that the caller may see.
+    /// Stores the whole journal, and opens its log for what happens next.
+    async fn store_whole(&self, journal: &Journal) -> Result<(), LogError> {
+        self.progress.lock().is_journal_stored = true;
+        match self.dispatcher.store_journal(journal, &self.id, &self.owner).await {
+            Ok(StoredIn::Stored) => {}
+            Ok(StoredIn::MemoryFallback { reason }) => {
+                return Err(LogError::Unavailable { reason });
+            }
+            Err(TooLarge { limit, .. }) => return Err(LogError::TooLarge { limit }),
+        }
+        // Without a log this store has been replaced by memory, of which the operator is told.
+        if let Some(opened) = self.dispatcher.artifacts.open_log(&self.owner, &self.id).await? {
+            let _ = self.log.set(opened.log);
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_journal_stored(&self) -> bool {
+        self.progress.lock().is_journal_stored
+    }
+
+    /// Resolves a path such as `orders.list` to a function that the caller may see.
     fn resolve(&self, path: &[String]) -> Result<Slot, Thrown> {
         if let Some(slot) = self.resolved.lock().get(path) {
             return Ok(*slot);
@@ -145,7 +179,7 @@ impl<'a> InnerCalls<'a> {
             Ok(_) | Err(_) => {}
         }
         let near = catalog.nearest_functions(&namespace, function, 3, visible.guesses_by(), &sees);
-        let near: Vec<String> = near.into_iter().map(|slot| line(catalog, slot)).collect();
+        let near: Vec<String> = near.into_iter().map(|slot| function_line(catalog, slot)).collect();
         let near = match near.as_slice() {
             [] => " Look for it with `help`.".to_owned(),
             near => format!(" Nearest:\n{}", near.join("\n")),
@@ -161,7 +195,7 @@ impl<'a> InnerCalls<'a> {
         if target.callee.upstream == LABEL && is_script {
             return Err(thrown("a script cannot run scripts".to_owned(), "POLICY_DENIED"));
         }
-        if self.recipe.is_some_and(|recipe| !recipe.may_call(target.callee.named())) {
+        if self.recipe.is_some_and(|recipe| !recipe.may_call(target.callee.names())) {
             let name = call.path.join(".");
             let message =
                 format!("the head of this recipe does not name tools.{name} in `functions`");
@@ -178,25 +212,25 @@ impl<'a> InnerCalls<'a> {
             let message = format!("tools.{name} takes an object with its arguments");
             return Err(thrown(message, "ARGS_INVALID"));
         }
-        // A script does not wait for somebody to agree: it stops, and goes on later.
-        let agreed = self.token.as_deref().filter(|_| self.waited_for == Some(call.number));
+        // A script does not wait for an approval: it pauses, and resumes later.
+        let token = self.token.as_deref().filter(|_| self.waited_for == Some(call.number));
         let mut meta = Object::new();
-        meta.push(confirm::META_KEY, Json::encode(agreed.unwrap_or(confirm::LATER)));
+        meta.push(confirm::META_KEY, Json::encode(token.unwrap_or(confirm::DO_NOT_WAIT)));
         let mut rest = Object::new();
         rest.push("_meta", meta.to_json());
-        self.input.give(call.number, &mut rest);
+        self.responses.add_to(call.number, &mut rest);
         let script = Some(Arc::clone(&self.id));
         let request =
-            Request { rest, mode: Mode::Inner, script, ..Request::new(target, arguments) };
+            Request { rest, mode: CallMode::FromScript, script, ..Request::new(target, arguments) };
         Ok((slot, request))
     }
 
-    /// What a call came to, for the script.
+    /// Turns the outcome of a call into what the script gets.
     fn verdict(&self, call: &Call, slot: Slot, outcome: Result<Outcome, CallError>) -> Verdict {
         let result = match outcome {
             Ok(Outcome::Reply(Reply::Result(json))) => {
                 if questions::is_question(&json) {
-                    self.seen.lock().questions.add(call.number, &json);
+                    self.progress.lock().questions.add(call.number, &json);
                     return Verdict::Pause;
                 }
                 data(json)
@@ -213,17 +247,17 @@ impl<'a> InnerCalls<'a> {
                 let signature = self.snapshot.catalog.shaped_signature(slot, 600);
                 Err(thrown(format!("{}. Signature: {signature}", said.join("; ")), "ARGS_INVALID"))
             }
-            Err(CallError::Refused(refusal)) if refusal.code == Refused::ApprovalRequired => {
-                let mut seen = self.seen.lock();
+            Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::ApprovalRequired => {
+                let mut progress = self.progress.lock();
                 let arguments = catalog::summary::cut(call.arguments.get(), 600);
-                seen.asked.push(format!(
+                progress.awaited.push(format!(
                     "tools.{}({arguments}): {}",
                     call.path.join("."),
                     refusal.message
                 ));
                 let callee = self.snapshot.target(slot).callee;
-                seen.waits_for.push(callee.path.clone());
-                seen.waiting.get_or_insert(call.number);
+                progress.waits_for.push(callee.path.clone());
+                progress.waiting.get_or_insert(call.number);
                 return Verdict::Pause;
             }
             Err(CallError::Refused(refusal)) => {
@@ -260,44 +294,54 @@ impl Host for InnerCalls<'_> {
             Err(thrown) => return Verdict::Answer(Err(thrown)),
         };
         let (verdict, ran) = (Mutex::new(None), Mutex::new(false));
-        let say = |outcome| {
+        let to_reply = |outcome| {
             *ran.lock() = may_have_run(&outcome);
             *verdict.lock() = Some(self.verdict(call, slot, outcome));
             // No model reads it.
             Reply::Result(Json::empty_object())
         };
         let pipeline = self.dispatcher;
-        pipeline.dispatch(self.snapshot, request, self.origin, self.context, say).await;
+        pipeline.dispatch(self.snapshot, request, self.origin, self.context, to_reply).await;
         let verdict = verdict.into_inner();
         let verdict = verdict
             .unwrap_or_else(|| Verdict::Answer(Err(thrown("no answer".to_owned(), "UNUSABLE"))));
         if ran.into_inner() && !self.is_repeatable(call) {
-            self.seen.lock().changed.push(call.path.join("."));
+            self.progress.lock().changed.push(call.path.join("."));
         }
         verdict
     }
 
-    async fn keep(&self, journal: &Journal) -> Result<(), Thrown> {
-        if !self.dispatcher.artifacts.survives_restart() {
-            return Ok(());
+    fn stores_journal(&self) -> bool {
+        self.dispatcher.artifacts.survives_restart()
+    }
+
+    fn add_lines(&self, lines: &[u8]) {
+        if let Some(log) = self.log.get() {
+            log.add(lines);
         }
-        self.seen.lock().is_kept = true;
-        let kept = self.dispatcher.keep_journal(journal, &self.id, &self.owner).await;
-        let why = match kept {
-            Ok(StoredIn::Stored) => return Ok(()),
-            Ok(StoredIn::MemoryFallback { reason }) => reason,
-            Err(large) => large.to_string(),
+    }
+
+    async fn store(&self, whole: Option<Journal>) -> Result<(), NotStored> {
+        let stored = match (whole, self.log.get()) {
+            (Some(journal), _) => self.store_whole(&journal).await,
+            (None, Some(log)) => log.flush().await,
+            (None, None) => Ok(()),
         };
-        let message = format!(
-            "not run: what the script has done so far cannot be kept ({why}), and after a restart it \
-             could be done twice; take less of each result, or do it in several scripts"
-        );
-        Err(thrown(message, "JOURNAL_NOT_KEPT"))
+        stored.map_err(|why| match why {
+            LogError::Taken => NotStored::TakenOver,
+            LogError::TooLarge { .. } | LogError::Unavailable { .. } => {
+                let message = format!(
+                    "not run: what the script has done so far cannot be kept ({why}), and after a restart \
+                     it could be done twice; take less of each result, or do it in several scripts"
+                );
+                NotStored::Unwritable(thrown(message, "JOURNAL_NOT_KEPT"))
+            }
+        })
     }
 }
 
-/// Whether a call may have done something: not if it was refused, or never got
-/// to its upstream.
+/// Returns whether a call may have run: not if it was refused, or never reached its
+/// upstream.
 fn may_have_run(outcome: &Result<Outcome, CallError>) -> bool {
     match outcome {
         Ok(Outcome::Plan(_)) => false,
@@ -307,7 +351,7 @@ fn may_have_run(outcome: &Result<Outcome, CallError>) -> bool {
     }
 }
 
-/// The data of a result, or the error that it reports.
+/// Returns the data of a result, or the error that it reports.
 fn data(json: Json) -> Result<Json, Thrown> {
     let reply = Reply::Result(json);
     let Some(result) = reply.tool_result() else {

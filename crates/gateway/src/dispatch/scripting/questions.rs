@@ -1,9 +1,10 @@
-//! What the calls of a script ask of the client, and what the client says.
+//! Questions that the calls of a script have for the client (`input_required`), and the
+//! client's responses.
 //!
 //! An upstream that answers `input_required` gets the same call again with the
-//! input. A script stops there: its own reply asks for all that its calls ask for,
-//! each under the number of its call, and the client's next request leads back to
-//! the journal by its state.
+//! input. A script pauses there: its own reply asks all questions of its calls, each
+//! under the number of its call, and the `requestState` of the client's next request
+//! is the handle of the journal.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +18,19 @@ const REQUESTS: &str = "inputRequests";
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// Whether a result asks something of the client.
+/// Returns whether a result asks the client for input.
 pub(super) fn is_question(json: &Json) -> bool {
     json.mentions("\"resultType\"")
         && json.member_as::<String>("resultType").as_deref() == Some("input_required")
 }
 
-/// The journal that a request goes on with, where it answers a question.
-pub(super) fn handle(call: &ValidCall) -> Option<String> {
-    call.beside(STATE).and_then(Json::string_value)
+/// Returns the handle of the journal that a request resumes, if it responds to a
+/// question.
+pub(super) fn journal_handle(call: &ValidCall) -> Option<String> {
+    call.other_param(STATE).and_then(Json::string_value)
 }
 
-/// What the calls of a script ask.
+/// The questions of all calls of a script.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     requests: Map<String, Value>,
@@ -36,46 +38,47 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    /// Notes what a call asks.
-    pub(super) fn add(&mut self, number: u64, asked: &Json) {
-        let requests = asked.member(REQUESTS).and_then(|requests| Object::parse(&requests).ok());
+    /// Adds the questions of a call: its number in the script and its result.
+    pub(super) fn add(&mut self, number: u64, result: &Json) {
+        let requests = result.member(REQUESTS).and_then(|requests| Object::parse(&requests).ok());
         for (key, request) in requests.unwrap_or_default().iter() {
             self.requests.insert(format!("{number}.{key}"), request.to_value().unwrap_or_default());
         }
-        self.states.insert(number, asked.member_as(STATE));
+        self.states.insert(number, result.member_as(STATE));
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// The states of the servers that ask, by call, for the journal.
+    /// Returns the `requestState` of each call that asks, for the journal.
     pub(super) fn states(&self) -> BTreeMap<u64, Option<String>> {
         self.states.clone()
     }
 
-    /// The script's own question, for all of them.
+    /// Renders the script's reply that asks all questions.
     pub(super) fn to_reply(&self, handle: &str) -> Reply {
-        let asked = json!({
+        let result = json!({
             "resultType": "input_required",
             REQUESTS: self.requests,
             STATE: handle,
             "_meta": {"gatelet/script": {"id": handle, "paused": true}},
         });
-        Reply::Result(asked.into())
+        Reply::Result(result.into())
     }
 }
 
-/// What the client says, by the call that asked.
+/// The client's responses: the `requestState` and the responses of each call that
+/// asked, by its number.
 #[derive(Debug, Default)]
-pub(super) struct Input(BTreeMap<u64, (Option<String>, Object)>);
+pub(super) struct ClientResponses(BTreeMap<u64, (Option<String>, Object)>);
 
-impl Input {
-    /// What came with a request, for the calls of the journal that wait for it.
-    pub(super) fn read(call: &ValidCall, journal: &Journal) -> Input {
-        let responses = call.beside(RESPONSES).and_then(|given| Object::parse(given).ok());
+impl ClientResponses {
+    /// Reads the responses of a request, for the calls of the journal that wait for them.
+    pub(super) fn from_call(call: &ValidCall, journal: &Journal) -> ClientResponses {
+        let responses = call.other_param(RESPONSES).and_then(|given| Object::parse(given).ok());
         let responses = responses.unwrap_or_default();
-        let of_call = |(number, state): (&u64, &Option<String>)| {
+        let for_call = |(number, state): (&u64, &Option<String>)| {
             let prefix = format!("{number}.");
             let mut own = Object::new();
             let given = responses
@@ -84,19 +87,19 @@ impl Input {
             given.for_each(|(key, value)| own.push(key, value.clone()));
             (*number, (state.clone(), own))
         };
-        // Without an answer the call is made anew, and asks again.
-        let is_answered = call.beside(STATE).is_some();
-        Input(journal.questions.iter().filter(|_| is_answered).map(of_call).collect())
+        // Without a response the call is made anew, and asks again.
+        let is_answered = call.other_param(STATE).is_some();
+        ClientResponses(journal.questions.iter().filter(|_| is_answered).map(for_call).collect())
     }
 
-    /// Puts the input of a call beside its arguments.
-    pub(super) fn give(&self, number: u64, rest: &mut Object) {
+    /// Adds the responses for a call to the parameters beside its arguments.
+    pub(super) fn add_to(&self, number: u64, other_params: &mut Object) {
         let Some((state, responses)) = self.0.get(&number) else { return };
         if !responses.is_empty() {
-            rest.push(RESPONSES, responses.to_json());
+            other_params.push(RESPONSES, responses.to_json());
         }
         if let Some(state) = state {
-            rest.push(STATE, Json::encode(state));
+            other_params.push(STATE, Json::encode(state));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller is told of a script.
+//! Renders what a script came to as a reply.
 
 use script::protocol::ScriptError;
 use script::{Finished, Journal, Limits};
@@ -6,16 +6,15 @@ use serde_json::json;
 use tool::{Json, Object, Reply};
 
 use crate::choice::Surface;
-use artifacts::TooLarge;
 
-/// What there is to tell of a script.
-pub(super) struct Told<'a> {
+/// What a reply about a script needs to know.
+pub(super) struct ScriptReport<'a> {
     pub(super) limits: &'a Limits,
     pub(super) handle: &'a str,
     pub(super) surface: Surface,
     pub(super) journal: &'a Journal,
-    /// What somebody has to agree to.
-    pub(super) asked: Vec<String>,
+    /// The calls that wait for approval, in words.
+    pub(super) awaited: Vec<String>,
     /// The tools of those calls, as `upstream/tool`.
     pub(super) waits_for: Vec<String>,
     /// The calls that may have changed something.
@@ -26,7 +25,7 @@ pub(super) fn error(why: &str) -> Reply {
     Reply::error_text(&format!("**Error:** {why}."))
 }
 
-/// The script was begun before: a program may go on with it by the handle.
+/// Renders that the script was begun before. A program may resume it by the handle.
 pub(super) fn unfinished(handle: &str) -> Reply {
     let text = format!(
         "**Error:** this script was begun before and did not end; it is kept as `{handle}`. Go on with \
@@ -37,7 +36,8 @@ pub(super) fn unfinished(handle: &str) -> Reply {
     result([text].into_iter(), true, meta.into())
 }
 
-impl Told<'_> {
+impl ScriptReport<'_> {
+    /// Renders the result of a script that ended.
     pub(super) fn finished(&self, finished: &Finished) -> Reply {
         let log = log(finished);
         match &finished.outcome {
@@ -52,7 +52,7 @@ impl Told<'_> {
             }
             Err(error) => {
                 let why = self.explain(error);
-                let text = format!("**Script failed:** {why}.{}", self.done());
+                let text = format!("**Script failed:** {why}.{}", self.calls_made());
                 result([text].into_iter().chain(log), true, self.meta(finished))
             }
         }
@@ -64,8 +64,8 @@ impl Told<'_> {
             .into()
     }
 
-    /// The call that goes on with the script, as its surface writes it.
-    fn resuming(&self) -> String {
+    /// Returns the call that resumes the script, as its surface writes it.
+    fn resume_call(&self) -> String {
         let handle = self.handle;
         match self.surface {
             Surface::Gateway => format!("tool_run({{\"resume\": \"{handle}\"}})"),
@@ -75,36 +75,51 @@ impl Told<'_> {
         }
     }
 
-    /// The script stopped before a call that somebody has to agree to.
-    pub(super) fn paused(&self, kept: Result<(), TooLarge>) -> Reply {
-        let asked = self.asked.join("\n- ");
+    /// Renders that the script waits for an approval; `stored` says whether its journal is.
+    pub(super) fn paused(&self, stored: Result<(), String>) -> Reply {
+        let awaited = self.awaited.join("\n- ");
         let n_calls = self.journal.n_answered();
-        let next = match kept {
+        let next = match stored {
             Ok(()) => format!(
                 "{n_calls} calls are done and will not run again. To go on once that is settled: `{}`, \
                  with the same `confirm` if a token was given.",
-                self.resuming()
+                self.resume_call()
             ),
             Err(why) => format!("It cannot be continued: its journal is not kept ({why})."),
         };
-        let text = format!("**Paused:** the script waits before\n- {asked}\n{next}{}", self.done());
-        let told = json!({"id": self.handle, "calls": n_calls, "paused": true, "waits_for": self.waits_for});
-        let meta = json!({"gatelet/script": told});
+        let text = format!(
+            "**Paused:** the script waits before\n- {awaited}\n{next}{}",
+            self.calls_made()
+        );
+        let state = json!({"id": self.handle, "calls": n_calls, "paused": true, "waits_for": self.waits_for});
+        let meta = json!({"gatelet/script": state});
         result([text].into_iter(), true, meta.into())
     }
 
-    /// The script was stopped from outside.
-    pub(super) fn stopped(&self, why: &str, kept: Result<(), TooLarge>) -> Reply {
-        let next = match kept {
+    /// Renders that the script was stopped from outside.
+    pub(super) fn stopped(&self, why: &str, stored: &Result<(), String>) -> Reply {
+        let next = match stored {
             Ok(()) if self.journal.n_answered() != 0 => format!(
                 " To go on from there without repeating what is done: `{}`.",
-                self.resuming()
+                self.resume_call()
             ),
             Ok(()) | Err(_) => String::new(),
         };
-        let text = format!("**Script stopped:** {why}.{next}{}", self.done());
+        let text = format!("**Script stopped:** {why}.{next}{}", self.calls_made());
         let meta =
             json!({"gatelet/script": {"id": self.handle, "calls": self.journal.n_answered()}});
+        result([text].into_iter(), true, meta.into())
+    }
+
+    /// Renders that somebody else goes on with the script.
+    pub(super) fn taken_over(&self) -> Reply {
+        let handle = self.handle;
+        let text = format!(
+            "**Script stopped:** `{handle}` goes on elsewhere: it was resumed there while this gatelet \
+             did not answer, and nothing more is done here.{}",
+            self.calls_made()
+        );
+        let meta = json!({"gatelet/script": {"id": handle, "taken_over": true}});
         result([text].into_iter(), true, meta.into())
     }
 
@@ -128,32 +143,32 @@ impl Told<'_> {
         }
     }
 
-    /// What was done before, which the next script must not do again.
-    fn done(&self) -> String {
+    /// Lists the calls that were made, which the next script must not repeat.
+    fn calls_made(&self) -> String {
         let begun: Vec<String> = self.journal.begun().map(|made| made.path.join(".")).collect();
         let mut text = match self.changed.as_slice() {
             [] => String::new(),
-            changed => format!("\nDone before that, and not undone: {}.", listed(changed)),
+            changed => format!("\nDone before that, and not undone: {}.", join_some(changed)),
         };
         if !begun.is_empty() {
-            text.push_str(&format!("\nBegun, and may have run: {}.", listed(&begun)));
+            text.push_str(&format!("\nBegun, and may have run: {}.", join_some(&begun)));
         }
         text
     }
 }
 
-/// How many calls are named.
-const NAMED: usize = 12;
+/// The most calls that are named.
+const MAX_NAMED: usize = 12;
 
-fn listed(names: &[String]) -> String {
-    let more = match names.len().saturating_sub(NAMED) {
+fn join_some(names: &[String]) -> String {
+    let more = match names.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{}{more}", names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
+    format!("{}{more}", names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", "))
 }
 
-/// What the script logged, as one text.
+/// Joins what the script logged into one text.
 fn log(finished: &Finished) -> Option<String> {
     let mut lines = finished.log.clone();
     if finished.log_dropped != 0 {
