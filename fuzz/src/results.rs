@@ -2,7 +2,7 @@
 
 use ::skills::{File, Library};
 use artifacts::view::{self, Budget, Selector};
-use offload::Stop;
+use offload::StopFlag;
 use redact::{Config, Scrubber};
 use testkit::fuzz::Dictionary;
 use tool::Json;
@@ -143,7 +143,7 @@ fn look(bytes: &[u8]) {
     let Ok(selector) = Selector::parse(&selector) else { return };
     let budget = Budget { chars: 2_000, jq_steps: 200_000, ..Budget::default() };
     for media_type in ["application/json", "text/csv", "text/plain"] {
-        if let Ok(view) = view::view(kept, media_type, &selector, &budget, &Stop::never()) {
+        if let Ok(view) = view::view(kept, media_type, &selector, &budget, &StopFlag::never()) {
             assert!(view.to_text().chars().count() < 20_000, "a view is bounded");
         }
     }
@@ -152,7 +152,7 @@ fn look(bytes: &[u8]) {
 fn skill(bytes: &[u8]) {
     let text = text(bytes).into_owned();
     let file = File { path: "a/SKILL.md".to_owned(), text };
-    let (library, _) = Library::read(&[file]);
+    let (library, _) = Library::parse(&[file]);
     for skill in library.skills() {
         let value = Json::from(serde_json::json!("v"));
         let _ = (skill.placeholders(), skill.fill(&[("x", &value)]));

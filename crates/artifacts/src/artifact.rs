@@ -8,55 +8,57 @@ use tool::{Context, Json, Reply, hex};
 
 use crate::overview::Overview;
 use crate::part::{self, PartRef};
-use crate::reading::ResultText;
+use crate::result_text::ResultText;
 
-/// One kept answer.
+/// One stored result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artifact {
-    /// Unique, short, and not to be guessed.
+    /// A unique, short and unguessable id.
     pub handle: String,
     pub owner: Owner,
-    /// Milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub made: u64,
     /// The operator's label for the upstream, and the tool's name there.
     pub upstream: String,
     pub tool: String,
-    /// The canonical id of the tool, empty where it was not written down.
+    /// The canonical id of the tool, empty if it was not recorded.
     pub id: String,
-    /// What identifies the call that made it, for its owner: a
-    /// [fingerprint](Artifact::fingerprint), because arguments are nobody's
-    /// to keep.
+    /// Identifies the call that created it, among the calls of its owner. A
+    /// [fingerprint](Artifact::fingerprint), so that no arguments are stored.
     pub key: String,
-    /// The whole result, with secrets masked: what anybody may look at.
+    /// The whole result, with secrets masked.
     pub result: Json,
-    /// The result as it came, for the operator alone and only if they say so.
+    /// The result with its secrets, for the operator alone; see [`RawResults`].
     pub raw: Option<Json>,
+    /// The length of the result in characters.
     pub chars: usize,
-    pub parts: Parts,
+    pub parts: PartIndex,
 }
 
-/// Where each part of an artifact is, and what is told of it. Found out once,
-/// however many copies of the artifact there are, because it takes reading the
-/// whole.
+/// The parts of an artifact and its overview. Both need the whole result parsed,
+/// so they are computed once and shared by all copies of the artifact.
 #[derive(Clone, Debug, Default)]
-pub struct Parts(Arc<Found>);
+pub struct PartIndex(Arc<LazyIndex>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct LazyIndex {
     references: OnceLock<Vec<PartRef>>,
     overview: OnceLock<Overview>,
 }
 
-impl Parts {
-    /// The parts as they were found out before.
-    pub fn known(parts: Vec<PartRef>) -> Parts {
-        Parts(Arc::new(Found { references: OnceLock::from(parts), overview: OnceLock::new() }))
+impl PartIndex {
+    /// Creates an index with references that were computed before.
+    pub fn from_references(parts: Vec<PartRef>) -> PartIndex {
+        PartIndex(Arc::new(LazyIndex {
+            references: OnceLock::from(parts),
+            overview: OnceLock::new(),
+        }))
     }
 }
 
-/// What follows from the rest makes no difference.
-impl PartialEq for Parts {
-    fn eq(&self, _: &Parts) -> bool {
+/// All are equal: an index follows from the result, which is compared itself.
+impl PartialEq for PartIndex {
+    fn eq(&self, _: &PartIndex) -> bool {
         true
     }
 }
@@ -65,6 +67,7 @@ impl PartialEq for Parts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactMeta {
     pub handle: String,
+    /// When it was created, in milliseconds since 1970.
     pub made: u64,
     pub upstream: String,
     pub tool: String,
@@ -72,21 +75,20 @@ pub struct ArtifactMeta {
     pub parts: Vec<PartRef>,
 }
 
-/// Whether results are kept as they came beside what may be looked at.
+/// Whether results with their secrets are stored beside the masked ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Raw {
+pub enum RawResults {
     #[default]
     Dropped,
     Kept,
 }
 
-/// Whose artifacts these are: an identity's, or else a session's, or else a
-/// connection's.
+/// The owner of artifacts: an identity, or else a session, or else a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(String);
 
 impl Owner {
-    /// The owner of what a question with this context brings about.
+    /// Returns the owner of the results of a request with this context.
     pub fn from_context(context: &Context) -> Owner {
         if context.caller.is_anonymous() {
             let kind = if context.is_connection_only() { "" } else { "session:" };
@@ -96,11 +98,12 @@ impl Owner {
         }
     }
 
-    /// Returns whether this owner may read what the `other` owns, given its handle.
+    /// Returns whether this owner may read an artifact of the `other`, given its
+    /// handle.
     ///
-    /// A caller who is known by a connection only may come back on another
-    /// one, so to such callers the handle is the key. It is never listed to
-    /// anybody else.
+    /// A caller of whom only the connection is known may come back on another one,
+    /// so for such callers knowing the handle is enough. It is never listed to
+    /// anybody but its owner.
     pub fn opens(&self, other: &Owner) -> bool {
         self == other
             || (self.0.starts_with(CONNECTION_PREFIX) && other.0.starts_with(CONNECTION_PREFIX))
@@ -110,50 +113,51 @@ impl Owner {
         &self.0
     }
 
-    /// The owner that [`Owner::as_str`] wrote down.
-    pub fn read(text: &str) -> Owner {
+    /// Creates the owner from the text that [`Owner::as_str`] gave to a store.
+    pub fn from_stored(text: &str) -> Owner {
         Owner(text.to_owned())
     }
 }
 
 impl Artifact {
-    /// A new handle for something of this owner; longer where it is the key.
+    /// Creates a handle for an artifact of this owner; longer where
+    /// [knowing it is enough](Owner::opens) to read the artifact.
     pub fn new_handle(owner: &Owner) -> String {
         let length = if owner.0.starts_with(CONNECTION_PREFIX) { 24 } else { 12 };
         uuid::Uuid::new_v4().simple().to_string()[..length].to_owned()
     }
 
-    /// The [`Artifact::key`] of a call, from what identifies the call.
+    /// Hashes a text that identifies a call into an [`Artifact::key`].
     pub fn fingerprint(call: &str) -> String {
         hex::encode(&Sha256::digest(call.as_bytes()))
     }
 
-    /// Returns what a reader reads: what the result [mainly](ResultText::main) is,
-    /// or else the result as it travels.
+    /// Returns the [main text](ResultText::main) of the result, or the result as
+    /// JSON if it has none.
     pub fn text(&self) -> String {
         let reply = Reply::Result(self.result.clone());
         let Some(result) = reply.tool_result() else { return self.result.to_string() };
         ResultText::new(&result).main().unwrap_or(self.result.as_str()).to_owned()
     }
 
-    /// Returns where each part of it is. Reads the whole when it is first asked.
+    /// Returns references to its parts. The first call parses the whole result.
     pub fn parts(&self) -> &[PartRef] {
         let references = || part::references(&self.handle, &self.result);
         self.parts.0.references.get_or_init(references)
     }
 
-    /// Returns what is told of it. Reads the whole when it is first asked.
+    /// Returns its overview. The first call parses the whole result.
     pub fn overview(&self) -> &Overview {
         self.parts.0.overview.get_or_init(|| {
             let reply = Reply::Result(self.result.clone());
             let result = reply.tool_result();
-            let reading = result.as_ref().map(ResultText::new);
-            let (result, reading) = (result.as_ref(), reading.as_ref());
-            // What was read for the one is not read again for the other.
+            let text = result.as_ref().map(ResultText::new);
+            let (result, text) = (result.as_ref(), text.as_ref());
+            // The references need the same parsed result, so they are computed too.
             self.parts.0.references.get_or_init(|| {
-                part::references_parsed(&self.handle, &self.result, result.zip(reading))
+                part::references_parsed(&self.handle, &self.result, result.zip(text))
             });
-            Overview::of(&self.result, result, reading, self.chars)
+            Overview::new(&self.result, result, text, self.chars)
         })
     }
 
@@ -168,7 +172,7 @@ impl Artifact {
         }
     }
 
-    /// Returns how much room it takes, all in all.
+    /// Returns how many bytes it takes in a store.
     pub fn bytes(&self) -> usize {
         let raw = self.raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
         self.result.as_bytes().len() + raw

@@ -1,20 +1,20 @@
 //! The envelope: what a model reads in place of a result that is too long.
 //!
-//! A summary of what kind of data it is, facts that add something, and where
-//! every part of it is kept. Never a cut in the middle of a value.
+//! It has a summary of the data, short facts, and the handle of every part. It
+//! never shows a value that is cut in the middle.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tool::{Json, Reply};
 
 use crate::artifact::Artifact;
-use crate::gate::Over;
+use crate::gate::Excess;
 use crate::part;
 use crate::store::TooLarge;
 
 pub use crate::part::{Part, PartRef, split_handle};
 
-/// What goes out.
+/// The JSON that is sent instead of a result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Envelope {
     pub status: Status,
@@ -25,28 +25,28 @@ pub struct Envelope {
     pub provenance: Map<String, Value>,
 }
 
+/// How the call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
-    /// Part of a call's work was done.
+    /// The call ran, and only part of its result is available.
     Partial,
     Error,
 }
 
-/// Where an answer comes from.
+/// Where a result comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Provenance<'a> {
     pub tool_id: &'a str,
-    /// How the call's arguments were repaired, as JSON; `None` when they were
-    /// not.
+    /// How the arguments of the call were repaired; `None` if they were not.
     pub arg_repairs: Option<&'a Value>,
-    /// Whether the answer is one that was given before.
+    /// Whether the result is that of an earlier call.
     pub cache_hit: bool,
 }
 
 impl<'a> Provenance<'a> {
-    /// From this tool, by a call that ran as it was written.
+    /// Creates the provenance of a call that ran with its arguments as they were.
     pub fn of_tool(tool_id: &'a str) -> Provenance<'a> {
         Provenance { tool_id, arg_repairs: None, cache_hit: false }
     }
@@ -64,18 +64,18 @@ impl<'a> Provenance<'a> {
     }
 }
 
-/// The parts of a kept answer.
+/// Returns the parts of a stored result.
 pub fn parts(artifact: &Artifact) -> Vec<Part> {
     part::parts(&artifact.result)
 }
 
-/// One of them, by its number in the handle.
-pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
-    part::part(&artifact.result, at)
+/// Returns one part of a stored result, by its index in the handle.
+pub fn part(artifact: &Artifact, index: usize) -> Option<Part> {
+    part::part(&artifact.result, index)
 }
 
 impl Envelope {
-    /// The envelope of a kept answer.
+    /// Creates the envelope of a stored result.
     pub fn new(artifact: &Artifact, provenance: Provenance<'_>, is_error: bool) -> Envelope {
         let overview = artifact.overview();
         Envelope {
@@ -87,14 +87,14 @@ impl Envelope {
         }
     }
 
-    /// The envelope of an answer that could not be kept: its
-    /// [beginning](crate::gate::beginning), and why there is no more.
+    /// Turns this into the envelope of a result that could not be stored: its
+    /// [beginning](crate::gate::beginning), and why the rest is lost.
     #[must_use]
-    pub fn unkept(self, over: &Over, why: TooLarge, beginning: &str) -> Envelope {
-        let what = self.summary.split("; ").next().unwrap_or_default();
+    pub fn unkept(self, excess: &Excess, why: TooLarge, beginning: &str) -> Envelope {
+        let kind = self.summary.split("; ").next().unwrap_or_default();
         let summary = format!(
-            "{what}; {} chars, not kept: {why}. Executing it again runs it again. It begins:\n{beginning}",
-            over.chars,
+            "{kind}; {} chars, not kept: {why}. Executing it again runs it again. It begins:\n{beginning}",
+            excess.chars,
         );
         let status = match self.status {
             Status::Ok | Status::Partial => Status::Partial,
@@ -103,7 +103,7 @@ impl Envelope {
         Envelope { status, summary, artifacts: Vec::new(), ..self }
     }
 
-    /// The envelope as a tool result.
+    /// Makes a tool result of the envelope.
     pub fn to_reply(&self) -> Reply {
         let text = Json::encode(self);
         let content = serde_json::json!([{"type": "text", "text": text.as_str()}]);
@@ -121,7 +121,7 @@ mod tests {
     use tool::Context;
 
     use super::*;
-    use crate::artifact::{Owner, Parts};
+    use crate::artifact::{Owner, PartIndex};
 
     fn artifact(result: Value) -> Artifact {
         Artifact {
@@ -133,7 +133,7 @@ mod tests {
             id: String::new(),
             key: String::new(),
             raw: None,
-            parts: Parts::default(),
+            parts: PartIndex::default(),
             chars: result.to_string().chars().count(),
             result: result.into(),
         }

@@ -1,9 +1,9 @@
 //! Decides whether a result is short enough to go out at once.
 //!
-//! The gate measures an answer in characters as a reader would count them and
-//! decides whether it may pass. Nothing reaches a client from a call except as
-//! a [`Gated`], and only [`decide`] makes one. What is too long is kept whole
-//! by the caller of this module; the gate never cuts.
+//! The gate measures a result in characters, without the JSON around them, and
+//! compares that with a limit. The result of a call reaches a client only as a
+//! [`Gated`], and only [`decide`] creates one. The gate never cuts: the caller of
+//! this module stores a result that is too long.
 
 use serde_json::Value;
 use tool::reply::ToolResult;
@@ -13,20 +13,20 @@ use crate::artifact::Artifact;
 
 pub use crate::shape::{Shape, thousands};
 
-/// How strict the gate is.
+/// The size limits of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Characters that pass without being asked for.
+    /// How many characters pass unless the call asks for another limit.
     pub limit: usize,
-    /// Characters that no caller may exceed, whatever they ask for.
+    /// The highest limit that a call may ask for.
     pub ceiling: Option<usize>,
-    /// Whether an answer that was kept is marked as an error.
+    /// Whether the reply for a result that was too long is marked as an error.
     pub gated_is_error: bool,
-    /// What goes out of an answer whose text and structured content are the same.
+    /// What goes out of a result whose text and structured content are the same.
     pub same_data: SameData,
 }
 
-/// What goes out of an answer whose text is the JSON of its structured content.
+/// What goes out of a result whose text is the JSON of its structured content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SameData {
     /// The text, which every host shows its model.
@@ -36,18 +36,23 @@ pub enum SameData {
     Both,
 }
 
-/// Structured content over this many bytes is not compared exactly.
-const LARGE: usize = 1 << 20;
+/// Structured content over this many bytes is not compared exactly with the text.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
-/// What is no answer yet, and what stands beside one, may have so many
-/// characters: clients read it, and models do not.
-const BESIDE: usize = 1 << 20;
+/// How many characters a result may have outside of its content, and how long a
+/// question back to the client or a task may be: clients read them, and models do
+/// not.
+const MAX_OTHER_CHARS: usize = 1 << 20;
 
-/// The limit that holds unless somebody says otherwise.
+/// How many characters the blocks of a result may have beside their text or data, all
+/// together, before these are counted: types, annotations, the JSON around them.
+const FREE_BLOCK_CHARS: usize = 4_096;
+
+/// The default limit in characters.
 pub const LIMIT: usize = 10_000;
 
 impl Config {
-    /// The limit of a call that asks for `wanted` characters.
+    /// Returns the limit of a call that asks for `wanted` characters.
     pub fn limit(&self, wanted: Option<usize>) -> usize {
         let limit = wanted.unwrap_or(self.limit);
         self.ceiling.map_or(limit, |ceiling| limit.min(ceiling))
@@ -65,16 +70,16 @@ impl Default for Config {
     }
 }
 
-/// An answer that has been measured.
+/// A reply that has been measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gated {
     reply: Reply,
-    over: Option<Over>,
+    excess: Option<Excess>,
 }
 
-/// An answer that is longer than its limit.
+/// The length of a result that is over its limit, and that limit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Over {
+pub struct Excess {
     pub chars: usize,
     pub limit: usize,
     /// Whether the tool reported an error.
@@ -82,56 +87,58 @@ pub struct Over {
 }
 
 impl Gated {
-    /// The answer, when it may go out.
+    /// Returns the reply if it may go out.
     pub fn whole(&self) -> Option<&Reply> {
-        self.over.is_none().then_some(&self.reply)
+        self.excess.is_none().then_some(&self.reply)
     }
 
-    /// By how much it is too long, when it may not.
-    pub fn over(&self) -> Option<&Over> {
-        self.over.as_ref()
+    /// Returns by how much the reply is too long; `None` if it may go out.
+    pub fn excess(&self) -> Option<&Excess> {
+        self.excess.as_ref()
     }
 
-    /// The answer, to be kept or looked at on this side of the gate.
+    /// Returns the reply even if it is too long: to store it or to inspect it, not
+    /// to send it.
     pub fn raw(&self) -> &Reply {
         &self.reply
     }
 
-    /// Both: the answer, and by how much it is too long to go out.
-    pub fn apart(self) -> (Reply, Option<Over>) {
-        (self.reply, self.over)
+    /// Returns the reply, and by how much it is too long to go out.
+    pub fn into_parts(self) -> (Reply, Option<Excess>) {
+        (self.reply, self.excess)
     }
 }
 
 /// Measures a reply against a limit in characters.
 pub fn decide(reply: Reply, limit: usize) -> Gated {
-    let over = match &reply {
-        // No answer has more characters than bytes: most never need reading.
-        Reply::Result(json) if limit < json.as_bytes().len() => over(&reply, json, limit),
+    let excess = match &reply {
+        // No text has more characters than bytes, so most results need no parsing.
+        Reply::Result(json) if limit < json.as_bytes().len() => excess(&reply, json, limit),
         Reply::Result(_) | Reply::Error(_) => None,
     };
-    Gated { reply, over }
+    Gated { reply, excess }
 }
 
-fn over(reply: &Reply, json: &Json, limit: usize) -> Option<Over> {
+fn excess(reply: &Reply, json: &Json, limit: usize) -> Option<Excess> {
     let Some(result) = reply.tool_result() else {
-        let chars = count(json.as_str());
-        return (limit < chars).then_some(Over { chars, limit, is_error: false });
+        let chars = n_chars(json.as_str());
+        return (limit < chars).then_some(Excess { chars, limit, is_error: false });
     };
-    let (members, meta) = beside(json);
+    let (members, meta) = other_chars(json);
     let (chars, bound) = match is_bare(&result) {
-        // A question back to the client or a task is no answer yet.
-        true if is_unfinished(&result, json) => (members, limit.max(BESIDE)),
+        // A question back to the client or a task is not a result yet.
+        true if is_unfinished(&result, json) => (members, limit.max(MAX_OTHER_CHARS)),
         true => (members, limit),
         false => (measure(&result), limit),
     };
     let is_error = result.is_error;
-    if BESIDE < members + meta {
-        return Some(Over { chars: chars.max(members + meta), limit, is_error });
+    if MAX_OTHER_CHARS < members + meta {
+        return Some(Excess { chars: chars.max(members + meta), limit, is_error });
     }
-    (bound < chars).then_some(Over { chars, limit, is_error })
+    (bound < chars).then_some(Excess { chars, limit, is_error })
 }
 
+/// Returns whether a result has neither content nor structured content.
 fn is_bare(result: &ToolResult) -> bool {
     result.content.is_empty() && result.structured.is_none()
 }
@@ -141,53 +148,77 @@ fn is_unfinished(result: &ToolResult, json: &Json) -> bool {
     matches!(kind, Some("input_required" | "task")) || json.member("taskId").is_some()
 }
 
-/// The characters of what is neither content nor about the result: in its own
-/// members, and in `_meta`.
-fn beside(json: &Json) -> (usize, usize) {
+/// Counts the characters outside of the content: those of unknown members, and
+/// those of `_meta`.
+fn other_chars(json: &Json) -> (usize, usize) {
     let (mut members, mut meta) = (0, 0);
     for (key, value) in Object::parse(json).unwrap_or_default() {
         match key.as_str() {
             "content" | "structuredContent" | "isError" | "resultType" => {}
-            "_meta" => meta += count(value.as_str()),
-            _ => members += count(value.as_str()),
+            "_meta" => meta += n_chars(value.as_str()),
+            _ => members += n_chars(value.as_str()),
         }
     }
     (members, meta)
 }
 
-/// The characters of a result: all text, embedded text resources, binary
-/// content as it travels, and structured content unless it only repeats the
-/// text.
+/// Counts the characters of a result: all text, embedded text resources, binary
+/// content in base64, what blocks have beside these if it is much, and structured content
+/// unless it only repeats the text.
 pub fn measure(result: &ToolResult) -> usize {
-    let content: usize = result.content.iter().map(block).sum();
+    let sizes = result.content.iter().map(BlockSize::of);
+    let (payload, other) =
+        sizes.fold((0, 0), |(payload, other), size| (payload + size.payload, other + size.other));
+    let content = payload + other.saturating_sub(FREE_BLOCK_CHARS);
     let structured = match &result.structured {
-        Some(structured) if !mirrors(structured, result) => count(structured.as_str()),
+        Some(structured) if !repeats_text(structured, result) => n_chars(structured.as_str()),
         Some(_) | None => 0,
     };
     content + structured
 }
 
-fn block(block: &Json) -> usize {
-    let text = |json: &Json, key: &str| json.member_as::<String>(key).map(|text| count(&text));
-    let resource = || {
-        let resource = block.member("resource")?;
-        text(&resource, "text").or_else(|| text(&resource, "blob"))
-    };
-    let kind: String = block.member_as("type").unwrap_or_default();
-    let known = match kind.as_str() {
-        "text" => text(block, "text"),
-        "image" | "audio" => text(block, "data"),
-        "resource" => resource(),
-        _ => None,
-    };
-    known.unwrap_or_else(|| count(block.as_str()))
+/// The characters of one content block.
+struct BlockSize {
+    /// Those of its text, or of its data in base64.
+    payload: usize,
+    /// All others.
+    other: usize,
 }
 
-fn mirrors(structured: &Json, result: &ToolResult) -> bool {
+impl BlockSize {
+    fn of(block: &Json) -> BlockSize {
+        let kind: String = block.member_as("type").unwrap_or_default();
+        let known = match kind.as_str() {
+            "text" => split(block, &["text"]),
+            "image" | "audio" => split(block, &["data"]),
+            "resource" => block.member("resource").and_then(|resource| {
+                let inner = split(&resource, &["text", "blob"])?;
+                let around = n_chars(block.as_str()) - n_chars(resource.as_str());
+                Some(BlockSize { other: inner.other + around, ..inner })
+            }),
+            _ => None,
+        };
+        known.unwrap_or_else(|| BlockSize { payload: n_chars(block.as_str()), other: 0 })
+    }
+}
+
+/// Measures an object by the first of these members that it has as text, and by what else
+/// is in it. `None` if it has none of them.
+fn split(json: &Json, payloads: &[&str]) -> Option<BlockSize> {
+    let members = Object::parse(json).ok()?;
+    let mut texts =
+        payloads.iter().filter_map(|key| Some((*key, members.get(key)?.string_value()?)));
+    let (key, text) = texts.next()?;
+    let encoded = members.get(key).map_or(0, |value| n_chars(value.as_str()));
+    let other = n_chars(json.as_str()).saturating_sub(encoded);
+    Some(BlockSize { payload: n_chars(&text), other })
+}
+
+fn repeats_text(structured: &Json, result: &ToolResult) -> bool {
     let text = result.text();
-    if LARGE < structured.as_bytes().len() {
-        // Two trees of that size are not worth an exact count: a text of about
-        // the same length and kind is taken for the same.
+    if MAX_COMPARED_BYTES < structured.as_bytes().len() {
+        // Parsing two trees of that size costs too much: a text of about the same
+        // length that begins alike is taken for the same.
         let (one, other) = (text.len(), structured.as_bytes().len());
         let first = |text: &str| text.trim_start().chars().next();
         return one.abs_diff(other) < other / 2 && first(&text) == first(structured.as_str());
@@ -200,21 +231,21 @@ fn mirrors(structured: &Json, result: &ToolResult) -> bool {
         || wrapped.is_some_and(|inner| inner.as_str() == Some(&text) || repeated(inner))
 }
 
-fn count(text: &str) -> usize {
+fn n_chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// As much of the beginning of an answer as its limit allows.
-pub fn beginning(artifact: &Artifact, over: &Over) -> String {
+/// Returns as much of the beginning of a result as its limit allows.
+pub fn beginning(artifact: &Artifact, excess: &Excess) -> String {
     let text = artifact.text();
-    match text.char_indices().nth(over.limit) {
+    match text.char_indices().nth(excess.limit) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-/// The `sizelimit` that lets `chars` characters through with some to spare.
-pub fn suggestion(chars: usize) -> usize {
+/// Returns a `sizelimit` that lets `chars` characters through with some to spare.
+pub fn suggested_limit(chars: usize) -> usize {
     let roomy = chars + chars / 25 + 50;
     roomy.div_ceil(100) * 100
 }

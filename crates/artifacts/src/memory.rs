@@ -15,11 +15,11 @@ use crate::store::{Config, Lookup, Store, StoredIn, TooLarge, Usage};
 pub struct Memory {
     config: Config,
     clock: Arc<dyn Clock>,
-    kept: Mutex<Kept>,
+    contents: Mutex<Contents>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Contents {
     /// In the order of their last use.
     entries: VecDeque<Entry>,
     bytes: usize,
@@ -27,31 +27,32 @@ struct Kept {
 
 struct Entry {
     artifact: Arc<Artifact>,
-    since: Duration,
-    attached: bool,
+    stored_at: Duration,
+    /// Whether the call that created the artifact still finds it.
+    answers_call: bool,
 }
 
 impl Memory {
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Memory {
-        Memory { config, clock, kept: Mutex::default() }
+        Memory { config, clock, contents: Mutex::default() }
     }
 
-    /// Has no artifact answer this call any more.
-    pub fn supersede(&self, owner: &Owner, key: &str) {
-        self.with(|kept| kept.supersede(owner, key));
+    /// Makes sure that this call finds no artifact any more; handles still do.
+    pub fn detach_call(&self, owner: &Owner, key: &str) {
+        self.with(|contents| contents.detach_call(owner, key));
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
-        let mut kept = self.kept.lock();
+    fn with<T>(&self, act: impl FnOnce(&mut Contents) -> T) -> T {
+        let mut contents = self.contents.lock();
         let now = self.clock.elapsed();
         let ttl = self.config.ttl;
-        kept.drop_where(|entry| ttl <= now.saturating_sub(entry.since));
-        act(&mut kept)
+        contents.remove_where(|entry| ttl <= now.saturating_sub(entry.stored_at));
+        act(&mut contents)
     }
 }
 
-impl Kept {
-    fn drop_where(&mut self, gone: impl Fn(&Entry) -> bool) {
+impl Contents {
+    fn remove_where(&mut self, gone: impl Fn(&Entry) -> bool) {
         let freed = &mut self.bytes;
         self.entries.retain(|entry| {
             let goes = gone(entry);
@@ -62,20 +63,20 @@ impl Kept {
         });
     }
 
-    fn owned(&self, owner: &Owner) -> usize {
+    fn n_owner_bytes(&self, owner: &Owner) -> usize {
         let mine = self.entries.iter().filter(|entry| entry.artifact.owner == *owner);
         mine.map(|entry| entry.artifact.bytes()).sum()
     }
 
-    /// No artifact answers this call any more.
-    fn supersede(&mut self, owner: &Owner, key: &str) {
+    fn detach_call(&mut self, owner: &Owner, key: &str) {
         let same = |entry: &&mut Entry| entry.artifact.owner == *owner && entry.artifact.key == key;
         for entry in self.entries.iter_mut().filter(same) {
-            entry.attached = false;
+            entry.answers_call = false;
         }
     }
 
-    /// Takes out the least recently used artifact, of `owner` if one is given.
+    /// Removes the least recently used artifact, of `owner` if one is given; returns
+    /// whether there was one.
     fn evict(&mut self, owner: Option<&Owner>) -> bool {
         let matches = |entry: &Entry| owner.is_none_or(|owner| entry.artifact.owner == *owner);
         let Some(at) = self.entries.iter().position(matches) else { return false };
@@ -85,11 +86,10 @@ impl Kept {
     }
 }
 
-/// A long artifact in memory of its own: the message that it came in counts for as
-/// long as anything shares its memory.
-async fn detached(artifact: Artifact) -> Artifact {
+/// Copies a long artifact, so that the message it is a slice of can be freed.
+async fn in_own_memory(artifact: Artifact) -> Artifact {
     let copied = artifact.clone();
-    let copy = move |_: &offload::Stop| Artifact {
+    let copy = move |_: &offload::StopFlag| Artifact {
         result: copied.result.copied_out(),
         raw: copied.raw.as_ref().map(tool::Json::copied_out),
         ..copied
@@ -102,61 +102,65 @@ impl Store for Memory {
     async fn put(&self, mut artifact: Artifact) -> Result<StoredIn, TooLarge> {
         self.config.check_size(&artifact)?;
         if offload::is_long(artifact.bytes()) {
-            artifact = detached(artifact).await;
+            artifact = in_own_memory(artifact).await;
         }
         artifact.parts();
-        let (bytes, since) = (artifact.bytes(), self.clock.elapsed());
-        self.with(|kept| {
-            while self.config.owner_bytes < kept.owned(&artifact.owner) + bytes
-                && kept.evict(Some(&artifact.owner))
+        let (bytes, stored_at) = (artifact.bytes(), self.clock.elapsed());
+        self.with(|contents| {
+            while self.config.owner_bytes < contents.n_owner_bytes(&artifact.owner) + bytes
+                && contents.evict(Some(&artifact.owner))
             {}
-            while self.config.total_bytes < kept.bytes + bytes && kept.evict(None) {}
-            kept.supersede(&artifact.owner, &artifact.key);
-            kept.drop_where(|entry| {
+            while self.config.total_bytes < contents.bytes + bytes && contents.evict(None) {}
+            contents.detach_call(&artifact.owner, &artifact.key);
+            contents.remove_where(|entry| {
                 entry.artifact.handle == artifact.handle && entry.artifact.owner == artifact.owner
             });
-            kept.bytes += bytes;
-            kept.entries.push_back(Entry { artifact: Arc::new(artifact), since, attached: true });
+            contents.bytes += bytes;
+            contents.entries.push_back(Entry {
+                artifact: Arc::new(artifact),
+                stored_at,
+                answers_call: true,
+            });
         });
         Ok(StoredIn::Stored)
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
-        Ok(self.with(|kept| {
+        Ok(self.with(|contents| {
             let mine = |entry: &Entry| {
                 entry.artifact.handle == handle && owner.opens(&entry.artifact.owner)
             };
-            let at = kept.entries.iter().position(mine)?;
-            let entry = kept.entries.remove(at)?;
+            let at = contents.entries.iter().position(mine)?;
+            let entry = contents.entries.remove(at)?;
             let artifact = Arc::clone(&entry.artifact);
-            kept.entries.push_back(entry);
+            contents.entries.push_back(entry);
             Some(artifact)
         }))
     }
 
     async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
-        Ok(self.with(|kept| {
+        Ok(self.with(|contents| {
             let mine = |entry: &&Entry| {
-                entry.attached && entry.artifact.key == key && entry.artifact.owner == *owner
+                entry.answers_call && entry.artifact.key == key && entry.artifact.owner == *owner
             };
-            kept.entries.iter().rev().find(mine).map(|entry| Arc::clone(&entry.artifact))
+            contents.entries.iter().rev().find(mine).map(|entry| Arc::clone(&entry.artifact))
         }))
     }
 
     async fn forget_call(&self, owner: &Owner, handle: &str) {
-        self.with(|kept| {
+        self.with(|contents| {
             let mine = |entry: &&mut Entry| {
                 entry.artifact.handle == handle && entry.artifact.owner == *owner
             };
-            if let Some(entry) = kept.entries.iter_mut().find(mine) {
-                entry.attached = false;
+            if let Some(entry) = contents.entries.iter_mut().find(mine) {
+                entry.answers_call = false;
             }
         });
     }
 
     async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
-        let mut mine: Vec<ArtifactMeta> = self.with(|kept| {
-            let mine = kept.entries.iter().filter(|entry| entry.artifact.owner == *owner);
+        let mut mine: Vec<ArtifactMeta> = self.with(|contents| {
+            let mine = contents.entries.iter().filter(|entry| entry.artifact.owner == *owner);
             mine.map(|entry| entry.artifact.meta()).collect()
         });
         mine.sort_by_key(|meta| std::cmp::Reverse(meta.made));
@@ -164,7 +168,12 @@ impl Store for Memory {
     }
 
     async fn usage(&self) -> Option<Usage> {
-        Some(self.with(|kept| Usage { artifacts: kept.entries.len(), bytes: kept.bytes }))
+        Some(
+            self.with(|contents| Usage {
+                artifacts: contents.entries.len(),
+                bytes: contents.bytes,
+            }),
+        )
     }
 }
 

@@ -1,7 +1,7 @@
-//! Describes a stored result, in one pass over its text.
+//! An overview of a stored result: its size, its shape, a summary and samples.
 //!
-//! An answer may have many megabytes. Whoever keeps it has it read on a thread of
-//! its own; what is written about it later looks here, and reads nothing again.
+//! A result may have many megabytes, so the overview is computed once, on a thread
+//! of its own, and everything that is shown about the result comes from it.
 
 mod outline;
 
@@ -9,77 +9,77 @@ use catalog::tokens;
 use tool::Json;
 use tool::reply::ToolResult;
 
-use crate::reading::{self, ResultText};
+use crate::result_text::{self, ResultText};
 use crate::shape::Shape;
-use outline::{Outline, ROW, ROWS};
+use outline::{MAX_ROW_CHARS, MAX_ROWS, Outline};
 
-/// What a reader is told of an answer that is not shown.
+/// What a reader learns of a result that is not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
-    /// About how many tokens the whole has.
+    /// About how many tokens the whole result has.
     pub tokens: usize,
-    /// What its data looks like; `None` when it is no tool result.
+    /// What its data looks like; `None` if it is not a tool result.
     pub shape: Option<Shape>,
-    /// The beginning of its text, where that only says something about its
-    /// structured content.
-    pub said: Option<String>,
-    /// Whether it has more in it than text and data.
+    /// The beginning of its text, if the main thing is its structured content.
+    pub text_excerpt: Option<String>,
+    /// Whether it has blocks that are not text.
     pub is_mixed: bool,
-    /// Whether data can be looked for in it.
+    /// Whether it has JSON data to search.
     pub has_data: bool,
-    /// Whether structured content stands beside a text that is shown in its
-    /// stead, and is no data.
-    pub is_beside: bool,
-    /// What kind of data it is, how much, and how it begins.
+    /// Whether it has structured content, but a text that is not JSON is shown in
+    /// its place.
+    pub hides_structured: bool,
+    /// The kind of data, its size, and its first rows or lines.
     pub summary: String,
     /// Short facts that the summary does not show.
     pub facts: Vec<String>,
-    /// How it begins: a few lines, or records with long texts cut.
+    /// The first lines, or the first records with long texts cut.
     pub samples: Vec<String>,
-    /// The member that has most of the data, as a jq path, with its share in
-    /// percent.
+    /// The member that has most of the data: its jq path, and its share in percent.
     pub heaviest: Option<(String, usize)>,
 }
 
-/// How many facts are told.
-const FACTS: usize = 8;
+/// The largest number of facts.
+const MAX_FACTS: usize = 8;
 
-/// How much is kept of what was said beside the data, in characters.
-const SAID: usize = 300;
+/// The length of [`Overview::text_excerpt`].
+const MAX_EXCERPT_CHARS: usize = 300;
 
 impl Overview {
-    /// Looks at a result that was read; `json` is all of it.
-    pub(crate) fn of(
+    /// Computes the overview of a result of `chars` characters. `json` is the whole,
+    /// `result` and `parsed` are the same if it is a tool result.
+    pub(crate) fn new(
         json: &Json,
         result: Option<&ToolResult>,
-        read: Option<&ResultText<'_>>,
+        parsed: Option<&ResultText<'_>>,
         chars: usize,
     ) -> Overview {
-        let main = read.and_then(ResultText::main);
+        let main = parsed.and_then(ResultText::main);
         let text = main.unwrap_or_default();
-        let text = reading::embedded(text).unwrap_or(text);
-        let outline = Outline::read(text);
-        let shape = result.zip(read).map(|(result, read)| Shape::of_result(result, read));
-        let said = read.filter(|read| read.is_structured());
-        let said = said.and_then(|read| read.text.as_deref());
-        let is_structured = read.is_some_and(ResultText::is_structured);
+        let text = result_text::embedded_json(text).unwrap_or(text);
+        let outline = Outline::parse(text);
+        let shape = result.zip(parsed).map(|(result, text)| Shape::of_result(result, text));
+        let side_text = parsed.filter(|parsed| parsed.is_structured());
+        let side_text = side_text.and_then(|parsed| parsed.text.as_deref());
+        let is_structured = parsed.is_some_and(ResultText::is_structured);
         let is_data = |text: &str| text.trim_start().starts_with(['{', '[']);
-        let shows_data = read.and_then(|read| read.text.as_deref()).is_some_and(is_data);
+        let shows_data = parsed.and_then(|parsed| parsed.text.as_deref()).is_some_and(is_data);
         let structured = result.and_then(|result| result.structured.as_ref());
-        // What only has the text in it once more is no data to look for.
-        let own_text = read.and_then(|read| read.text.as_deref()).unwrap_or_default();
-        let has_structured = structured.is_some_and(|data| !reading::repeats(data, own_text));
+        // Structured content that only repeats the text is not worth searching.
+        let own_text = parsed.and_then(|parsed| parsed.text.as_deref()).unwrap_or_default();
+        let has_structured = structured.is_some_and(|data| !result_text::repeats(data, own_text));
         Overview {
             tokens: tokens::estimate(main.unwrap_or(json.as_str())),
             summary: summary(shape.as_ref(), text, &outline, chars),
             facts: facts(text, &outline),
             samples: samples(text, &outline),
             heaviest: outline.heaviest(),
-            said: said.map(|text| catalog::summary::cut(text.trim(), SAID)),
+            text_excerpt: side_text
+                .map(|text| catalog::summary::cut(text.trim(), MAX_EXCERPT_CHARS)),
             is_mixed: result.is_some_and(is_mixed),
             has_data: has_structured
                 || shape.as_ref().is_none_or(|shape| shape.kind.starts_with("JSON")),
-            is_beside: has_structured && !is_structured && !shows_data,
+            hides_structured: has_structured && !is_structured && !shows_data,
             shape,
         }
     }
@@ -90,48 +90,54 @@ fn is_mixed(result: &ToolResult) -> bool {
     !result.content.iter().all(is_text)
 }
 
-/// Returns what kind of data it is, how much, and how it begins.
+/// Renders the kind of data, its size, and its first rows or lines.
 fn summary(shape: Option<&Shape>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
     let what = shape.map_or_else(|| "result".to_owned(), Shape::describe);
     let mut summary = format!("{what}; {chars} chars, kept. ");
     match outline.first_rows() {
         Some(rows) => summary.push_str(&format!("First rows: {rows}")),
         None => {
-            let lines: Vec<String> =
-                text.lines().filter(|line| !line.trim().is_empty()).take(ROWS).map(short).collect();
+            let lines: Vec<String> = text
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .take(MAX_ROWS)
+                .map(short)
+                .collect();
             summary.push_str(&lines.join("\n"));
         }
     }
     summary.trim_end().to_owned()
 }
 
-/// How many records or lines are shown of an answer that is not.
-const SAMPLES: usize = 2;
+/// The number of samples.
+const MAX_SAMPLES: usize = 2;
 
-/// The first records, or the first lines of a text.
+/// Returns the first records, or the first lines of a text.
 fn samples(text: &str, outline: &Outline<'_>) -> Vec<String> {
     match outline {
-        Outline::Array(_) | Outline::Object(_) => outline.samples(SAMPLES),
+        Outline::Array(_) | Outline::Object(_) => outline.samples(MAX_SAMPLES),
         Outline::Plain => {
             let lines = text.lines().filter(|line| !line.trim().is_empty());
-            lines.take(SAMPLES + 1).map(short).collect()
+            lines.take(MAX_SAMPLES + 1).map(short).collect()
         }
     }
 }
 
-/// Short `key: value` lines and scalar members that the summary does not show.
+/// Returns short scalar members as `key: value`, or telling lines of a text, that
+/// the summary does not show.
 fn facts(text: &str, outline: &Outline<'_>) -> Vec<String> {
     if let Some(facts) = outline.facts() {
-        return facts.take(FACTS).collect();
+        return facts.take(MAX_FACTS).collect();
     }
-    let told = ["error", "failed", "warning", "total", "exception", "success"];
-    let telling = |line: &&str| {
+    let telling_words = ["error", "failed", "warning", "total", "exception", "success"];
+    let is_telling = |line: &&str| {
         let folded = line.to_lowercase();
-        line.chars().count() <= ROW && told.iter().any(|word| folded.contains(word))
+        line.chars().count() <= MAX_ROW_CHARS
+            && telling_words.iter().any(|word| folded.contains(word))
     };
     let mut facts: Vec<String> = Vec::new();
-    for line in text.lines().skip(ROWS).map(str::trim).filter(telling) {
-        if facts.len() == FACTS {
+    for line in text.lines().skip(MAX_ROWS).map(str::trim).filter(is_telling) {
+        if facts.len() == MAX_FACTS {
             break;
         }
         if !facts.iter().any(|fact| fact == line) {
@@ -142,5 +148,5 @@ fn facts(text: &str, outline: &Outline<'_>) -> Vec<String> {
 }
 
 fn short(line: &str) -> String {
-    catalog::summary::cut(line.trim(), ROW)
+    catalog::summary::cut(line.trim(), MAX_ROW_CHARS)
 }

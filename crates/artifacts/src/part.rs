@@ -1,4 +1,5 @@
-//! Splits a stored result into its parts.
+//! Splits a stored result into parts: its main text, binary blocks, embedded
+//! resources, links and structured content.
 
 use std::borrow::Cow;
 
@@ -8,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
-use crate::reading::ResultText;
+use crate::result_text::ResultText;
 use crate::view::delimiter;
 
 /// One part of a stored result that can be viewed by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     pub media_type: String,
+    /// What kind of part it is, or the name or URI that the result gives it; empty
+    /// for the main text.
     pub label: String,
     pub bytes: Vec<u8>,
 }
@@ -22,6 +25,8 @@ pub struct Part {
 /// The handle, media type and size of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRef {
+    /// The handle of the artifact, followed by `/` and the index for all parts but
+    /// the first.
     pub handle: String,
     pub media_type: String,
     pub size_bytes: usize,
@@ -32,59 +37,59 @@ pub struct PartRef {
 /// Returns the parts of a stored result. The first is its main text; binary
 /// blocks, embedded resources and structured content follow.
 pub fn parts(result: &Json) -> Vec<Part> {
-    with_pieces(result, |pieces| pieces.into_iter().map(Piece::into_part).collect())
+    with_borrowed_parts(result, |parts| parts.into_iter().map(BorrowedPart::into_part).collect())
 }
 
 /// Returns one part, by its index in the handle.
 pub fn part(result: &Json, index: usize) -> Option<Part> {
-    with_pieces(result, |mut pieces| {
-        (index < pieces.len()).then(|| pieces.swap_remove(index).into_part())
+    with_borrowed_parts(result, |mut parts| {
+        (index < parts.len()).then(|| parts.swap_remove(index).into_part())
     })
 }
 
-/// Returns a reference to each part of the result that has this handle.
+/// Returns references to the parts of the result that is stored as `handle`.
 pub fn references(handle: &str, result: &Json) -> Vec<PartRef> {
-    with_pieces(result, |pieces| refer(handle, pieces))
+    with_borrowed_parts(result, |parts| references_to(handle, parts))
 }
 
-/// Does the same for a result that is parsed already.
+/// Does what [`references`] does for a result that is parsed already.
 pub(crate) fn references_parsed(
     handle: &str,
     result: &Json,
-    read: Option<(&ToolResult, &ResultText<'_>)>,
+    parsed: Option<(&ToolResult, &ResultText<'_>)>,
 ) -> Vec<PartRef> {
-    refer(handle, pieces(result, read))
+    references_to(handle, borrowed_parts(result, parsed))
 }
 
-fn refer(handle: &str, pieces: Vec<Piece<'_>>) -> Vec<PartRef> {
-    let reference = |(index, piece): (usize, Piece<'_>)| PartRef {
+fn references_to(handle: &str, parts: Vec<BorrowedPart<'_>>) -> Vec<PartRef> {
+    let reference = |(index, part): (usize, BorrowedPart<'_>)| PartRef {
         handle: match index {
             0 => handle.to_owned(),
             index => format!("{handle}/{index}"),
         },
-        media_type: piece.media_type.into_owned(),
-        size_bytes: piece.bytes.len(),
-        label: piece.label.into_owned(),
+        media_type: part.media_type.into_owned(),
+        size_bytes: part.bytes.len(),
+        label: part.label.into_owned(),
     };
-    pieces.into_iter().enumerate().map(reference).collect()
+    parts.into_iter().enumerate().map(reference).collect()
 }
 
-/// A part that borrows from the result, which may have many megabytes.
-struct Piece<'a> {
+/// A [`Part`] that borrows from the result, which may have many megabytes.
+struct BorrowedPart<'a> {
     media_type: Cow<'a, str>,
     label: Cow<'a, str>,
     bytes: Cow<'a, [u8]>,
 }
 
-impl<'a> Piece<'a> {
-    fn text(text: &'a str, label: &'a str) -> Piece<'a> {
+impl<'a> BorrowedPart<'a> {
+    fn text(text: &'a str, label: &'a str) -> BorrowedPart<'a> {
         let bytes = Cow::Borrowed(text.as_bytes());
-        Piece { media_type: media_type(text).into(), label: label.into(), bytes }
+        BorrowedPart { media_type: media_type(text).into(), label: label.into(), bytes }
     }
 
-    fn json(json: &'a Json, label: &'a str) -> Piece<'a> {
+    fn json(json: &'a Json, label: &'a str) -> BorrowedPart<'a> {
         let bytes = Cow::Borrowed(json.as_bytes().as_ref());
-        Piece { media_type: "application/json".into(), label: label.into(), bytes }
+        BorrowedPart { media_type: "application/json".into(), label: label.into(), bytes }
     }
 
     fn into_part(self) -> Part {
@@ -96,35 +101,36 @@ impl<'a> Piece<'a> {
     }
 }
 
-fn with_pieces<T>(result: &Json, act: impl FnOnce(Vec<Piece<'_>>) -> T) -> T {
-    let read = Reply::Result(result.clone()).tool_result();
-    let reading = read.as_ref().map(ResultText::new);
-    act(pieces(result, read.as_ref().zip(reading.as_ref())))
+fn with_borrowed_parts<T>(result: &Json, act: impl FnOnce(Vec<BorrowedPart<'_>>) -> T) -> T {
+    let parsed = Reply::Result(result.clone()).tool_result();
+    let text = parsed.as_ref().map(ResultText::new);
+    act(borrowed_parts(result, parsed.as_ref().zip(text.as_ref())))
 }
 
-fn pieces<'a>(
+fn borrowed_parts<'a>(
     result: &'a Json,
-    read: Option<(&'a ToolResult, &'a ResultText<'_>)>,
-) -> Vec<Piece<'a>> {
-    let Some((read, reading)) = read else { return vec![Piece::json(result, "")] };
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
-    pieces.extend(reading.main().map(|main| Piece::text(main, "")));
-    if let Some(beside) = reading.text.as_deref().filter(|_| reading.is_structured()) {
-        pieces.push(Piece::text(beside, "text"));
+    parsed: Option<(&'a ToolResult, &'a ResultText<'_>)>,
+) -> Vec<BorrowedPart<'a>> {
+    let Some((parsed, text)) = parsed else { return vec![BorrowedPart::json(result, "")] };
+    let mut parts: Vec<BorrowedPart<'_>> = Vec::new();
+    parts.extend(text.main().map(|main| BorrowedPart::text(main, "")));
+    if let Some(side_text) = text.text.as_deref().filter(|_| text.is_structured()) {
+        parts.push(BorrowedPart::text(side_text, "text"));
     }
-    pieces.extend(read.content.iter().filter_map(block));
-    if let Some(structured) = &read.structured
-        && pieces.first().is_none_or(|first| *first.bytes != **structured.as_bytes())
+    parts.extend(parsed.content.iter().filter_map(block_part));
+    if let Some(structured) = &parsed.structured
+        && parts.first().is_none_or(|first| *first.bytes != **structured.as_bytes())
     {
-        pieces.push(Piece::json(structured, "structuredContent"));
+        parts.push(BorrowedPart::json(structured, "structuredContent"));
     }
-    if pieces.is_empty() {
-        pieces.push(Piece::json(result, ""));
+    if parts.is_empty() {
+        parts.push(BorrowedPart::json(result, ""));
     }
-    pieces
+    parts
 }
 
-/// Splits a handle into the handle of the artifact and the index of the part.
+/// Splits the handle of a part into the handle of the artifact and the index of
+/// the part.
 pub fn split_handle(handle: &str) -> (&str, usize) {
     let handle = handle.strip_prefix("artifact://").unwrap_or(handle);
     match handle.rsplit_once('/').and_then(|(own, index)| Some((own, index.parse().ok()?))) {
@@ -149,7 +155,7 @@ fn media_type(text: &str) -> &'static str {
 
 /// Returns the part that a content block is by itself: binary data, an embedded
 /// resource or a link.
-fn block(block: &Json) -> Option<Piece<'_>> {
+fn block_part(block: &Json) -> Option<BorrowedPart<'_>> {
     let text = |json: &Json, key: &str| json.member_as::<String>(key);
     let kind = text(block, "type").unwrap_or_default();
     let decoded = |data: String| BASE64.decode(&data).unwrap_or_else(|_| data.into_bytes());
@@ -158,7 +164,11 @@ fn block(block: &Json) -> Option<Piece<'_>> {
             let default = if kind == "image" { "image/png" } else { "audio/wav" };
             let media_type = text(block, "mimeType").unwrap_or_else(|| default.to_owned());
             let bytes = decoded(text(block, "data")?);
-            Some(Piece { media_type: media_type.into(), label: kind.into(), bytes: bytes.into() })
+            Some(BorrowedPart {
+                media_type: media_type.into(),
+                label: kind.into(),
+                bytes: bytes.into(),
+            })
         }
         "resource" => {
             let resource = block.member("resource")?;
@@ -170,9 +180,13 @@ fn block(block: &Json) -> Option<Piece<'_>> {
             let media_type = text(&resource, "mimeType");
             let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
             let label = text(&resource, "uri").unwrap_or_default();
-            Some(Piece { media_type: media_type.into(), label: label.into(), bytes: bytes.into() })
+            Some(BorrowedPart {
+                media_type: media_type.into(),
+                label: label.into(),
+                bytes: bytes.into(),
+            })
         }
-        "resource_link" => Some(Piece {
+        "resource_link" => Some(BorrowedPart {
             media_type: "text/uri-list".into(),
             label: text(block, "name").unwrap_or_default().into(),
             bytes: text(block, "uri")?.into_bytes().into(),

@@ -1,41 +1,41 @@
-//! Which part of a result comes back, as a program that came with the call.
+//! A pick: a jq program that comes with a call and selects part of its result.
 //!
-//! A [`Pick`] is a jq program over the data of a result: its structured content
-//! if it has one, else its text as JSON, else its text as a string. A program that
-//! fails on the structured content is tried on the text beside it, which is what
-//! the reader saw. It runs within the same bounds as a view. Lists of fields and counts, which models
-//! write without being told, are turned into such programs.
+//! It runs over the structured content of a result if there is some, else over its
+//! text as JSON, else over its text as a string. A program that fails on the
+//! structured content is tried on the text, because that is what the caller saw
+//! before. It has the limits of a view. Lists of fields and counts, which models
+//! write unasked, are turned into such programs.
 //!
-//! This module does not know where a result comes from nor what becomes of the
+//! This module does not know where a result comes from nor what happens to the
 //! rest of it.
 
 mod program;
 
 use std::borrow::Cow;
 
-use offload::Stop;
+use offload::StopFlag;
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
-use crate::reading;
+use crate::result_text;
 use crate::shape::Shape;
 use crate::view::{self, Budget, Outputs, ViewError};
 
-/// A program over the data of a result, whose syntax is right.
+/// A jq program that compiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick(String);
 
-/// What a program took out of a result.
+/// What a program selected from a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picked {
-    /// The outputs as JSON, one per line; a single text as it is.
+    /// The outputs as JSON, one per line; a single string without quotes.
     pub text: String,
-    /// Where there is no output but `null` and empty lists: what the data is that
-    /// the program was run over.
-    pub nothing: Option<String>,
+    /// If all outputs are `null` or empty, a description of the data that the
+    /// program ran over, so that the caller can write a better one.
+    pub data_if_empty: Option<String>,
 }
 
-/// Why nothing could be picked. The result is still there.
+/// Why nothing could be picked. The result itself is not lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PickError {
     #[error("the result has neither data nor text to pick from")]
@@ -52,23 +52,24 @@ pub enum PickError {
 }
 
 impl Pick {
-    /// Reads what a caller wrote: a jq program, a list of fields, or an object
+    /// Parses what a caller wrote: a jq program, a list of fields, or an object
     /// with `fields`, `limit` or `count`. The error says what it must be.
-    pub fn read(value: &Json) -> Result<Pick, String> {
-        let program = program::of(value)?;
+    pub fn parse(value: &Json) -> Result<Pick, String> {
+        let program = program::parse(value)?;
         view::check_filter(&program).map_err(|error| error.to_string())?;
         Ok(Pick(program))
     }
 
-    /// The jq program.
+    /// Returns the jq program.
     pub fn program(&self) -> &str {
         &self.0
     }
 
-    /// Runs the program over a result. At most `limit` characters come of it.
+    /// Runs the program over a result. Fails if its outputs have more than `limit`
+    /// characters. Ends early when `stop` is set.
     ///
     /// Blocking: do not call on an async worker thread.
-    pub fn run(&self, result: &Json, limit: usize, stop: &Stop) -> Result<Picked, PickError> {
+    pub fn run(&self, result: &Json, limit: usize, stop: &StopFlag) -> Result<Picked, PickError> {
         let result = Reply::Result(result.clone()).tool_result().ok_or(PickError::NoData)?;
         let first = data(&result).ok_or(PickError::NoData)?;
         let beside = result.structured.as_ref().and_then(|_| text_as_data(&result));
@@ -80,7 +81,7 @@ impl Pick {
         }
     }
 
-    fn run_on(&self, data: &str, limit: usize, stop: &Stop) -> Result<Picked, PickError> {
+    fn run_on(&self, data: &str, limit: usize, stop: &StopFlag) -> Result<Picked, PickError> {
         let budget = Budget { chars: limit, ..Budget::default() };
         let outputs = view::jq(data.as_bytes(), "application/json", &self.0, &budget, stop);
         let shape = || Box::new(Shape::of_text(data));
@@ -89,14 +90,14 @@ impl Pick {
         if let Some(at_least) = at_least {
             return Err(PickError::TooLong { at_least, limit });
         }
-        let is_nothing = text.lines().all(|line| matches!(line, "null" | "[]" | "{}" | "\"\""));
-        let over = || format!("{}; it begins `{}`", shape().describe(), beginning(data));
-        Ok(Picked { nothing: is_nothing.then(over), text: plain(text) })
+        let is_empty = text.lines().all(|line| matches!(line, "null" | "[]" | "{}" | "\"\""));
+        let describe = || format!("{}; it begins `{}`", shape().describe(), beginning(data));
+        Ok(Picked { data_if_empty: is_empty.then(describe), text: plain(text) })
     }
 }
 
 impl PickError {
-    /// What the data looks like, where that helps to write another program.
+    /// Returns what the data looks like, if that helps to write another program.
     pub fn shape(&self) -> Option<&Shape> {
         match self {
             PickError::Program { shape, .. } => Some(shape),
@@ -105,7 +106,7 @@ impl PickError {
     }
 }
 
-/// The data of a result, as JSON: what programs work on.
+/// Returns the data of a result that programs run over, as JSON.
 pub fn data(result: &ToolResult) -> Option<Cow<'_, str>> {
     match &result.structured {
         Some(structured) => Some(Cow::Borrowed(structured.as_str())),
@@ -113,7 +114,7 @@ pub fn data(result: &ToolResult) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text of a result as JSON: as it is, or as a string.
+/// Returns the text of a result as JSON: as it is if it is JSON, or as a string.
 fn text_as_data(result: &ToolResult) -> Option<String> {
     let block = |block: &Json| {
         let own = block.member_as::<String>("text");
@@ -123,7 +124,7 @@ fn text_as_data(result: &ToolResult) -> Option<String> {
     let is_data = |text: &String| is_json(text);
     Some(match texts.as_slice() {
         [] => return None,
-        [one] => match reading::embedded(one) {
+        [one] => match result_text::embedded_json(one) {
             Some(json) => json.to_owned(),
             None => Json::encode(one).to_string(),
         },
@@ -133,15 +134,15 @@ fn text_as_data(result: &ToolResult) -> Option<String> {
     })
 }
 
-/// Whether a text is an object or an array in JSON.
+/// Returns whether a text is a JSON object or array.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
         && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// How data begins, on one short line; a string without its quotes.
+/// Returns the beginning of data as one short line; of a string without quotes.
 fn beginning(data: &str) -> String {
-    let head = &data[..data.floor_char_boundary(BEGINNING)];
+    let head = &data[..data.floor_char_boundary(BEGINNING_BYTES)];
     match head.strip_prefix('"') {
         Some(text) => {
             let text = if head.len() == data.len() { text.trim_end_matches('"') } else { text };
@@ -151,10 +152,10 @@ fn beginning(data: &str) -> String {
     }
 }
 
-/// How much of data is looked at to show how it begins.
-const BEGINNING: usize = 400;
+/// How much of the data is used to show its beginning.
+const BEGINNING_BYTES: usize = 400;
 
-/// A single text as it is; everything else as JSON.
+/// Removes the quotes and escapes of a single string; other outputs stay JSON.
 fn plain(text: String) -> String {
     match text.starts_with('"') {
         true => serde_json::from_str::<String>(&text).unwrap_or(text),

@@ -1,10 +1,9 @@
 //! Views show a bounded part of a stored result.
 //!
-//! A [`Selector`] says which part; [`view`] extracts it from the bytes and says
-//! how large the whole result is and how to continue. Every view has a size
-//! limit, whatever the selector asks for. This module knows bytes and a media
-//! type; it does not know where they are stored, who may read them or how the
-//! view is sent.
+//! A [`Selector`] names the part; [`view`] extracts it from the bytes and adds how
+//! large the whole is and how to continue. Every view has a size limit, whatever
+//! the selector asks for. This module knows bytes and a media type; it does not
+//! know where they are stored, who may read them or how the view is sent.
 
 mod error;
 mod grep;
@@ -18,7 +17,7 @@ mod table;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use offload::Stop;
+use offload::StopFlag;
 use serde_json::json;
 
 pub use error::{USAGE, ViewError};
@@ -28,7 +27,8 @@ pub use select::Selector;
 pub use span::Span;
 pub use table::delimiter;
 
-/// Extracts the part of `bytes` that `selector` names.
+/// Extracts the part of `bytes` that `selector` names. Ends early when `stop` is
+/// set.
 ///
 /// Blocking: do not call on an async worker thread.
 pub fn view(
@@ -36,7 +36,7 @@ pub fn view(
     media_type: &str,
     selector: &Selector,
     budget: &Budget,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<View, ViewError> {
     let text = || String::from_utf8_lossy(bytes);
     match selector {

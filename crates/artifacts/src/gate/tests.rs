@@ -1,12 +1,12 @@
 use serde_json::json;
 
 use super::*;
-use crate::reading::ResultText;
+use crate::result_text::ResultText;
 
 #[track_caller]
 fn check(result: serde_json::Value, limit: usize, expected: Option<usize>) {
     let gated = decide(Reply::Result(result.into()), limit);
-    assert_eq!(gated.over().map(|over| over.chars), expected);
+    assert_eq!(gated.excess().map(|over| over.chars), expected);
 }
 
 #[test]
@@ -49,6 +49,36 @@ fn binary_content_and_embedded_resources_count_as_they_travel() {
 }
 
 #[test]
+fn whatever_goes_out_beside_the_text_is_measured() {
+    let pad = "A".repeat(50_000);
+    for block in [
+        json!({"type": "text", "text": "x", "_meta": {"k": pad}}),
+        json!({"type": "text", "text": "x", "annotations": {"audience": ["user"], "k": pad}}),
+        json!({"type": "text", "text": "x", "other": pad}),
+        json!({"type": "image", "mimeType": pad, "data": "AAAA"}),
+        json!({"type": "resource", "resource": {"uri": pad, "text": "x"}}),
+        json!({"type": "resource", "resource": {"uri": "a://b", "text": "x", "blob": pad}}),
+        json!({"type": "resource", "_meta": {"k": pad}, "resource": {"uri": "a://b", "blob": "x"}}),
+        json!({"type": "resource_link", "uri": "x://a", "name": pad}),
+        json!({"type": "text", "data": pad}),
+        json!(pad),
+        json!([pad]),
+    ] {
+        let gated = decide(Reply::Result(json!({"content": [block]}).into()), LIMIT);
+        assert!(
+            gated.excess().is_some_and(|over| 45_000 < over.chars),
+            "{:.80}",
+            block.to_string()
+        );
+    }
+    let empty = vec![json!({"type": "text", "text": ""}); 100_000];
+    assert!(decide(Reply::Result(json!({"content": empty}).into()), LIMIT).excess().is_some());
+    // The usual words around a text are free.
+    let usual = json!({"type": "text", "text": "x".repeat(100), "annotations": {"priority": 0.5}});
+    check(json!({"content": vec![usual; 50]}), LIMIT, None);
+}
+
+#[test]
 fn a_question_back_is_no_answer_yet() {
     let pad = "x".repeat(100);
     check(json!({"resultType": "input_required", "inputRequests": {"a": pad}}), 10, None);
@@ -58,7 +88,7 @@ fn a_question_back_is_no_answer_yet() {
 fn what_is_no_answer_yet_is_bounded_all_the_same() {
     let pad = "x".repeat(2 << 20);
     let long = json!({"resultType": "task", "taskId": "t", "statusMessage": pad});
-    assert!(decide(Reply::Result(long.into()), 10).over().is_some());
+    assert!(decide(Reply::Result(long.into()), 10).excess().is_some());
 }
 
 #[test]
@@ -78,9 +108,9 @@ fn errors_of_the_protocol_pass() {
 #[test]
 fn a_suggestion_has_some_to_spare() {
     for chars in [11, 10_001, 48_000, 1_000_000] {
-        assert!(chars as f64 * 1.02 <= suggestion(chars) as f64);
+        assert!(chars as f64 * 1.02 <= suggested_limit(chars) as f64);
     }
-    assert_eq!(suggestion(48_000), 50_000);
+    assert_eq!(suggested_limit(48_000), 50_000);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use tool::clock::Fake;
 use tool::{Context, Json};
 
 use super::*;
-use crate::artifact::Parts;
+use crate::artifact::PartIndex;
 
 fn owner(session: &str) -> Owner {
     Owner::from_context(&Context { session: session.into(), ..Context::anonymous() })
@@ -20,7 +20,7 @@ fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {
         result: Json::encode(&"x".repeat(bytes - 2)),
         raw: None,
         chars: bytes,
-        parts: Parts::default(),
+        parts: PartIndex::default(),
     }
 }
 

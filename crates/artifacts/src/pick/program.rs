@@ -1,20 +1,23 @@
-//! The jq program that a caller means.
+//! Turns what a caller wrote as `pick` into a jq program.
 
 use serde_json::Value;
 use tool::Json;
 
-/// What `pick` takes, for whoever wrote something else.
+/// The error for a `pick` that is malformed.
 const EXPECTED: &str = "must be a jq program such as \".items[] | {id, name}\", a list of fields, or \
      an object with `fields`, `limit` or `count`";
 
-/// What `fields` takes.
-const NAMES: &str = "`fields` must be 1 to 100 names such as \"id\", \"owner.login\"";
+/// The error for `fields` that are malformed.
+const EXPECTED_FIELDS: &str = "`fields` must be 1 to 100 names such as \"id\", \"owner.login\"";
 
-/// How many fields are picked at most.
+/// The largest number of fields.
 const MAX_FIELDS: usize = 100;
 
-/// The rows of the data: an array itself, or the only array in an object, unless
-/// the object itself has one of the fields.
+/// The longest pick, in bytes: it is compiled before the call is made.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Returns jq for the rows of the data: the data if it is an array, or the only
+/// array in an object, unless the object itself has one of the fields.
 fn rows(fields: &[Value]) -> String {
     let first = |field: &Value| {
         let name = field.as_str()?.split('.').next()?;
@@ -29,10 +32,17 @@ fn rows(fields: &[Value]) -> String {
     )
 }
 
-pub(super) fn of(value: &Json) -> Result<String, String> {
+/// Returns the jq program, or an error that says what `pick` must be.
+pub(super) fn parse(value: &Json) -> Result<String, String> {
+    if MAX_BYTES < value.as_bytes().len() {
+        return Err(format!("must be shorter than {MAX_BYTES} bytes"));
+    }
     match value.to_value().map_err(|_| EXPECTED.to_owned())? {
         Value::String(program) if !program.trim().is_empty() => Ok(program),
-        Value::Array(fields) => Ok(format!("{} | {}", rows(&fields), projection(&fields)?)),
+        Value::Array(fields) => {
+            let projection = projection(&fields)?;
+            Ok(format!("{} | {projection}", rows(&fields)))
+        }
         Value::Object(members) => from_members(&members),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
             Err(EXPECTED.to_owned())
@@ -45,15 +55,15 @@ fn from_members(members: &serde_json::Map<String, Value>) -> Result<String, Stri
     if members.is_empty() || members.keys().any(|key| !known.contains(&key.as_str())) {
         return Err(EXPECTED.to_owned());
     }
-    let fields = members.get("fields").map(|fields| fields.as_array().ok_or(NAMES)).transpose()?;
+    let fields =
+        members.get("fields").map(|fields| fields.as_array().ok_or(EXPECTED_FIELDS)).transpose()?;
+    let projection = fields.map(|fields| projection(fields)).transpose()?;
     let mut steps = vec![rows(fields.map_or(&[], Vec::as_slice))];
     if let Some(limit) = members.get("limit") {
         let limit = limit.as_u64().ok_or("`limit` must be a whole number")?;
         steps.push(format!("if type == \"array\" then .[:{limit}] else . end"));
     }
-    if let Some(fields) = fields {
-        steps.push(projection(fields)?);
-    }
+    steps.extend(projection);
     match members.get("count") {
         None | Some(Value::Bool(false)) => {}
         Some(Value::Bool(true)) => steps.push("length".to_owned()),
@@ -62,16 +72,16 @@ fn from_members(members: &serde_json::Map<String, Value>) -> Result<String, Stri
     Ok(steps.join(" | "))
 }
 
-/// Only these fields of an object, or of every object in an array.
+/// Returns jq for these fields of an object, or of every object in an array.
 fn projection(fields: &[Value]) -> Result<String, String> {
-    let wrong = || NAMES.to_owned();
+    let wrong = || EXPECTED_FIELDS.to_owned();
     if fields.is_empty() || MAX_FIELDS < fields.len() {
         return Err(wrong());
     }
     let member = |field: &Value| {
         let name = field.as_str().filter(|name| !name.is_empty()).ok_or_else(wrong)?;
         let path: String = name.split('.').map(|key| format!("[{}]", quoted(key))).collect();
-        // What has no such field still is a row.
+        // A row without such a field still is a row.
         Ok(format!("{}: (try .{path} catch null)", quoted(name)))
     };
     let members: Result<Vec<String>, String> = fields.iter().map(member).collect();
@@ -79,8 +89,8 @@ fn projection(fields: &[Value]) -> Result<String, String> {
     Ok(format!("if type == \"array\" then map({object}) else {object} end"))
 }
 
-/// A text as jq writes it: as JSON does, which leaves no single backslash before
-/// a parenthesis, so that nothing in it is run.
+/// Quotes a text as a jq string. JSON escapes every backslash, so no `\(` is left
+/// that jq would run.
 fn quoted(text: &str) -> String {
     Json::encode(text).to_string()
 }

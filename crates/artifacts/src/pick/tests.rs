@@ -13,8 +13,8 @@ fn text(text: &str) -> Json {
 
 #[track_caller]
 fn check(result: &Json, pick: Value, expected: &str) {
-    let pick = Pick::read(&pick.into()).unwrap();
-    let picked = pick.run(result, 10_000, &Stop::never());
+    let pick = Pick::parse(&pick.into()).unwrap();
+    let picked = pick.run(result, 10_000, &StopFlag::never());
     assert_eq!(
         picked.map_err(|error| error.to_string()).map(|picked| picked.text).unwrap(),
         expected
@@ -80,37 +80,70 @@ fn what_is_no_pick_is_refused_with_what_it_must_be() {
         json!({"limit": -1}),
         json!(".items["),
     ] {
-        assert!(Pick::read(&wrong.clone().into()).is_err(), "{wrong}");
+        assert!(Pick::parse(&wrong.clone().into()).is_err(), "{wrong}");
     }
 }
 
 #[test]
+fn a_pick_has_a_bound_and_says_so() {
+    let fields = |n: usize| {
+        let names: Vec<String> = (0..n).map(|n| format!("a{n}.b")).collect();
+        Pick::parse(&json!(names).into())
+    };
+    assert_eq!(fields(20).err(), None);
+    // The program that they become has a bound of its own.
+    assert!(fields(100).unwrap_err().contains("longer than 4000 bytes"));
+    assert!(fields(101).unwrap_err().contains("1 to 100 names"));
+    assert!(fields(50_000).unwrap_err().contains("shorter than 65536 bytes"));
+    let program = format!("{}.", " ".repeat(70_000));
+    assert!(Pick::parse(&json!(program).into()).unwrap_err().contains("shorter than"));
+}
+
+#[test]
 fn a_program_that_fails_says_why_and_what_the_data_is() {
-    let pick = Pick::read(&json!(".items | keys | .x").into()).unwrap();
-    let error = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap_err();
+    let pick = Pick::parse(&json!(".items | keys | .x").into()).unwrap();
+    let error = pick.run(&structured(&orders()), 100, &StopFlag::never()).unwrap_err();
     assert!(error.shape().unwrap().describe().contains("keys total, items"), "{error:?}");
+}
+
+#[test]
+fn a_program_for_text_is_told_where_the_text_is_that_a_server_wraps() {
+    let told = |data: &Value| {
+        let pick = Pick::parse(&json!("split(\"\\n\") | length").into()).unwrap();
+        let result = json!({"content": [{"type": "text", "text": data.to_string()}],
+            "structuredContent": data});
+        let error = pick.run(&result.into(), 100, &StopFlag::never()).unwrap_err();
+        error.shape().unwrap().describe()
+    };
+    let wrapped = "JSON object whose only member is a text of 2 lines at `.content`: \
+        begin with `.content | `";
+    assert_eq!(told(&json!({"content": "one\ntwo"})), wrapped);
+    // An odd key is a path that jq takes, too.
+    assert!(told(&json!({"a b": "one"})).contains("at `.\"a b\"`"));
+    assert_eq!(told(&json!({"content": 7})), "JSON object with keys content");
+    assert_eq!(told(&json!({"content": "one", "n": 1})), "JSON object with keys content, n");
 }
 
 #[test]
 fn a_name_that_no_program_has_is_told_before_anything_runs() {
     for program in ["nosuchfunction", ".items | map(nosuchfunction)", "$nosuchfunction"] {
-        let error = Pick::read(&json!(program).into()).unwrap_err();
+        let error = Pick::parse(&json!(program).into()).unwrap_err();
         assert!(error.contains("nosuchfunction"), "{error}");
     }
 }
 
 #[test]
 fn names_that_are_not_there_are_told_by_the_shape() {
-    let pick = Pick::read(&json!(".Items").into()).unwrap();
-    let picked = pick.run(&structured(&orders()), 100, &Stop::never()).unwrap();
-    assert!(picked.nothing.unwrap().contains("keys total, items; 3 items at `.items`"));
+    let pick = Pick::parse(&json!(".Items").into()).unwrap();
+    let picked = pick.run(&structured(&orders()), 100, &StopFlag::never()).unwrap();
+    assert!(picked.data_if_empty.unwrap().contains("keys total, items; 3 items at `.items`"));
 }
 
 #[test]
 fn a_program_that_finds_nothing_is_told_what_it_was_run_over() {
     let told = |result: &Json, program: &str| {
-        let pick = Pick::read(&json!(program).into()).unwrap();
-        pick.run(result, 100, &Stop::never()).unwrap().nothing
+        let pick = Pick::parse(&json!(program).into()).unwrap();
+        pick.run(result, 100, &StopFlag::never()).unwrap().data_if_empty
     };
     let words = "Two monitors\n\"a\": `fine`";
     let found = told(&text(words), "[.. | objects]");
@@ -122,13 +155,13 @@ fn a_program_that_finds_nothing_is_told_what_it_was_run_over() {
 
 #[test]
 fn what_is_over_the_limit_or_endless_ends() {
-    let run = |program: &str, stop: &Stop| {
-        let pick = Pick::read(&json!(program).into()).unwrap();
+    let run = |program: &str, stop: &StopFlag| {
+        let pick = Pick::parse(&json!(program).into()).unwrap();
         pick.run(&structured(&orders()), 20, stop).unwrap_err()
     };
-    assert!(matches!(run(".", &Stop::never()), PickError::TooLong { limit: 20, .. }));
+    assert!(matches!(run(".", &StopFlag::never()), PickError::TooLong { limit: 20, .. }));
     // The other bounds are those of views, which are tested there.
-    let stopped = Stop::never();
+    let stopped = StopFlag::never();
     stopped.set();
     assert!(matches!(run("def f: f; f", &stopped), PickError::Program { .. }));
 }
@@ -136,8 +169,8 @@ fn what_is_over_the_limit_or_endless_ends() {
 #[test]
 fn an_image_has_nothing_to_pick_from() {
     let image = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
-    let pick = Pick::read(&json!(".").into()).unwrap();
-    assert_eq!(pick.run(&image.into(), 100, &Stop::never()), Err(PickError::NoData));
+    let pick = Pick::parse(&json!(".").into()).unwrap();
+    assert_eq!(pick.run(&image.into(), 100, &StopFlag::never()), Err(PickError::NoData));
 }
 
 #[test]
@@ -148,8 +181,8 @@ fn a_program_that_fails_on_structured_content_is_tried_on_the_text_beside_it() {
     check(&file, json!("split(\"\\n\") | length"), "2");
     check(&file, json!(".content | length"), "7");
     // Where both fail, the data that counts is told.
-    let pick = Pick::read(&json!(".content.x").into()).unwrap();
-    let error = pick.run(&file, 10_000, &Stop::never()).unwrap_err();
+    let pick = Pick::parse(&json!(".content.x").into()).unwrap();
+    let error = pick.run(&file, 10_000, &StopFlag::never()).unwrap_err();
     assert_eq!(error.shape().unwrap().keys, ["content"]);
 }
 

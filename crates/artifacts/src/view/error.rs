@@ -1,11 +1,11 @@
 //! Errors of a view. Each message says what to do instead.
 
-/// One line that tells a model every selector and its parameters.
+/// A line for models with every selector and its parameters.
 pub const USAGE: &str = "use one of head{chars,start} tail{chars} lines{start,end} \
      rows{start,end} json_keys{keys} slice{path,start,end} grep{pattern,context,ignore_case} \
      jq{filter} bytes{start,length} image{}";
 
-/// Why a view could not be made.
+/// Why a result could not be viewed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     #[error("a selector must be an object such as {{\"type\":\"head\",\"chars\":500}}")]

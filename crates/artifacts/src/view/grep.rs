@@ -3,53 +3,53 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use offload::Stop;
+use offload::StopFlag;
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Regex};
 use regex_automata::util::syntax;
 use serde_json::json;
 
 use crate::view::error::ViewError;
-use crate::view::lines::split;
+use crate::view::lines::split_lines;
 use crate::view::piece::{Budget, View, clip};
 
-/// What to look for.
+/// The parameters of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grep {
     pub pattern: String,
-    /// Lines to show around each match.
+    /// The number of lines to show before and after each match.
     pub context: usize,
     pub ignore_case: bool,
     /// The line to start at.
     pub start: usize,
-    /// Whether only the number of matching lines is wanted.
+    /// Whether to show only the number of matching lines.
     pub count: bool,
 }
 
-/// How many bytes of a line are searched at once.
-const WINDOW: usize = 16 << 10;
+/// The number of bytes of a long line that are searched at once.
+const WINDOW_BYTES: usize = 16 << 10;
 
-/// Characters to show around a match in a line that is very long.
-const AROUND: usize = 200;
+/// The number of characters to show around a match in a very long line.
+const EXCERPT_CHARS: usize = 200;
 
-/// The matching lines with their numbers, which `lines` understands.
+/// Shows the matching lines with their numbers.
 ///
 /// The engine is linear in the text and the compiled pattern is bounded. Some
-/// patterns take long all the same, so this looks whether to stop at every
-/// line, and at every [`WINDOW`] of a long one.
+/// patterns take long all the same, so `stop` is checked at every line, and at
+/// every [`WINDOW_BYTES`] of a long one.
 pub(super) fn grep(
     text: &str,
     grep: &Grep,
     budget: &Budget,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<View, ViewError> {
     let regex = Regex::builder()
         .syntax(syntax::Config::new().case_insensitive(grep.ignore_case))
         .configure(Regex::config().nfa_size_limit(Some(1 << 20)))
         .build(&grep.pattern)
         .map_err(|error| ViewError::Pattern(reason(&error)))?;
-    let lines = split(text);
-    let (mut out, mut n_matches, mut shown_to, mut next) = (String::new(), 0_usize, 0, None);
+    let lines = split_lines(text);
+    let (mut out, mut n_matches, mut shown_end, mut next) = (String::new(), 0_usize, 0, None);
     let mut shown_chars = 0;
     for (at, line) in lines.iter().enumerate().skip(grep.start) {
         let Some(found) = find(&regex, line, stop)? else { continue };
@@ -57,13 +57,13 @@ pub(super) fn grep(
         if grep.count || next.is_some() {
             continue;
         }
-        let from = at.saturating_sub(grep.context).max(shown_to);
+        let from = at.saturating_sub(grep.context).max(shown_end);
         let to = grep.context.saturating_add(at + 1).min(lines.len());
         let mut block = String::new();
         for (number, other) in lines.iter().enumerate().take(to).skip(from) {
             let shown = match number == at {
                 true => excerpt(line, found.start, found.end),
-                false => clip(other, 2 * AROUND).0.into_owned(),
+                false => clip(other, 2 * EXCERPT_CHARS).0.into_owned(),
             };
             let mark = if number == at { ':' } else { '-' };
             let _ = writeln!(block, "{}{mark}{shown}", number + budget.first_line);
@@ -75,7 +75,7 @@ pub(super) fn grep(
         }
         out.push_str(&block);
         shown_chars += length;
-        shown_to = to;
+        shown_end = to;
     }
     let from = grep.start.saturating_add(budget.first_line);
     let note = format!("{n_matches} matching lines from line {from} of {}", lines.len());
@@ -101,40 +101,40 @@ pub(super) fn grep(
     Ok(View::text(format!("{shown}{mark}"), format!("{note}{cut}"), next))
 }
 
-/// The first match in a line. In a very long one a match of more than half a
-/// [`WINDOW`] may be found in part.
-fn find(regex: &Regex, line: &str, stop: &Stop) -> Result<Option<Range<usize>>, ViewError> {
+/// Finds the first match in a line. In a very long line, a match of more than half
+/// of [`WINDOW_BYTES`] may be found in part.
+fn find(regex: &Regex, line: &str, stop: &StopFlag) -> Result<Option<Range<usize>>, ViewError> {
     let mut start = 0;
     loop {
         if stop.is_set() {
             return Err(ViewError::Stopped);
         }
-        let end = line.len().min(start + WINDOW);
+        let end = line.len().min(start + WINDOW_BYTES);
         if let Some(found) = regex.find(Input::new(line).range(start..end)) {
             return Ok(Some(found.range()));
         }
         if end == line.len() {
             return Ok(None);
         }
-        start += WINDOW / 2;
+        start += WINDOW_BYTES / 2;
     }
 }
 
-/// A line, or the part of it around the match when it is very long.
+/// Returns the line, or the part of it around the match if it is very long.
 fn excerpt(line: &str, start: usize, end: usize) -> String {
-    if line.chars().count() <= 2 * AROUND {
+    if line.chars().count() <= 2 * EXCERPT_CHARS {
         return line.to_owned();
     }
-    let before: String = line[..start].chars().rev().take(AROUND).collect();
+    let before: String = line[..start].chars().rev().take(EXCERPT_CHARS).collect();
     let before: String = before.chars().rev().collect();
-    let matched: String = line[start..end].chars().take(AROUND).collect();
-    let after: String = line[end..].chars().take(AROUND).collect();
+    let matched: String = line[start..end].chars().take(EXCERPT_CHARS).collect();
+    let after: String = line[end..].chars().take(EXCERPT_CHARS).collect();
     let cut = |cut: bool| if cut { "…" } else { "" };
     let (left, right) = (before.len() < start, after.len() < line.len() - end);
     format!("{}{before}{matched}{after}{}", cut(left), cut(right))
 }
 
-/// Returns what is wrong with a pattern, in a line.
+/// Renders the error of a pattern as one line.
 fn reason(error: &BuildError) -> String {
     let text = match (error.syntax_error(), error.size_limit()) {
         (Some(error), _) => error.to_string(),

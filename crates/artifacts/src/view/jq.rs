@@ -18,13 +18,13 @@ use jaq_core::load::lex::Token;
 use jaq_core::load::parse::{Def, Term};
 use jaq_core::load::{Arena, File, Lexer, Loader, Parser};
 use jaq_core::{Compiler, Ctx, Vars};
-use offload::Stop;
+use offload::StopFlag;
 
-use crate::reading;
+use crate::result_text;
 use crate::view::error::ViewError;
 use crate::view::piece::{Budget, View, clip};
 use fuel::{Fuel, FuelTank, Fueled};
-use instrument::{Checks, Scope};
+use instrument::{Instrumenter, Scope};
 
 /// The output of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Outputs {
     pub text: String,
     /// How many results the text contains; the last one may be cut.
     pub results_shown: usize,
-    /// A lower bound of the full length in characters, if the text was cut.
+    /// If the text was cut, a lower bound of its full length in characters.
     pub at_least: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn view(
     media_type: &str,
     filter: &str,
     budget: &Budget,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<View, ViewError> {
     let Outputs { text, results_shown, at_least } = jq(bytes, media_type, filter, budget, stop)?;
     Ok(match at_least {
@@ -59,7 +59,7 @@ pub(super) fn view(
     })
 }
 
-/// Runs `filter` on JSON, within the budget.
+/// Runs `filter` on `bytes`, within the budget. Ends early when `stop` is set.
 ///
 /// Blocking: do not call on an async worker thread.
 pub fn jq(
@@ -67,18 +67,18 @@ pub fn jq(
     media_type: &str,
     filter: &str,
     budget: &Budget,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<Outputs, ViewError> {
     on_own_stack(|| run(bytes, media_type, filter, budget, stop))
 }
 
-/// Filters recurse, in their text too, so they are read and run on a thread of
-/// their own with a known stack size.
+/// Does `work` on a thread with a known, large stack, because parsing and running
+/// a filter are recursive.
 fn on_own_stack<T: Send>(
     work: impl FnOnce() -> Result<T, ViewError> + Send,
 ) -> Result<T, ViewError> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(fuel::STACK);
+        let thread = std::thread::Builder::new().stack_size(fuel::STACK_BYTES);
         let handle = thread.spawn_scoped(scope, work);
         let failed = |what: &str| ViewError::Jq(what.to_owned());
         let handle = handle.map_err(|_| failed("no thread could be started for it"))?;
@@ -91,7 +91,7 @@ fn run(
     media_type: &str,
     text: &str,
     budget: &Budget,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Result<Outputs, ViewError> {
     input::check(bytes).map_err(|excess| ViewError::InputTooComplex(excess.to_string()))?;
     let input = parse_input(bytes, media_type)?;
@@ -99,7 +99,7 @@ fn run(
     let tank = FuelTank::new(budget.jq_steps, stop);
     let fuel = Fuel { lut: &program.lut, tank: &tank };
     let context = Ctx::<Fueled>::new(fuel, Vars::new([]));
-    let mut out = Bounded { text: String::new(), room: budget.chars, over: 0 };
+    let mut out = BoundedText { text: String::new(), n_free: budget.chars, n_dropped: 0 };
     let mut results_shown = 0_usize;
     for result in program.id.run((context, input)) {
         let value = match result {
@@ -107,15 +107,15 @@ fn run(
             Err(exception) => {
                 let error = exception.get_err();
                 let message = error.map_or_else(|_| "it stopped".to_owned(), |e| e.to_string());
-                return Err(ViewError::Jq(shortened(message.trim_matches('"'))));
+                return Err(ViewError::Jq(shorten_middle(message.trim_matches('"'))));
             }
         };
         let separator = if results_shown == 0 { "" } else { "\n" };
         results_shown += 1;
         // Text over the limit is only counted, and the count is bounded too.
         let _ = write!(out, "{separator}{value}");
-        if out.over != 0 {
-            let at_least = Some(budget.chars + out.over);
+        if out.n_dropped != 0 {
+            let at_least = Some(budget.chars + out.n_dropped);
             return Ok(Outputs { text: out.text, results_shown, at_least });
         }
     }
@@ -126,8 +126,8 @@ fn run(
     }
 }
 
-/// The value that a filter runs over: the JSON of an artifact, also behind a few
-/// words, or else its text as one string.
+/// Parses the input of a filter: JSON, also after a few words, or else a text as
+/// one string.
 fn parse_input(bytes: &[u8], media_type: &str) -> Result<jaq_json::Val, ViewError> {
     let parse = |json: &[u8]| {
         let not_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
@@ -138,59 +138,59 @@ fn parse_input(bytes: &[u8], media_type: &str) -> Result<jaq_json::Val, ViewErro
         Err(error) => error,
     };
     match std::str::from_utf8(bytes) {
-        Ok(text) if media_type.starts_with("text/") => match reading::embedded(text) {
+        Ok(text) if media_type.starts_with("text/") => match result_text::embedded_json(text) {
             Some(json) => parse(json.as_bytes()),
             None => parse(tool::Json::encode(text).as_str().as_bytes()),
         },
-        Ok(text) => parse(reading::embedded(text).ok_or(not_json)?.as_bytes()),
+        Ok(text) => parse(result_text::embedded_json(text).ok_or(not_json)?.as_bytes()),
         Err(_) => Err(not_json),
     }
 }
 
-/// How many characters of a long message are kept at each end.
-const ENDS: usize = 140;
+/// The number of characters that a shortened message has at each end.
+const END_CHARS: usize = 140;
 
 /// Removes the middle of a long message. jq's messages begin with the value,
 /// which may be the whole artifact, and end with the operation that failed.
-fn shortened(message: &str) -> String {
+fn shorten_middle(message: &str) -> String {
     let all = message.chars().count();
-    if all <= 2 * ENDS {
+    if all <= 2 * END_CHARS {
         return message.to_owned();
     }
-    let head: String = message.chars().take(ENDS).collect();
-    let tail: String = message.chars().skip(all - ENDS).collect();
+    let head: String = message.chars().take(END_CHARS).collect();
+    let tail: String = message.chars().skip(all - END_CHARS).collect();
     format!("{head} … {tail}")
 }
 
 /// The name of the definition that holds the model's filter.
 const MAIN: &str = "gatelet_main";
 
-/// Whether a filter can be run: its syntax, and the names in it. What is wrong
-/// with it is told before anything is done whose result it is for.
+/// Fails if a filter cannot be compiled, so that its errors are reported before
+/// the call runs whose result it is for.
 pub fn check_filter(text: &str) -> Result<(), ViewError> {
     on_own_stack(|| compile(text).map(|_| ()))
 }
 
-fn parse(text: &str) -> Result<Term<&str>, ViewError> {
+fn parse_filter(text: &str) -> Result<Term<&str>, ViewError> {
     let invalid = |why: &str| ViewError::InvalidFilter(why.to_owned());
     if 4_000 < text.len() {
         return Err(invalid("it is longer than 4000 bytes"));
     }
-    read(text).map_err(|why| invalid(&why))
+    parse_term(text).map_err(|why| invalid(&why))
 }
 
 fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
     let invalid = |why: &str| ViewError::InvalidFilter(why.to_owned());
-    let term = parse(text)?;
+    let term = parse_filter(text)?;
     let funs: Vec<_> = fuel::funs().collect();
     let natives: Vec<&str> = funs.iter().map(|(name, _, _)| *name).collect();
     let shorten = |def: Def<&'static str>| -> Def<&'t str> { def };
     let prelude = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-    let checks = |scope| Checks { natives: &natives, scope };
+    let instrumenter = |scope| Instrumenter { natives: &natives, scope };
     let prelude = fuel::defs().chain(prelude).map(shorten);
-    let prelude = prelude.map(|def| checks(Scope::Prelude).definition(def));
+    let prelude = prelude.map(|def| instrumenter(Scope::Prelude).definition(def));
     let main = Def { name: MAIN, args: Vec::new(), body: term };
-    let defs = prelude.chain([checks(Scope::Main).definition(main)]);
+    let defs = prelude.chain([instrumenter(Scope::Main).definition(main)]);
     let arena = Arena::default();
     let loaded = Loader::new(defs).load(&arena, File { code: MAIN, path: () });
     let modules = loaded.map_err(|_| invalid("it cannot be loaded"))?;
@@ -202,8 +202,8 @@ fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
     })
 }
 
-/// Parses a filter. The error says what was expected where.
-fn read(text: &str) -> Result<Term<&str>, String> {
+/// Parses the text of a filter. The error says what was expected where.
+fn parse_term(text: &str) -> Result<Term<&str>, String> {
     let expected = |what: &str, at: &str| match at.trim() {
         "" => format!("expected {what} at its end"),
         at => format!("expected {what} at `{}`", clip(at, 40).0),
@@ -220,21 +220,21 @@ fn read(text: &str) -> Result<Term<&str>, String> {
 }
 
 /// At most about this many characters over the limit are counted.
-const COUNTED: usize = 1 << 20;
+const MAX_COUNTED_CHARS: usize = 1 << 20;
 
 /// A text with a length limit. Characters over the limit are counted and dropped.
-struct Bounded {
+struct BoundedText {
     text: String,
-    room: usize,
-    over: usize,
+    n_free: usize,
+    n_dropped: usize,
 }
 
-impl Write for Bounded {
+impl Write for BoundedText {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        let (fits, _) = clip(piece, self.room);
+        let (fits, _) = clip(piece, self.n_free);
         self.text.push_str(&fits);
-        self.room -= fits.chars().count();
-        self.over += piece[fits.len()..].chars().count();
-        if self.over < COUNTED { Ok(()) } else { Err(fmt::Error) }
+        self.n_free -= fits.chars().count();
+        self.n_dropped += piece[fits.len()..].chars().count();
+        if self.n_dropped < MAX_COUNTED_CHARS { Ok(()) } else { Err(fmt::Error) }
     }
 }

@@ -6,9 +6,9 @@ use crate::view::error::ViewError;
 use crate::view::piece::{Budget, View, clip};
 use crate::view::span::Span;
 
-/// The wanted members of an object, pretty, with sorted keys and in ASCII.
+/// Shows the members `keys` of an object, pretty-printed, sorted and in ASCII.
 ///
-/// What is no object has none of the keys: the answer is empty and says why.
+/// For anything but an object the view is empty and its note says why.
 pub(super) fn keys(text: &str, keys: &[String], budget: &Budget) -> View {
     let Ok(Value::Object(object)) = serde_json::from_str::<Value>(text) else {
         return View::text(
@@ -21,7 +21,7 @@ pub(super) fn keys(text: &str, keys: &[String], budget: &Budget) -> View {
         object.iter().filter(|(key, _)| keys.contains(key)).collect();
     wanted.sort_by_key(|(key, _)| key.as_str());
     let mut out = String::new();
-    pretty_object(&mut out, &wanted, 0);
+    write_pretty_object(&mut out, &wanted, 0);
     let (shown, whole) = clip(&out, budget.chars);
     let all: Vec<&str> = object.keys().map(String::as_str).take(40).collect();
     let more = if all.len() < object.len() { ", …" } else { "" };
@@ -37,7 +37,7 @@ pub(super) fn keys(text: &str, keys: &[String], budget: &Budget) -> View {
     View::text(shown.into_owned(), note, None)
 }
 
-/// The elements of the array at `path` (`a.b[0].c`), one per line.
+/// Shows elements of the array at `path` (`a.b[0].c`), one per line.
 pub(super) fn slice(
     bytes: &[u8],
     media_type: &str,
@@ -47,7 +47,7 @@ pub(super) fn slice(
 ) -> Result<View, ViewError> {
     let no_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
     let root: Value = serde_json::from_slice(bytes).map_err(no_json)?;
-    let found = at(&root, path).ok_or_else(|| ViewError::NoPath(path.to_owned()))?;
+    let found = resolve_path(&root, path).ok_or_else(|| ViewError::NoPath(path.to_owned()))?;
     let Value::Array(array) = found else { return Err(ViewError::NoArray(path.to_owned())) };
     let range = span.within(array.len());
     let (mut body, mut end, mut cut) = (String::new(), range.start, String::new());
@@ -80,8 +80,8 @@ pub(super) fn slice(
     Ok(View::text(body, note, (end < range.end).then_some(next)))
 }
 
-/// Returns what a dotted path with `[n]` leads to.
-fn at<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
+/// Returns the value at a dotted path with `[n]` for elements.
+fn resolve_path<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     let path = path.trim_start_matches(['$', '.']);
     let steps = path.split(['.', '[', ']']).filter(|step| !step.is_empty());
     steps.into_iter().try_fold(root, |value, step| match value {
@@ -91,20 +91,20 @@ fn at<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-fn pretty(out: &mut String, value: &Value, depth: usize) {
+fn write_pretty(out: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(object) => {
             let mut members: Vec<(&String, &Value)> = object.iter().collect();
             members.sort_by_key(|(key, _)| key.as_str());
-            pretty_object(out, &members, depth);
+            write_pretty_object(out, &members, depth);
         }
         Value::Array(array) if !array.is_empty() => {
             out.push('[');
             for (at, element) in array.iter().enumerate() {
-                separate(out, at, depth + 1);
-                pretty(out, element, depth + 1);
+                start_line(out, at, depth + 1);
+                write_pretty(out, element, depth + 1);
             }
-            separate(out, 0, depth);
+            start_line(out, 0, depth);
             out.push(']');
         }
         Value::Array(_) => out.push_str("[]"),
@@ -113,23 +113,23 @@ fn pretty(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-fn pretty_object(out: &mut String, members: &[(&String, &Value)], depth: usize) {
+fn write_pretty_object(out: &mut String, members: &[(&String, &Value)], depth: usize) {
     if members.is_empty() {
         out.push_str("{}");
         return;
     }
     out.push('{');
     for (at, (key, value)) in members.iter().enumerate() {
-        separate(out, at, depth + 1);
+        start_line(out, at, depth + 1);
         out.push_str(&catalog::id::ascii_string(key));
         out.push_str(": ");
-        pretty(out, value, depth + 1);
+        write_pretty(out, value, depth + 1);
     }
-    separate(out, 0, depth);
+    start_line(out, 0, depth);
     out.push('}');
 }
 
-fn separate(out: &mut String, at: usize, depth: usize) {
+fn start_line(out: &mut String, at: usize, depth: usize) {
     if at != 0 {
         out.push(',');
     }

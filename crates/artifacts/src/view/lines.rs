@@ -6,12 +6,13 @@ use crate::view::piece::{Budget, View, clip};
 use crate::view::span::Span;
 use crate::view::table;
 
-/// The lines of `span`, as many as fit.
+/// Shows the lines of `span`, as many as fit.
 pub(super) fn lines(text: &str, span: Span, budget: &Budget) -> View {
-    pieces("lines", text, &split(text), span, budget)
+    select("lines", text, &split_lines(text), span, budget)
 }
 
-/// The records of `span`. In a table a record may span lines.
+/// Shows the records of a table, as many as fit; lines if the text is not a table.
+/// A record may have several lines.
 pub(super) fn rows(text: &str, media_type: &str, span: Span, budget: &Budget) -> View {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let declared = match essence {
@@ -22,14 +23,14 @@ pub(super) fn rows(text: &str, media_type: &str, span: Span, budget: &Budget) ->
     match table::delimiter(text).or(declared) {
         Some(delimiter) => {
             let records: Vec<&str> = table::records(text, delimiter).collect();
-            pieces("rows", text, &records, span, budget)
+            select("rows", text, &records, span, budget)
         }
-        None => pieces("rows", text, &split(text), span, budget),
+        None => select("rows", text, &split_lines(text), span, budget),
     }
 }
 
-/// The lines of a text, at every kind of line end that Unicode knows.
-pub(super) fn split(text: &str) -> Vec<&str> {
+/// Splits a text into lines, at every line end of Unicode.
+pub(super) fn split_lines(text: &str) -> Vec<&str> {
     let ends = |c: char| {
         matches!(
             c,
@@ -51,32 +52,33 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     lines
 }
 
-/// The pieces of `text` in `span`, as many as fit.
-fn pieces(kind: &str, text: &str, all: &[&str], span: Span, budget: &Budget) -> View {
-    let range = span.within(all.len());
+/// Shows the `items` of `text` in `span`, as many as fit. `kind` is the type of the
+/// selector that continues, and names the items.
+fn select(kind: &str, text: &str, items: &[&str], span: Span, budget: &Budget) -> View {
+    let range = span.within(items.len());
     let mut body = String::new();
     let mut room = budget.chars;
     let mut end = range.start;
-    for piece in &all[range.clone()] {
-        let length = piece.chars().count() + usize::from(end != range.start);
+    for item in &items[range.clone()] {
+        let length = item.chars().count() + usize::from(end != range.start);
         if room < length && end != range.start {
             break;
         }
         if end != range.start {
             body.push('\n');
         }
-        // A first piece that is too long by itself is shown as far as it goes.
-        let (shown, whole) = clip(piece, room);
+        // A first item that is too long by itself is shown as far as it goes.
+        let (shown, whole) = clip(item, room);
         body.push_str(&shown);
         room = room.saturating_sub(length);
         end += 1;
         if !whole {
             body.push('…');
-            let before = text[..piece.as_ptr().addr() - text.as_ptr().addr()].chars().count();
+            let before = text[..item.as_ptr().addr() - text.as_ptr().addr()].chars().count();
             let note = format!(
                 "{kind} {} of {}, cut after {} of its {length} chars",
                 range.start + budget.first_line,
-                all.len(),
+                items.len(),
                 budget.chars,
             );
             let start = before + budget.chars;
@@ -88,12 +90,12 @@ fn pieces(kind: &str, text: &str, all: &[&str], span: Span, budget: &Budget) -> 
         true => range.start,
         false => range.start + budget.first_line,
     };
-    let note = match range.is_empty() && !all.is_empty() && all.len() <= range.start {
-        true => format!("nothing is there: {} {kind} in all", all.len()),
-        false => format!("{kind} {first}-{end} of {}", all.len()),
+    let note = match range.is_empty() && !items.is_empty() && items.len() <= range.start {
+        true => format!("nothing is there: {} {kind} in all", items.len()),
+        false => format!("{kind} {first}-{end} of {}", items.len()),
     };
     let mut next = json!({"type": kind, "start": end});
-    if range.end != all.len() {
+    if range.end != items.len() {
         next["end"] = json!(range.end);
     }
     View::text(body, note, (end < range.end).then_some(next))

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use serde_json::json;
 use tool::Json;
 
-/// How much one answer may be.
+/// The limits of one view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Characters of text in one answer.
+    /// The maximum number of characters of text.
     pub chars: usize,
-    /// Bytes of an image that is returned whole.
+    /// The maximum size of an image or audio, which is never cut.
     pub image_bytes: usize,
-    /// Steps that a jq filter may take.
+    /// The maximum number of steps of a jq filter.
     pub jq_steps: u64,
-    /// What the first line is called: 0, as selectors count, or 1, as readers
-    /// do.
+    /// The number of the first line in the output: 0, as selectors count, or 1, as
+    /// people do.
     pub first_line: usize,
 }
 
@@ -25,16 +25,17 @@ impl Default for Budget {
     }
 }
 
-/// A piece of something kept.
+/// A part of a stored result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub body: Body,
-    /// What this is a piece of, and how big the whole is, in a few words.
+    /// Which part this is and how large the whole is, in a few words.
     pub note: String,
     /// The selector that continues where this one stopped.
     pub next: Option<Json>,
 }
 
+/// The content of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     Text(String),
@@ -43,7 +44,7 @@ pub enum Body {
 }
 
 impl View {
-    /// The view as one text: the piece, then a line about the whole.
+    /// Renders the view as one text: the body, then the footer.
     pub fn to_text(&self) -> String {
         let body = match &self.body {
             Body::Text(text) => text.as_str(),
@@ -52,7 +53,7 @@ impl View {
         format!("{body}\n{}", self.footer())
     }
 
-    /// The line about the whole, and how to go on.
+    /// Renders the line with the note and the next selector.
     pub fn footer(&self) -> String {
         match &self.next {
             Some(next) => format!("[{}; next: {next}]", self.note),
@@ -60,7 +61,7 @@ impl View {
         }
     }
 
-    /// The view as a tool result, images as images.
+    /// Makes a tool result of the view, with images as image blocks.
     pub fn to_result(&self) -> Json {
         let note = json!({"type": "text", "text": self.footer()});
         let native = |kind: &str, media_type: &str, data: &str| {
@@ -83,7 +84,7 @@ impl View {
     }
 }
 
-/// The first `limit` characters of a text, and whether that is all of it.
+/// Returns the first `limit` characters of a text, and whether that is all of it.
 pub(super) fn clip(text: &str, limit: usize) -> (Cow<'_, str>, bool) {
     match text.char_indices().nth(limit) {
         Some((at, _)) => (Cow::Borrowed(&text[..at]), false),

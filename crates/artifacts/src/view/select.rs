@@ -7,23 +7,45 @@ use crate::view::error::ViewError;
 use crate::view::grep::Grep;
 use crate::view::span::Span;
 
-/// Which piece to look at.
+/// Names a part of a stored result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    Head { start: usize, chars: i64 },
-    Tail { chars: usize },
+    /// So many characters from `start` on; a negative number means all but so many.
+    Head {
+        start: usize,
+        chars: i64,
+    },
+    /// The last characters.
+    Tail {
+        chars: usize,
+    },
     Lines(Span),
+    /// Records of a table, or lines where there is no table.
     Rows(Span),
-    JsonKeys { keys: Vec<String> },
-    Slice { path: String, span: Span },
+    /// Members of an object.
+    JsonKeys {
+        keys: Vec<String>,
+    },
+    /// Elements of the array at `path`.
+    Slice {
+        path: String,
+        span: Span,
+    },
     Grep(Grep),
-    Jq { filter: String },
-    Bytes { start: usize, length: usize },
+    Jq {
+        filter: String,
+    },
+    /// Bytes as base64.
+    Bytes {
+        start: usize,
+        length: usize,
+    },
+    /// The whole image or audio.
     Image,
 }
 
 impl Selector {
-    /// Reads a selector as a model writes it. A text may stand for its type.
+    /// Parses a selector as models write it: an object, or a string with its type.
     pub fn parse(json: &Json) -> Result<Selector, ViewError> {
         let value = json.to_value().map_err(|_| ViewError::NoObject)?;
         let fields = match value {
@@ -68,7 +90,7 @@ impl Selector {
         })
     }
 
-    /// The selector's name, for records.
+    /// Returns the type of the selector, for records.
     pub fn name(&self) -> &'static str {
         match self {
             Selector::Head { .. } => "head",
@@ -85,13 +107,14 @@ impl Selector {
     }
 }
 
-/// The parameters of one selector, read with its name at hand.
+/// The parameters of one selector, and its type for error messages.
 struct Fields<'a> {
     selector: &'static str,
     fields: &'a serde_json::Map<String, Value>,
 }
 
 impl Fields<'_> {
+    /// Returns a parameter; `None` if it is missing or null.
     fn get(&self, key: &str) -> Option<&Value> {
         self.fields.get(key).filter(|value| !value.is_null())
     }

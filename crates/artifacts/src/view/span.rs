@@ -8,15 +8,15 @@ pub struct Span {
 }
 
 impl Span {
-    /// The positions among `length` things.
+    /// Returns the indices that the span selects in a list of `length` items.
     pub fn within(self, length: usize) -> std::ops::Range<usize> {
-        let place = |at: i64| match usize::try_from(at) {
+        let index = |at: i64| match usize::try_from(at) {
             Ok(at) => at.min(length),
             Err(_) => {
                 length.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX))
             }
         };
-        let end = self.end.map_or(length, place);
-        place(self.start).min(end)..end
+        let end = self.end.map_or(length, index);
+        index(self.start).min(end)..end
     }
 }

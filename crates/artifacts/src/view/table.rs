@@ -1,22 +1,24 @@
-//! Tables in text: values between commas, tabs or semicolons, quoted where they
-//! hold one of those or the end of a line.
+//! Detects tables in text (CSV and the like) and splits them into records.
+//!
+//! Values are separated by commas, tabs or semicolons, and quoted if they contain
+//! one of those or a line end.
 
-/// What values are told apart by.
 const DELIMITERS: [char; 3] = ['\t', ';', ','];
 
-/// How many records are looked at to find out whether a text is a table.
-const LOOKED_AT: usize = 8;
+/// How many records are checked to find out whether a text is a table.
+const N_SAMPLED: usize = 8;
 
-/// Returns what tells the values of a text apart, if it is a table: its first
-/// records have equally many, and more than one.
+/// Returns the delimiter of a table; `None` if the text is not a table: its first
+/// records must have the same number of values, and more than one.
 pub fn delimiter(text: &str) -> Option<char> {
     DELIMITERS.into_iter().find(|delimiter| {
-        let mut records = records(text, *delimiter).take(LOOKED_AT);
-        let Some(width) = records.next().map(|record| values(record, *delimiter)) else {
+        let mut records = records(text, *delimiter).take(N_SAMPLED);
+        let Some(width) = records.next().map(|record| n_values(record, *delimiter)) else {
             return false;
         };
-        let widths: Vec<usize> = records.map(|record| values(record, *delimiter)).collect();
-        // Two lines with a comma each are a greeting.
+        let widths: Vec<usize> = records.map(|record| n_values(record, *delimiter)).collect();
+        // A greeting and a sentence may have one comma each, as two lines of a letter. So
+        // records of two values count as a table only from three records on.
         let enough = if 2 < width { 1 } else { 2 };
         1 < width
             && enough <= widths.len()
@@ -25,23 +27,24 @@ pub fn delimiter(text: &str) -> Option<char> {
     })
 }
 
-/// Returns whether commas are followed by blanks, as in sentences.
+/// Returns whether all commas are followed by spaces, as in sentences.
 fn is_prose(text: &str) -> bool {
-    let lines = || text.lines().take(LOOKED_AT).filter(|line| line.contains(','));
+    let lines = || text.lines().take(N_SAMPLED).filter(|line| line.contains(','));
     lines().all(|line| line.matches(',').count() == line.matches(", ").count())
 }
 
-/// The records of a table: a line end inside quotes ends no record.
+/// Splits a table into records. A line end inside quotes does not end a record.
 ///
-/// Behind a quote that nobody closes every line is a record. Who looked for
-/// each such quote's end would read the rest once per line.
+/// Once a quote was found that is never closed, every further line is a record:
+/// looking for the end of a quote in each of them would scan the rest of the text
+/// once per line.
 pub(super) fn records(text: &str, delimiter: char) -> impl Iterator<Item = &str> {
     let (mut rest, mut closed) = (text, true);
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let end = if closed { Reader::new(delimiter).end(rest) } else { None };
+        let end = if closed { RecordReader::new(delimiter).find_record_end(rest) } else { None };
         closed = end.is_some();
         let end = end.or_else(|| rest.find('\n')).unwrap_or(rest.len());
         let record = rest[..end].trim_end_matches('\r');
@@ -50,58 +53,62 @@ pub(super) fn records(text: &str, delimiter: char) -> impl Iterator<Item = &str>
     })
 }
 
-fn values(record: &str, delimiter: char) -> usize {
-    let mut reader = Reader::new(delimiter);
-    1 + record.chars().filter(|c| reader.read(*c) == Mark::Value).count()
+/// Returns how many values a record has.
+fn n_values(record: &str, delimiter: char) -> usize {
+    let mut reader = RecordReader::new(delimiter);
+    1 + record.chars().filter(|c| reader.read(*c) == Boundary::ValueEnd).count()
 }
 
-/// Where one is in a record. A quote counts only around a whole value: `5" x 7"`
-/// has none.
-struct Reader {
+/// Reads a record character by character. A quote counts only at the start of a value:
+/// `5" x 7"` has none.
+struct RecordReader {
     delimiter: char,
-    fresh: bool,
-    quoted: bool,
+    at_value_start: bool,
+    in_quotes: bool,
 }
 
+/// What ends at a character.
 #[derive(PartialEq, Eq)]
-enum Mark {
-    Value,
-    Record,
+enum Boundary {
+    ValueEnd,
+    RecordEnd,
     None,
 }
 
-impl Reader {
-    fn new(delimiter: char) -> Reader {
-        Reader { delimiter, fresh: true, quoted: false }
+impl RecordReader {
+    fn new(delimiter: char) -> RecordReader {
+        RecordReader { delimiter, at_value_start: true, in_quotes: false }
     }
 
-    fn read(&mut self, c: char) -> Mark {
-        let fresh = std::mem::take(&mut self.fresh);
-        if self.quoted {
-            // A doubled quote ends the value and begins it again.
-            self.quoted = c != '"';
-            self.fresh = c == '"';
-            return Mark::None;
+    /// Reads the next character, and returns what ends with it.
+    fn read(&mut self, c: char) -> Boundary {
+        let at_value_start = std::mem::take(&mut self.at_value_start);
+        if self.in_quotes {
+            // A doubled quote stands for one in the value: its first half closes the
+            // quotes, and its second opens them again.
+            self.in_quotes = c != '"';
+            self.at_value_start = c == '"';
+            return Boundary::None;
         }
         match c {
-            '"' if fresh => self.quoted = true,
-            '\n' => return Mark::Record,
+            '"' if at_value_start => self.in_quotes = true,
+            '\n' => return Boundary::RecordEnd,
             c if c == self.delimiter => {
-                self.fresh = true;
-                return Mark::Value;
+                self.at_value_start = true;
+                return Boundary::ValueEnd;
             }
             _ => {}
         }
-        Mark::None
+        Boundary::None
     }
 
-    /// Where the record ends that a text begins with, unless a quote in it
-    /// stays open.
-    fn end(mut self, text: &str) -> Option<usize> {
-        let found = text.char_indices().find(|(_, c)| self.read(*c) == Mark::Record);
+    /// Returns where the first record of a text ends; `None` if a quote in it is
+    /// never closed.
+    fn find_record_end(mut self, text: &str) -> Option<usize> {
+        let found = text.char_indices().find(|(_, c)| self.read(*c) == Boundary::RecordEnd);
         match found {
             Some((at, _)) => Some(at),
-            None => (!self.quoted).then_some(text.len()),
+            None => (!self.in_quotes).then_some(text.len()),
         }
     }
 }
@@ -142,8 +149,8 @@ mod tests {
         assert_eq!(records(text, ',').count(), 4);
     }
 
-    /// From every line on, a quote is open to the end: whoever looks for its
-    /// end each time reads some 200 gigabytes.
+    /// Every line opens a quote that is never closed. A reader that looks for its end
+    /// in each line reads some 200 gigabytes.
     #[test]
     fn a_text_full_of_open_quotes_is_read_in_a_moment() {
         let text = "x\"a,\"b\n".repeat(250_000);

@@ -4,7 +4,13 @@ use super::*;
 
 fn cut_out(bytes: &[u8], media_type: &str, selector: Value) -> Result<View, ViewError> {
     let selector = Selector::parse(&selector.into())?;
-    view(bytes, media_type, &selector, &Budget { chars: 200, ..Budget::default() }, &Stop::never())
+    view(
+        bytes,
+        media_type,
+        &selector,
+        &Budget { chars: 200, ..Budget::default() },
+        &StopFlag::never(),
+    )
 }
 
 #[track_caller]
@@ -239,7 +245,8 @@ fn no_filter_runs_for_ever_or_eats_all_memory() {
     ] {
         let selector = Selector::Jq { filter: filter.to_owned() };
         let budget = Budget { jq_steps: 200_000, ..Budget::default() };
-        let seen = view(text.as_bytes(), "application/json", &selector, &budget, &Stop::never());
+        let seen =
+            view(text.as_bytes(), "application/json", &selector, &budget, &StopFlag::never());
         assert_eq!(seen, Err(ViewError::StepLimit), "{filter}");
     }
     let endless =
@@ -336,7 +343,7 @@ fn no_number_in_a_selector_is_too_large() {
     ] {
         let budget = Budget { first_line: 1, ..Budget::default() };
         let parsed = Selector::parse(&selector.clone().into()).unwrap();
-        let seen = view(b"[1]", "application/json", &parsed, &budget, &Stop::never());
+        let seen = view(b"[1]", "application/json", &parsed, &budget, &StopFlag::never());
         assert!(seen.is_ok(), "{selector}: {seen:?}");
     }
 }
@@ -347,7 +354,7 @@ fn filtered(filter: &str) -> Result<String, ViewError> {
     // all of them to become as deep as it can.
     let jq_steps = if filter.contains("f(g") { 20_000_000 } else { 600_000 };
     let budget = Budget { chars: 200, jq_steps, ..Budget::default() };
-    jq(b"null", "application/json", filter, &budget, &Stop::never()).map(|made| made.text)
+    jq(b"null", "application/json", filter, &budget, &StopFlag::never()).map(|made| made.text)
 }
 
 #[test]
@@ -425,7 +432,7 @@ fn depth_that_fits_is_read_made_and_written() {
     let nested = "[".repeat(500) + &"]".repeat(500);
     let budget = Budget { chars: 2_000, ..Budget::default() };
     for filter in [".", "tojson | fromjson", ".. |= .", "[.]|.[0]", "if . == . then . else 1 end"] {
-        let made = jq(nested.as_bytes(), "application/json", filter, &budget, &Stop::never());
+        let made = jq(nested.as_bytes(), "application/json", filter, &budget, &StopFlag::never());
         assert_eq!(made.unwrap().text, nested, "{filter}");
     }
 }
@@ -476,7 +483,7 @@ fn what_is_guarded_means_what_it_meant() {
 
 #[test]
 fn whoever_is_told_to_stop_stops() {
-    let stop = Stop::never();
+    let stop = StopFlag::never();
     stop.set();
     let text = format!("{}\nx", "a".repeat(100_000));
     for selector in [

@@ -1,5 +1,7 @@
-//! The fuel of a jq filter, which bounds its work, and the functions that a filter
-//! may call.
+//! The step limit of a jq filter ("fuel"), and the functions that a filter may call.
+//!
+//! A run starts with a [`FuelTank`] of steps. The calls that `instrument` inserts
+//! take steps out of it; when it is empty, the output of the filter ends.
 
 use std::cell::Cell;
 
@@ -9,59 +11,60 @@ use jaq_core::load::parse::Def;
 use jaq_core::native::{Fun, bome, run, v};
 use jaq_core::{DataT, Error, Lut, Native, ValX};
 use jaq_json::{Num, Rc, Val};
-use offload::Stop;
+use offload::StopFlag;
 
-use crate::view::jq::input::{self, DEPTH};
+use crate::view::jq::input::{self, MAX_DEPTH};
 
-/// The stack of a filter, of which only what is used takes memory.
-pub(super) const STACK: usize = 128 << 20;
+/// The stack size of a filter. Only the part that is used takes memory.
+pub(super) const STACK_BYTES: usize = 128 << 20;
 
-/// How much of it a filter may use before it is stopped. The rest is for what
-/// happens between two looks at the tank: a function over one value of at most
-/// [`DEPTH`] levels, and taking apart what the filter left behind.
-const USABLE: usize = 8 << 20;
+/// How much of the stack a filter may use before it is stopped. The rest is for
+/// work between two checks: a function over one value of at most [`MAX_DEPTH`]
+/// levels, and dropping the values of the filter.
+const USABLE_STACK_BYTES: usize = 8 << 20;
 
-/// No string, array or object that a filter makes may be longer.
-const LONGEST: usize = 8 << 20;
+/// The longest string, array or object that a filter may create.
+const MAX_LENGTH: usize = 8 << 20;
 
-/// Called before work: see [`burn`].
+/// The jq name of [`burn`], called before work.
 pub(super) const BURN: &str = "gatelet_burn";
-/// Called on what was made: see [`weigh`].
+/// The jq name of [`weigh`], called on a value that was created.
 pub(super) const WEIGH: &str = "gatelet_weigh";
-/// Called before a closure is handed on: see [`CLOSURE`].
-pub(super) const HAND_ON: &str = "gatelet_hand_on";
-/// Called before a pattern is matched: see [`prepay`].
+/// The jq name of [`burn_closure`], called before a closure is passed to a
+/// definition.
+pub(super) const BURN_CLOSURE: &str = "gatelet_hand_on";
+/// Called before a pattern is matched; takes [`match_cost`].
 const PREPAY: &str = "gatelet_prepay";
-/// Called before two values are searched for one another: see [`searched`].
+/// Called before one value is searched for another; takes [`search_cost`].
 const SEARCH: &str = "gatelet_search";
-/// Called before a text is parsed: see [`input::check`].
+/// Called before a text is parsed; does [`input::check`].
 const PARSE: &str = "gatelet_parse";
-/// Multiplication that looks first.
+/// Multiplication that checks the length of the product first.
 pub(super) const TIMES: &str = "gatelet_times";
 
-/// How many bytes of a text are made in one step.
-const BYTES: usize = 32;
+/// How many bytes of text may be created in one step.
+const BYTES_PER_STEP: usize = 32;
 
-/// How many steps a closure counts for that one definition hands to another:
-/// each may hold the one before, and all of them are dropped one in another.
-const CLOSURE: usize = 200;
+/// The steps for a closure that one definition passes to another: each may hold
+/// the one before, and dropping them is recursive.
+const CLOSURE_STEPS: usize = 200;
 
-/// The engine for patterns refuses more than about so many states.
-const STATES: usize = 1 << 19;
+/// About the largest number of states that the regex engine accepts.
+const MAX_STATES: usize = 1 << 19;
 
-/// No whole number that a filter makes may have more bits.
-const BITS: u64 = 1 << 16;
+/// The largest integer that a filter may create, in bits.
+const MAX_BITS: u64 = 1 << 16;
 
-/// How many comparisons are made in one step.
-const COMPARED: usize = 32;
+/// How many comparisons may be made in one step.
+const COMPARISONS_PER_STEP: usize = 32;
 
-/// How many steps a match of a pattern counts for: it is an object with texts
-/// in it, and another for each group.
-const MATCH: usize = 16;
+/// The steps for a match of a pattern, which is an object with texts, and as many
+/// again for each group.
+const MATCH_STEPS: usize = 16;
 
-/// What is looked at or paid for before it is called, by the names that it is
-/// found and called by.
-const GUARDED: [(&str, &str); 6] = [
+/// Functions that are checked or paid for before they run. Their usual name is that
+/// of a definition in [`defs`], which calls them by the second name.
+const GUARDED_FUNS: [(&str, &str); 6] = [
     ("matches", "gatelet_matches"),
     ("split_matches", "gatelet_split_matches"),
     ("split_", "gatelet_split"),
@@ -70,25 +73,26 @@ const GUARDED: [(&str, &str); 6] = [
     ("indices", "gatelet_indices"),
 ];
 
-/// What remains for one run.
+/// The steps that remain for one run.
 pub(super) struct FuelTank<'s> {
     left: Cell<u64>,
-    base: usize,
-    stop: &'s Stop,
+    stack_base: usize,
+    stop: &'s StopFlag,
 }
 
 impl<'s> FuelTank<'s> {
-    pub(super) fn new(steps: u64, stop: &'s Stop) -> FuelTank<'s> {
-        FuelTank { left: Cell::new(steps), base: stack_position(), stop }
+    pub(super) fn new(steps: u64, stop: &'s StopFlag) -> FuelTank<'s> {
+        FuelTank { left: Cell::new(steps), stack_base: stack_address(), stop }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// Takes `cost` steps; false from the moment there are not enough.
+    /// Takes `cost` steps; false once there are not enough, once the stack is too
+    /// deep, and once `stop` is set.
     fn burn(&self, cost: usize) -> bool {
-        let deep = USABLE < self.base.abs_diff(stack_position());
+        let deep = USABLE_STACK_BYTES < self.stack_base.abs_diff(stack_address());
         let cost = u64::try_from(cost).unwrap_or(u64::MAX);
         let left =
             if deep || self.stop.is_set() { 0 } else { self.left.get().saturating_sub(cost) };
@@ -101,16 +105,18 @@ impl<'s> FuelTank<'s> {
     }
 }
 
-/// Returns where the stack is, about: the address of something on it.
+/// Returns the address of a local variable, which says how deep the stack is.
 #[inline(never)]
-fn stack_position() -> usize {
+fn stack_address() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(&here).addr()
 }
 
-/// The kind of data that filters run over: JSON values, and a tank.
+/// Tells jaq the types of a filter's values and of its context: JSON values, and
+/// [`Fuel`].
 pub(super) struct Fueled;
 
+/// The context of a run: the compiled filters, and the tank.
 #[derive(Clone)]
 pub(super) struct Fuel<'a> {
     pub(super) lut: &'a Lut<Fueled>,
@@ -130,21 +136,21 @@ impl<'a> jaq_core::data::HasLut<'a, Fueled> for Fuel<'a> {
 
 /// Every function that a filter may call.
 pub(super) fn funs() -> impl Iterator<Item = Fun<Fueled>> {
-    // These reach outside (`env`, the outputs), end the process, or loop
-    // without looking at the tank.
-    const OURS: [&str; 5] = ["halt", "env", "stderr_empty", "debug_empty", "range"];
+    // These reach the environment or the output streams, end the process, or loop
+    // without taking steps.
+    const REPLACED: [&str; 5] = ["halt", "env", "stderr_empty", "debug_empty", "range"];
     let all = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let renamed = |(name, arity, native): Fun<Fueled>| {
-        let other = GUARDED.iter().find(|(own, _)| *own == name);
+        let other = GUARDED_FUNS.iter().find(|(own, _)| *own == name);
         (other.map_or(name, |(_, other)| *other), arity, native)
     };
-    all.filter(|(name, _, _)| !OURS.contains(name)).map(renamed).chain(ours())
+    all.filter(|(name, _, _)| !REPLACED.contains(name)).map(renamed).chain(own_funs())
 }
 
-/// Matching a pattern makes much from little, and all of it at once; searching
-/// compares everything with everything; parsing calls itself for every level.
-/// All of it is looked at or paid for before. These definitions stand before
-/// whatever uses them.
+/// Definitions that check or pay before they call a [guarded](GUARDED_FUNS)
+/// function: matching may create many values at once, searching compares every
+/// part with every part, and parsing is recursive. They must come before the
+/// definitions that use them.
 pub(super) fn defs() -> impl Iterator<Item = Def<&'static str>> {
     const TEXT: &str = "
         def matches(re; flags): re as $re | flags as $flags
@@ -160,7 +166,7 @@ pub(super) fn defs() -> impl Iterator<Item = Def<&'static str>> {
     parse(TEXT, |parser| parser.defs()).expect("our own definitions are jq").into_iter()
 }
 
-fn ours() -> [Fun<Fueled>; 12] {
+fn own_funs() -> [Fun<Fueled>; 12] {
     [
         run(("halt", v(1), |_| bome(Err(Error::str("halt is not available here"))))),
         run(("env", v(0), |_| box_once(Ok(Val::Obj(Default::default()))))),
@@ -173,7 +179,7 @@ fn ours() -> [Fun<Fueled>; 12] {
         })),
         run((TIMES, v(2), |mut cv| {
             let (right, left) = (cv.0.pop_var(), cv.0.pop_var());
-            match product(&left, &right) <= LONGEST {
+            match product_length(&left, &right) <= MAX_LENGTH {
                 true => bome(left * right),
                 false => {
                     cv.0.data().tank.empty();
@@ -183,14 +189,14 @@ fn ours() -> [Fun<Fueled>; 12] {
         })),
         run((PREPAY, v(2), |mut cv| {
             let (flags, pattern) = (cv.0.pop_var(), cv.0.pop_var());
-            match cv.0.data().tank.burn(prepay(&cv.1, &pattern, &flags)) {
+            match cv.0.data().tank.burn(match_cost(&cv.1, &pattern, &flags)) {
                 true => box_once(Ok(cv.1)),
                 false => Box::new(std::iter::empty()),
             }
         })),
         run((SEARCH, v(1), |mut cv| {
             let wanted = cv.0.pop_var();
-            match cv.0.data().tank.burn(searched(&cv.1, &wanted)) {
+            match cv.0.data().tank.burn(search_cost(&cv.1, &wanted)) {
                 true => box_once(Ok(cv.1)),
                 false => Box::new(std::iter::empty()),
             }
@@ -206,13 +212,13 @@ fn ours() -> [Fun<Fueled>; 12] {
             })
         })),
         (BURN, v(0), burn()),
-        (HAND_ON, v(0), hand_on()),
+        (BURN_CLOSURE, v(0), burn_closure()),
         (WEIGH, v(0), weigh()),
     ]
 }
 
-/// Passes its input on while there is fuel, and ends the stream after that.
-/// A stream that ends, unlike an error, cannot be caught and tried again.
+/// A function that returns its input while there is fuel, and ends the stream after
+/// that. Unlike an error, the end of a stream cannot be caught and tried again.
 fn burn() -> Native<Fueled> {
     Native::<Fueled>::new(|cv| match cv.0.data().tank.burn(1 + length(&cv.1)) {
         true => box_once(Ok(cv.1)),
@@ -220,8 +226,8 @@ fn burn() -> Native<Fueled> {
     })
     .with_paths(|cv| {
         let tank = cv.0.data().tank;
-        // A path is a list that is dropped one element in another.
-        if cv.1.1.get(DEPTH).is_some() {
+        // A path is a list whose dropping is recursive.
+        if cv.1.1.get(MAX_DEPTH).is_some() {
             tank.empty();
         }
         match tank.burn(1 + length(&cv.1.0)) {
@@ -235,25 +241,25 @@ fn burn() -> Native<Fueled> {
     })
 }
 
-/// The same, for the price of a closure.
-fn hand_on() -> Native<Fueled> {
-    Native::<Fueled>::new(|cv| match cv.0.data().tank.burn(CLOSURE) {
+/// Does what [`burn`] does, for the cost of a closure.
+fn burn_closure() -> Native<Fueled> {
+    Native::<Fueled>::new(|cv| match cv.0.data().tank.burn(CLOSURE_STEPS) {
         true => box_once(Ok(cv.1)),
         false => Box::new(std::iter::empty()),
     })
-    .with_paths(|cv| match cv.0.data().tank.burn(CLOSURE) {
+    .with_paths(|cv| match cv.0.data().tank.burn(CLOSURE_STEPS) {
         true => box_once(Ok(cv.1)),
         false => Box::new(std::iter::empty()),
     })
-    .with_update(|cv, update| match cv.0.data().tank.burn(CLOSURE) {
+    .with_update(|cv, update| match cv.0.data().tank.burn(CLOSURE_STEPS) {
         true => update(cv.1),
         false => box_once(Ok(cv.1)),
     })
 }
 
-/// Passes a value on that was just made, if it is neither too big nor too deep.
-/// Parts that are shared count as often as they are reached, as they would when
-/// written.
+/// A function that returns a value that was just created, if it is neither too large
+/// nor too deep. A part that is shared counts as often as it occurs, as it would
+/// when written.
 fn weigh() -> Native<Fueled> {
     Native::<Fueled>::new(|cv| match affordable(&cv.1, cv.0.data().tank) {
         true => box_once(Ok(cv.1)),
@@ -266,8 +272,9 @@ fn weigh() -> Native<Fueled> {
     .with_update(|cv, update| update(cv.1))
 }
 
+/// Takes steps for every part of a value; false if they do not suffice.
 fn affordable(value: &Val, tank: &FuelTank<'_>) -> bool {
-    if LONGEST < length(value) {
+    if MAX_LENGTH < length(value) {
         tank.empty();
     }
     let mut open = vec![(value, 0)];
@@ -282,11 +289,11 @@ fn affordable(value: &Val, tank: &FuelTank<'_>) -> bool {
                 open.extend(parts.map(|part| (part, depth + 1)));
                 object.len()
             }
-            Val::BStr(text) | Val::TStr(text) => text.len() / BYTES,
+            Val::BStr(text) | Val::TStr(text) => text.len() / BYTES_PER_STEP,
             Val::Num(_) => length(value),
             Val::Null | Val::Bool(_) => 0,
         };
-        if DEPTH < depth {
+        if MAX_DEPTH < depth {
             tank.empty();
         }
         if !tank.burn(1 + size) {
@@ -296,7 +303,7 @@ fn affordable(value: &Val, tank: &FuelTank<'_>) -> bool {
     !tank.is_empty()
 }
 
-/// Drops a value of any depth without a call for every level.
+/// Drops a value of any depth without recursion.
 fn drop_iteratively(value: Val) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -311,12 +318,12 @@ fn drop_iteratively(value: Val) {
     }
 }
 
-/// Returns what searching one value for another may take: every part of the one is
-/// compared with every part of the other.
-fn searched(value: &Val, wanted: &Val) -> usize {
+/// Returns the steps for searching one value for another: every part of the one may
+/// be compared with every part of the other.
+fn search_cost(value: &Val, wanted: &Val) -> usize {
     let is_text = |value: &Val| matches!(value, Val::BStr(_) | Val::TStr(_));
     let size = if is_text(value) && is_text(wanted) { length } else { n_parts };
-    1 + size(value).saturating_mul(size(wanted)) / COMPARED
+    1 + size(value).saturating_mul(size(wanted)) / COMPARISONS_PER_STEP
 }
 
 fn n_parts(value: &Val) -> usize {
@@ -332,10 +339,9 @@ fn n_parts(value: &Val) -> usize {
     count
 }
 
-/// Returns what matching a pattern may take and make: every state of it at every
-/// byte of the text; a match at every byte if all are looked for, and each with
-/// every group.
-fn prepay(text: &Val, pattern: &Val, flags: &Val) -> usize {
+/// Returns the steps for matching a pattern: every state at every byte of the text;
+/// with the flag `g` a match at every byte, and each with every group.
+fn match_cost(text: &Val, pattern: &Val, flags: &Val) -> usize {
     fn bytes(value: &Val) -> &[u8] {
         match value {
             Val::BStr(bytes) | Val::TStr(bytes) => bytes,
@@ -344,14 +350,14 @@ fn prepay(text: &Val, pattern: &Val, flags: &Val) -> usize {
     }
     let has = |value: &Val, byte: u8| bytes(value).iter().filter(|own| **own == byte).count();
     let matches = if has(flags, b'g') == 0 { 1 } else { 1 + length(text) };
-    let made = matches.saturating_mul(1 + has(pattern, b'(')).saturating_mul(MATCH);
-    let walked = states(bytes(pattern)).saturating_mul(1 + length(text)) / COMPARED;
+    let made = matches.saturating_mul(1 + has(pattern, b'(')).saturating_mul(MATCH_STEPS);
+    let walked = max_states(bytes(pattern)).saturating_mul(1 + length(text)) / COMPARISONS_PER_STEP;
     made.saturating_add(walked)
 }
 
-/// The most states that a pattern can have: repetitions with a count multiply
-/// what they repeat, and may stand in one another.
-fn states(pattern: &[u8]) -> usize {
+/// Returns the most states that a pattern can have: repetitions with a count
+/// multiply what they repeat, and may be nested.
+fn max_states(pattern: &[u8]) -> usize {
     let mut states = pattern.len();
     for counts in pattern.split(|byte| *byte == b'{').skip(1) {
         let counts = counts.split(|byte| *byte == b'}').next().unwrap_or_default();
@@ -360,10 +366,11 @@ fn states(pattern: &[u8]) -> usize {
         let most = numbers.filter_map(number).max().unwrap_or(1);
         states = states.saturating_mul(most.max(1));
     }
-    states.min(STATES)
+    states.min(MAX_STATES)
 }
 
-/// Returns how much a value counts against what may be made: its length.
+/// Returns the length of a value: bytes, elements, members, or words of a large
+/// integer.
 fn length(value: &Val) -> usize {
     match value {
         Val::Num(Num::BigInt(number)) => 1 + usize::try_from(number.bits() / 64).unwrap_or(0),
@@ -374,9 +381,9 @@ fn length(value: &Val) -> usize {
     }
 }
 
-/// The length of what multiplying makes: text is repeated, and the digits of
-/// whole numbers add up.
-fn product(left: &Val, right: &Val) -> usize {
+/// Returns the length of a product: text is repeated, and the digits of integers
+/// add up.
+fn product_length(left: &Val, right: &Val) -> usize {
     let bits = |value: &Val| match value {
         Val::Num(Num::BigInt(number)) => number.bits(),
         Val::Num(Num::Int(_) | Num::Float(_) | Num::Dec(_))
@@ -387,7 +394,7 @@ fn product(left: &Val, right: &Val) -> usize {
         | Val::Arr(_)
         | Val::Obj(_) => 0,
     };
-    if BITS < bits(left).saturating_add(bits(right)) {
+    if MAX_BITS < bits(left).saturating_add(bits(right)) {
         return usize::MAX;
     }
     let times = |value: &Val| match value {
@@ -400,9 +407,10 @@ fn product(left: &Val, right: &Val) -> usize {
         (false, true) => times(left) * length(right) as f64,
         (true, true) | (false, false) => 0.0,
     };
-    if made.is_finite() && made < LONGEST as f64 { made as usize } else { usize::MAX }
+    if made.is_finite() && made < MAX_LENGTH as f64 { made as usize } else { usize::MAX }
 }
 
+/// The function `range`, taking a step for every value.
 fn range<'a>(
     from: Val,
     to: Val,

@@ -5,26 +5,26 @@
 //! numbers, so both are bounded before it is called. The scan reads what the
 //! parser reads: JSON with comments that begin with `#`.
 
-/// No value may nest deeper, whether it was read or made.
+/// The deepest nesting of a value, whether it was parsed or created by a filter.
 ///
-/// Every walk over a value that calls itself (reading, writing, comparing,
-/// hashing, dropping) fits the stack of a filter many times over at this depth.
-pub(super) const DEPTH: usize = 512;
+/// At this depth every recursive operation on a value (parsing, writing,
+/// comparing, hashing, dropping) fits the stack of a filter many times over.
+pub(super) const MAX_DEPTH: usize = 512;
 
-/// No number may have more digits.
-const DIGITS: usize = 10_000;
+/// The longest number.
+const MAX_DIGITS: usize = 10_000;
 
 /// Why a text is not parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Excess {
-    #[error("it nests deeper than {DEPTH} levels")]
+pub(super) enum TooComplex {
+    #[error("it nests deeper than {MAX_DEPTH} levels")]
     Deep,
-    #[error("it has a number of more than {DIGITS} digits")]
+    #[error("it has a number of more than {MAX_DIGITS} digits")]
     Long,
 }
 
-/// Looks for what must not be parsed.
-pub(super) fn check(text: &[u8]) -> Result<(), Excess> {
+/// Fails if the text must not be parsed.
+pub(super) fn check(text: &[u8]) -> Result<(), TooComplex> {
     let (mut depth, mut digits, mut at) = (0_usize, 0_usize, 0);
     while let Some(byte) = text.get(at) {
         at += 1;
@@ -32,22 +32,22 @@ pub(super) fn check(text: &[u8]) -> Result<(), Excess> {
         match byte {
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => at += string(&text[at..]),
+            b'"' => at += string_length(&text[at..]),
             b'#' => at += text[at..].iter().take_while(|byte| **byte != b'\n').count(),
             _ => {}
         }
-        if DEPTH < depth {
-            return Err(Excess::Deep);
+        if MAX_DEPTH < depth {
+            return Err(TooComplex::Deep);
         }
-        if DIGITS < digits {
-            return Err(Excess::Long);
+        if MAX_DIGITS < digits {
+            return Err(TooComplex::Long);
         }
     }
     Ok(())
 }
 
-/// Returns how long a string is after its first quote, with the last.
-fn string(text: &[u8]) -> usize {
+/// Returns the number of bytes of a string after its first quote.
+fn string_length(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) =
         text[at.min(text.len())..].iter().position(|b| matches!(b, b'"' | b'\\'))
@@ -68,24 +68,24 @@ mod tests {
     #[test]
     fn depth_counts_outside_of_strings_and_comments_only() {
         let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
-        assert_eq!(check(nested(DEPTH).as_bytes()), Ok(()));
-        assert_eq!(check(nested(DEPTH + 1).as_bytes()), Err(Excess::Deep));
-        assert_eq!(check("{\"a\":".repeat(DEPTH + 1).as_bytes()), Err(Excess::Deep));
-        let side_by_side = format!("[{}[]]", "[],".repeat(DEPTH));
+        assert_eq!(check(nested(MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(check(nested(MAX_DEPTH + 1).as_bytes()), Err(TooComplex::Deep));
+        assert_eq!(check("{\"a\":".repeat(MAX_DEPTH + 1).as_bytes()), Err(TooComplex::Deep));
+        let side_by_side = format!("[{}[]]", "[],".repeat(MAX_DEPTH));
         assert_eq!(check(side_by_side.as_bytes()), Ok(()));
-        let quoted = format!("\"\\\"{}\"", "[".repeat(DEPTH + 1));
+        let quoted = format!("\"\\\"{}\"", "[".repeat(MAX_DEPTH + 1));
         assert_eq!(check(quoted.as_bytes()), Ok(()));
         for hidden in ["#\"\n", "\"\\\\\" ", "# ]]\n", "\"]]]\" "] {
-            let text = format!("[{hidden}{}", "[".repeat(DEPTH));
-            assert_eq!(check(text.as_bytes()), Err(Excess::Deep), "{hidden}");
+            let text = format!("[{hidden}{}", "[".repeat(MAX_DEPTH));
+            assert_eq!(check(text.as_bytes()), Err(TooComplex::Deep), "{hidden}");
         }
         assert_eq!(check(b"\"\\"), Ok(()));
     }
 
     #[test]
     fn numbers_are_bounded_and_the_digits_of_texts_are_not() {
-        let digits = "7".repeat(DIGITS + 1);
-        assert_eq!(check(digits.as_bytes()), Err(Excess::Long));
+        let digits = "7".repeat(MAX_DIGITS + 1);
+        assert_eq!(check(digits.as_bytes()), Err(TooComplex::Long));
         assert_eq!(check(format!("\"{digits}\"").as_bytes()), Ok(()));
     }
 }

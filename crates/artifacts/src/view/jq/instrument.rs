@@ -1,55 +1,56 @@
 //! Inserts the fuel checks into a jq filter.
 //!
-//! Before every term that can do work stands [`BURN`]; behind every term that
-//! can make something big, [`WEIGH`]. Nothing is put behind a call to a
-//! definition, so tail calls stay tail calls.
+//! A call of [`BURN`] is put before every term that can do work, and a call of
+//! [`WEIGH`] after every term that can create a large value. Nothing is put after a
+//! call of a definition, so tail calls stay tail calls.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::ops::Math;
 use jaq_core::path::{Part, Path};
 
-use crate::view::jq::fuel::{BURN, HAND_ON, TIMES, WEIGH};
+use crate::view::jq::fuel::{BURN, BURN_CLOSURE, TIMES, WEIGH};
 
-/// What the factor of `*=` is called.
+/// The variable that holds the factor of `*=`.
 const FACTOR: &str = "$gatelet_factor";
 
-/// Where a term stands.
+/// Which kind of definition a term is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// In a definition that every filter can use.
+    /// A definition that every filter can use.
     Prelude,
-    /// In the filter itself.
+    /// The filter itself.
     Main,
-    /// In a definition of the filter's own, which may call itself with what it
+    /// A definition in the filter. It may call itself with the closures that it
     /// was called with.
     Definition,
 }
 
-/// Puts checks into the terms of one scope.
+/// Inserts checks into the terms of one scope.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checks<'n> {
+pub(super) struct Instrumenter<'n> {
+    /// The names of the functions that are written in Rust.
     pub(super) natives: &'n [&'static str],
     pub(super) scope: Scope,
 }
 
-impl Checks<'_> {
-    /// The definition with checks in its body.
+impl Instrumenter<'_> {
+    /// Inserts checks into the body of a definition.
     pub(super) fn definition<'s>(&self, def: Def<&'s str>) -> Def<&'s str> {
         let body = self.term(def.body);
         Def { body, ..def }
     }
 
-    /// The same for one that stands in another, or in the filter.
-    fn nested<'s>(&self, def: Def<&'s str>) -> Def<&'s str> {
+    /// Inserts checks into a definition inside of another, or inside of the filter.
+    fn nested_definition<'s>(&self, def: Def<&'s str>) -> Def<&'s str> {
         let scope = match self.scope {
             Scope::Prelude => Scope::Prelude,
             Scope::Main | Scope::Definition => Scope::Definition,
         };
-        Checks { scope, ..*self }.definition(def)
+        Instrumenter { scope, ..*self }.definition(def)
     }
 
-    fn parts<'s>(
+    fn string_parts<'s>(
         &self,
         parts: Vec<StrPart<&'s str, Term<&'s str>>>,
     ) -> Vec<StrPart<&'s str, Term<&'s str>>> {
@@ -60,10 +61,10 @@ impl Checks<'_> {
         parts.into_iter().map(part).collect()
     }
 
-    /// A key without a value, with checks inside of it only.
+    /// Inserts checks into a key without a value. The key itself keeps its form.
     fn key<'s>(&self, key: Term<&'s str>) -> Term<&'s str> {
         if let Term::Str(format, parts) = key {
-            return Term::Str(format, self.parts(parts));
+            return Term::Str(format, self.string_parts(parts));
         }
         key
     }
@@ -81,7 +82,7 @@ impl Checks<'_> {
         }
     }
 
-    /// The term with checks, one line for each kind.
+    /// Inserts checks into a term.
     fn term<'s>(&self, whole: Term<&'s str>) -> Term<&'s str> {
         match whole {
             leaf @ (Term::Id | Term::Num(_) | Term::Var(_) | Term::Break(_)) => leaf,
@@ -106,7 +107,7 @@ impl Checks<'_> {
                 burn(Term::IfThenElse(branches, otherwise.map(|part| self.boxed(part))))
             }
             Term::Def(defs, part) => {
-                let defs = defs.into_iter().map(|def| self.nested(def)).collect();
+                let defs = defs.into_iter().map(|def| self.nested_definition(def)).collect();
                 Term::Def(defs, self.boxed(part))
             }
             Term::Call(name, args) => self.call(name, args),
@@ -125,14 +126,14 @@ impl Checks<'_> {
         parts: Vec<StrPart<&'s str, Term<&'s str>>>,
     ) -> Term<&'s str> {
         let plain = parts.iter().all(|part| !matches!(part, StrPart::Term(_)));
-        let made = Term::Str(format, self.parts(parts));
+        let made = Term::Str(format, self.string_parts(parts));
         if plain { made } else { burn(weigh(made)) }
     }
 
     fn object<'s>(&self, members: Vec<(Term<&'s str>, Option<Term<&'s str>>)>) -> Term<&'s str> {
         let member = |(key, value): (Term<&'s str>, Option<Term<&'s str>>)| match value {
             Some(value) => (self.term(key), Some(self.term(value))),
-            // The form of a key alone decides which value is meant.
+            // For a key alone, its form decides which value the member gets.
             None => (self.key(key), None),
         };
         burn(weigh(Term::Obj(members.into_iter().map(member).collect())))
@@ -148,7 +149,8 @@ impl Checks<'_> {
         match op {
             BinaryOp::Math(Math::Mul) => burn(weigh(Term::Call(TIMES, vec![*left, *right]))),
             BinaryOp::UpdateMath(Math::Mul) => {
-                // The same in other words, so that it is checked as well.
+                // `a *= b` becomes `b as $factor | a |= times(.; $factor)`, which
+                // is checked.
                 let times = Term::Call(TIMES, vec![Term::Id, Term::Var(FACTOR)]);
                 let update = Term::BinOp(left, BinaryOp::Update, Box::new(times));
                 let bound = BinaryOp::Pipe(Some(Pattern::Var(FACTOR)));
@@ -174,11 +176,11 @@ impl Checks<'_> {
 
     fn call<'s>(&self, name: &'s str, args: Vec<Term<&'s str>>) -> Term<&'s str> {
         let native = self.natives.contains(&name);
-        let hands_on = self.scope == Scope::Definition && !native && !args.is_empty();
+        let passes_closure = self.scope == Scope::Definition && !native && !args.is_empty();
         let made = Term::Call(name, args.into_iter().map(|arg| self.term(arg)).collect());
-        match (native, hands_on) {
+        match (native, passes_closure) {
             (true, _) => burn(weigh(made)),
-            (false, true) => pipe(Term::Call(HAND_ON, Vec::new()), made),
+            (false, true) => pipe(Term::Call(BURN_CLOSURE, Vec::new()), made),
             (false, false) => burn(made),
         }
     }

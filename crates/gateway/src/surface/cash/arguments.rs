@@ -1,4 +1,4 @@
-//! What a model wrote as the arguments of `call`, `help` and `skill`.
+//! Parses the arguments of `call`, `help` and `skill`.
 
 use std::fmt;
 
@@ -8,45 +8,52 @@ use tool::{Json, Object};
 use artifacts::pick::Pick;
 use policy::confirm;
 
-/// The arguments of `call`, as far as they are the same for every function.
+/// The arguments of `call`.
 #[derive(Debug)]
 pub(super) struct CallArguments {
     pub(super) namespace: String,
     pub(super) function: String,
     /// `None` for an empty object.
     pub(super) kwargs: Option<Json>,
-    pub(super) wanted: Option<usize>,
+    /// The size limit that the caller gives, in characters.
+    pub(super) size_limit: Option<usize>,
     pub(super) pick: Option<Pick>,
 }
 
-/// What of the arguments of a call is the function's, and what is ours.
+/// The arguments of a call, split into the function's `kwargs` and gatelet's own.
 #[derive(Debug)]
-pub(super) struct ForFunction {
+pub(super) struct SplitArguments {
     pub(super) kwargs: Json,
-    pub(super) wanted: Option<usize>,
+    pub(super) size_limit: Option<usize>,
     pub(super) pick: Option<Pick>,
-    /// What is wrong with what is ours.
+    /// What is wrong with gatelet's own arguments.
     pub(super) problems: Vec<Problem>,
 }
 
-/// What is wrong with them.
+/// Why the arguments of `call` cannot be used.
 #[derive(Debug)]
 pub(super) enum BadCall {
     NotAnObject,
+    /// It has more members than [`MAX_MEMBERS`].
+    TooManyMembers,
     MalformedCall(Box<MalformedCall>),
 }
 
-/// A call as far as it can be read, and everything that is wrong with it.
+/// The most members of the arguments of `call`, which has five: each of them is looked at,
+/// and what is wrong with it is told.
+pub(super) const MAX_MEMBERS: usize = 1_000;
+
+/// The arguments of a call as far as they could be parsed, and what is wrong with them.
 #[derive(Debug)]
 pub(super) struct MalformedCall {
     pub(super) call: CallArguments,
-    /// Members that cannot be read.
+    /// Members that could not be parsed.
     pub(super) wrong: Vec<BadMember>,
-    /// Members that `call` does not have.
-    pub(super) flat: Object,
+    /// Members that `call` does not have, probably arguments of the function.
+    pub(super) unknown: Object,
 }
 
-/// A member that cannot be read, and what it must be.
+/// A member of `call` that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BadMember {
     Namespace,
@@ -55,7 +62,7 @@ pub(super) enum BadMember {
     NoFunction,
     Kwargs,
     Size,
-    /// And why.
+    /// With the error of the jq program.
     Pick(String),
 }
 
@@ -73,30 +80,33 @@ impl fmt::Display for BadMember {
 }
 
 impl CallArguments {
-    pub(super) fn read(arguments: Option<&Json>) -> Result<CallArguments, BadCall> {
+    pub(super) fn parse(arguments: Option<&Json>) -> Result<CallArguments, BadCall> {
         let object = arguments.map_or(Ok(Object::new()), Object::parse);
         let object = object.map_err(|_| BadCall::NotAnObject)?;
+        if MAX_MEMBERS < object.len() {
+            return Err(BadCall::TooManyMembers);
+        }
         let (mut namespace, mut function) = (None, None);
-        let (mut kwargs, mut wanted, mut pick) = (None, None, None);
-        let (mut wrong, mut flat) = (Vec::new(), Object::new());
+        let (mut kwargs, mut size_limit, mut pick) = (None, None, None);
+        let (mut wrong, mut unknown) = (Vec::new(), Object::new());
         for (key, value) in object {
             if value.is_null() {
                 continue;
             }
             let mistake = match name::canonical(&key).as_str() {
-                "namespace" => read(&mut namespace, value.string_value(), BadMember::Namespace),
-                "function" => read(&mut function, value.string_value(), BadMember::Function),
-                "kwargs" => read(&mut kwargs, object_of(value), BadMember::Kwargs),
-                "sizelimit" => read(&mut wanted, size(&value), BadMember::Size),
-                "pick" => match Pick::read(&value) {
-                    Ok(read) => {
-                        pick = Some(read);
+                "namespace" => store(&mut namespace, value.string_value(), BadMember::Namespace),
+                "function" => store(&mut function, value.string_value(), BadMember::Function),
+                "kwargs" => store(&mut kwargs, parse_object(value), BadMember::Kwargs),
+                "sizelimit" => store(&mut size_limit, parse_size(&value), BadMember::Size),
+                "pick" => match Pick::parse(&value) {
+                    Ok(parsed) => {
+                        pick = Some(parsed);
                         None
                     }
                     Err(why) => Some(BadMember::Pick(why)),
                 },
                 _ => {
-                    flat.push(key, value);
+                    unknown.push(key, value);
                     None
                 }
             };
@@ -107,44 +117,45 @@ impl CallArguments {
             wrong.push(BadMember::NoFunction);
         }
         let namespace = namespace.unwrap_or_default();
-        let call = CallArguments { namespace, function, kwargs, wanted, pick };
-        if wrong.is_empty() && flat.is_empty() {
+        let call = CallArguments { namespace, function, kwargs, size_limit, pick };
+        if wrong.is_empty() && unknown.is_empty() {
             return Ok(call);
         }
-        Err(BadCall::MalformedCall(Box::new(MalformedCall { call, wrong, flat })))
+        Err(BadCall::MalformedCall(Box::new(MalformedCall { call, wrong, unknown })))
     }
 
-    /// What is the function's own, and what is ours.
+    /// Splits the arguments into the function's and gatelet's own.
     ///
     /// A `sizelimit` or `pick` in `kwargs` means gatelet's when the function has
     /// no such argument.
-    pub(super) fn for_function(self, contract: &Contract) -> ForFunction {
+    pub(super) fn split(self, contract: &Contract) -> SplitArguments {
         let kwargs = self.kwargs.unwrap_or_else(Json::empty_object);
-        let problems = confirm::misread(&kwargs, contract).into_iter().collect();
-        let mut ours = ForFunction { kwargs, wanted: self.wanted, pick: self.pick, problems };
-        if let Some(value) = ours.lift("sizelimit", b"limit", contract) {
-            let size = size(&value);
+        let problems = confirm::find_yes_instead_of_token(&kwargs, contract).into_iter().collect();
+        let mut split =
+            SplitArguments { kwargs, size_limit: self.size_limit, pick: self.pick, problems };
+        if let Some(value) = split.lift("sizelimit", b"limit", contract) {
+            let size = parse_size(&value);
             if size.is_none() {
                 let why = "must be a positive integer".to_owned();
-                ours.problems.push(Problem::new("sizelimit", why));
+                split.problems.push(Problem::new("sizelimit", why));
             }
-            ours.wanted = ours.wanted.or(size);
+            split.size_limit = split.size_limit.or(size);
         }
-        if let Some(value) = ours.lift("pick", b"pick", contract) {
-            match Pick::read(&value) {
-                Ok(read) => ours.pick = ours.pick.or(Some(read)),
-                Err(why) => ours.problems.push(Problem::new("pick", why)),
+        if let Some(value) = split.lift("pick", b"pick", contract) {
+            match Pick::parse(&value) {
+                Ok(parsed) => split.pick = split.pick.or(Some(parsed)),
+                Err(why) => split.problems.push(Problem::new("pick", why)),
             }
         }
-        ours
+        split
     }
 }
 
-impl ForFunction {
-    /// Takes an argument of ours out of `kwargs`, unless the function has one of
-    /// that name; `part` is in every spelling of it.
+impl SplitArguments {
+    /// Removes gatelet's argument `name` from `kwargs`, unless the function has one of that
+    /// name. Every spelling of the name contains `part`.
     fn lift(&mut self, name: &str, part: &[u8], contract: &Contract) -> Option<Json> {
-        // Cheap and almost always true: no key spells anything like it.
+        // Cheap and almost always enough: no key is spelt like it.
         let text = self.kwargs.as_str().as_bytes();
         let mentions = text.windows(part.len()).any(|w| w.eq_ignore_ascii_case(part));
         if !mentions || contract.parameter(name).is_some() {
@@ -158,8 +169,8 @@ impl ForFunction {
     }
 }
 
-/// Stores the value that could be read, else returns what is wrong.
-fn read<T>(into: &mut Option<T>, value: Option<T>, wrong: BadMember) -> Option<BadMember> {
+/// Stores a parsed value, or returns `wrong` if there is none.
+fn store<T>(into: &mut Option<T>, value: Option<T>, wrong: BadMember) -> Option<BadMember> {
     match value {
         Some(value) => {
             *into = Some(value);
@@ -169,8 +180,8 @@ fn read<T>(into: &mut Option<T>, value: Option<T>, wrong: BadMember) -> Option<B
     }
 }
 
-/// An object, also one that was written as text.
-pub(super) fn object_of(value: Json) -> Option<Json> {
+/// Returns an object, also one that was written as JSON text.
+pub(super) fn parse_object(value: Json) -> Option<Json> {
     if value.is_object() {
         return Some(value);
     }
@@ -181,8 +192,8 @@ pub(super) fn object_of(value: Json) -> Option<Json> {
     Json::parse(text).ok().filter(Json::is_object)
 }
 
-/// A whole number from 1 on, however it is written: `100`, `"100"`, `100.0`.
-pub(super) fn size(value: &Json) -> Option<usize> {
+/// Parses a whole number from 1 on, in any form: `100`, `"100"`, `100.0`.
+pub(super) fn parse_size(value: &Json) -> Option<usize> {
     let written = value.string_value().unwrap_or_else(|| value.to_string());
     let written = written.trim();
     let whole = |number: f64| number.fract() == 0.0 && number < EXACT;
@@ -192,46 +203,46 @@ pub(super) fn size(value: &Json) -> Option<usize> {
     size.filter(|size| 0 < *size)
 }
 
-/// Every whole number below it is itself as a float.
+/// Whole numbers below this one are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The arguments of `help` and `skill`: strings by canonical name, those in
-/// `kwargs` and those beside it together. What cannot be read counts as absent,
-/// because help is never withheld.
+/// The arguments of `help` and `skill`, by canonical name: those in `kwargs` and those
+/// beside it together. What cannot be parsed counts as absent, so that help always
+/// answers.
 #[derive(Debug, Default)]
-pub(super) struct LenientArguments(Vec<Given>);
+pub(super) struct LenientArguments(Vec<Argument>);
 
 #[derive(Debug)]
-struct Given {
-    /// The canonical name.
+struct Argument {
+    /// The canonical name of the argument.
     key: String,
-    /// As the caller spells it.
+    /// The name as the caller spells it.
     spelled: String,
     value: Json,
 }
 
 impl LenientArguments {
-    pub(super) fn read(arguments: Option<&Json>) -> LenientArguments {
+    pub(super) fn parse(arguments: Option<&Json>) -> LenientArguments {
         let (mut beside, mut inside) = (Vec::new(), Vec::new());
         let members = |json: &Json| Object::parse(json).unwrap_or_default();
         let given = |(spelled, value): (String, Json)| {
             let key = name::canonical(&spelled);
-            Given { key, spelled, value }
+            Argument { key, spelled, value }
         };
         for (key, value) in arguments.map(members).unwrap_or_default() {
             if name::canonical(&key) == "kwargs" {
-                let inner = object_of(value).unwrap_or_else(Json::empty_object);
+                let inner = parse_object(value).unwrap_or_else(Json::empty_object);
                 inside.extend(members(&inner).into_iter().map(given));
             } else {
                 beside.push(given((key, value)));
             }
         }
-        // Of two with the same name, the later counts.
+        // Of two with the same name beside `kwargs`, the later counts.
         LenientArguments(beside.into_iter().rev().chain(inside).collect())
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        let Given { value, .. } = self.0.iter().find(|g| g.key == key && !g.value.is_null())?;
+        let Argument { value, .. } = self.0.iter().find(|g| g.key == key && !g.value.is_null())?;
         value.string_value().or_else(|| Some(value.to_string()))
     }
 
@@ -243,12 +254,12 @@ impl LenientArguments {
         self.text(key)?.trim().parse().ok()
     }
 
-    /// Everything under its canonical name.
+    /// Returns all arguments under their canonical names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|given| (given.key.as_str(), &given.value))
     }
 
-    /// Everything under the names as spelled, for forwarding.
+    /// Returns all arguments under their names as spelled, for forwarding.
     pub(super) fn spelled(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|given| (given.spelled.as_str(), &given.value))
     }

@@ -45,7 +45,7 @@ fn holds(text: &str, parts: &[&str]) {
 #[test]
 fn the_three_definitions_cost_little() {
     let bare = tokens::count(Json::encode(&super::tools("")).as_str());
-    assert!(bare + super::definitions::MAP + 5 <= 350, "{bare} tokens");
+    assert!(bare + super::definitions::MAX_MAP_TOKENS + 5 <= 350, "{bare} tokens");
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +166,7 @@ async fn an_unknown_name_is_answered_with_the_nearest_and_their_signatures() {
     assert!(orders.asked().is_empty());
     let records = opened.records.records();
     let refused = |r: &crate::record::Record| {
-        r.ending == Ending::Refused(policy::refusal::Refused::UnknownFunction)
+        r.ending == Ending::Refused(policy::refusal::RefusalCode::UnknownFunction)
     };
     assert_eq!(records.iter().filter(|record| refused(record)).count(), 5, "one record per call");
 }
@@ -209,6 +209,13 @@ async fn bad_arguments_are_told_all_at_once_with_the_signature() {
     ] {
         holds(&opened.say("call", call).await, &["!**Error:**", words]);
     }
+    let mut many = json!({"namespace": "orders", "function": "get"});
+    for n in 0..2_000 {
+        many[format!("k{n}")] = json!(n);
+    }
+    let told = opened.say("call", many).await;
+    holds(&told, &["!**Error:**", "more than 1000 members", "go into `kwargs`"]);
+    assert!(told.len() < 500, "{told}");
     assert!(orders.asked().is_empty());
 }
 
@@ -636,7 +643,7 @@ async fn skills_are_listed_then_told() {
     let text = "---\nname: createorderwithcheck\ndescription: Create an order after a stock check. More.\n---\n\n1. Ask for {{customer_id}}.\n";
     let file = File { path: "orders/createorderwithcheck/SKILL.md".into(), text: text.into() };
     let (upstreams, orders) = shop();
-    let opened = open(upstreams, |parts| parts.skills = Library::read(&[file]).0).await;
+    let opened = open(upstreams, |parts| parts.skills = Library::parse(&[file]).0).await;
     holds(
         &opened.say("skill", json!({})).await,
         &[

@@ -69,6 +69,32 @@ async fn the_program_that_is_shown_counts_in_texts_and_in_data() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_program_that_is_shown_counts_by_keys_that_are_no_words_of_jq() {
+    for key in ["2024", "7up", "a b"] {
+        let rows: Vec<Value> = (0..900).map(|n| json!({"2024": n % 3, "pad": "xxxxx"})).collect();
+        let opened = answering(text(&json!({key: rows}).to_string())).await;
+        let (told, _) = kept(&opened).await;
+        let picked = picked_as_told(&opened, &told, "1").await;
+        assert_eq!(picked.lines().next(), Some("300"), "{told}\n{picked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_any_length_does_not_make_the_reply_long() {
+    let key = "k".repeat(200_000);
+    for data in [
+        json!({&key: [1, 2, 3]}),
+        json!({&key: "x".repeat(200_000), "b": 1}),
+        json!([{&key: 1, "b": "x"}, {&key: 2, "b": "y"}]),
+        json!({"a": {&key: {&key: [{&key: 1}, {&key: 2}]}}}),
+    ] {
+        let opened = answering(text(&data.to_string())).await;
+        let (told, _) = kept(&opened).await;
+        assert!(told.len() < 4_000, "{} characters: {:.3000}", told.len(), told);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_records_hold_is_named_one_level_deep() {
     let row = json!({"number": 1, "labels": [{"id": 7, "name": "bug"}], "user": {"login": "a"},
         "tags": ["x"], "body": "word ".repeat(20)});

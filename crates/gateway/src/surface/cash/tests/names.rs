@@ -37,13 +37,13 @@ impl Odd {
         Upstream::new(&self.label, Scripts::of(provider))
     }
 
-    async fn open(&self, change: impl FnOnce(&mut crate::gateway::Parts)) -> Opened {
+    async fn open(&self, change: impl FnOnce(&mut crate::gateway::GatewayParts)) -> Opened {
         open(vec![self.upstream()], change).await
     }
 
     /// Where `help` shows it: its namespace and its name there.
     fn shown(&self, opened: &Opened) -> (String, String) {
-        let snapshot = opened.gateway.roster().known();
+        let snapshot = opened.gateway.roster().current_snapshot();
         let catalog = &snapshot.catalog;
         let is_it = |slot: &catalog::Slot| {
             !catalog.is_builtin(*slot) && catalog.tool(*slot).name == self.name
@@ -156,7 +156,7 @@ async fn check(odd: &Odd) {
             let said = call(&limited, way).await;
             assert!(said.contains("rate limit"), "limited by {why}: {said}");
         }
-        let named = plain.gateway.roster().known();
+        let named = plain.gateway.roster().current_snapshot();
         let slot = named.catalog.slots().find(|slot| {
             !named.catalog.is_builtin(*slot) && named.catalog.tool(*slot).name == odd.name
         });
@@ -165,7 +165,7 @@ async fn check(odd: &Odd) {
             rules: vec![(Pattern::new(&pattern), Danger::Destructive)],
             ..trust::Config::default()
         };
-        let danger = config.danger(callee.named(), &tool::Annotations::default());
+        let danger = config.danger(callee.names(), &tool::Annotations::default());
         assert_eq!(danger, Danger::Destructive, "{why}");
         if odd.others.is_empty() && odd.may_be_allowed_by(&pattern) {
             let allowed = ruled(Action::Deny, Action::Allow, &pattern);

@@ -4,7 +4,7 @@ use artifacts::pick::Pick;
 use policy::pattern::Pattern;
 
 use super::*;
-use crate::dispatch::Shapes;
+use crate::dispatch::DefaultPicks;
 
 #[expect(clippy::needless_pass_by_value, reason = "so that tables of calls read well")]
 fn list(pick: Value) -> Value {
@@ -115,8 +115,8 @@ async fn answers_of_servers_that_say_that_they_are_complete_are_picked_from() {
 async fn the_operators_shape_holds_until_the_caller_asks_for_another() {
     let (upstreams, orders) = shop();
     let opened = open(upstreams, |parts| {
-        let pick = |text: &str| Pick::read(&json!(text).into()).unwrap();
-        parts.answers.shapes = Shapes(vec![
+        let pick = |text: &str| Pick::parse(&json!(text).into()).unwrap();
+        parts.answers.default_picks = DefaultPicks(vec![
             (Pattern::new("orders.list"), pick(".[:2]")),
             (Pattern::new("orders.get"), pick(".x | .y")),
         ]);

@@ -1,8 +1,10 @@
-//! The text of a tool result.
+//! The text of a tool result, and the JSON in it.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use tool::Json;
 use tool::reply::ToolResult;
 
@@ -35,8 +37,8 @@ impl<'a> ResultText<'a> {
         ResultText { text, structured }
     }
 
-    /// The line at which each text of a result begins where they stand one after
-    /// another, and the resource that it is of, if it is of one.
+    /// Returns for each text block the line at which it begins in the joined text,
+    /// and the URI of the resource that it belongs to, if any.
     pub fn starts(result: &ToolResult) -> Vec<(usize, Option<String>)> {
         let mut line = 0;
         let mut starts = Vec::new();
@@ -46,33 +48,32 @@ impl<'a> ResultText<'a> {
             let text = own.or_else(|| resource.as_ref()?.member_as("text"));
             let Some(text) = text else { continue };
             starts.push((line, resource.and_then(|resource| resource.member_as("uri"))));
-            // The next text begins on a line of its own.
+            // The joined text has a line end between two blocks.
             line += text.matches('\n').count() + 1;
         }
         starts
     }
 
-    /// Whether the structured content of a result is what it consists of, and
-    /// its text says only a little about it.
+    /// Returns whether the structured content is the main thing: more than twice as
+    /// long as the text.
     pub fn is_structured(&self) -> bool {
         let text = self.text.as_ref().map_or(0, |text| text.len());
         self.structured.is_some_and(|structured| text < structured.len() / 2)
     }
 
-    /// What a result mainly is: its text, or its structured content where that
-    /// is much longer.
+    /// Returns the text, or the structured content if that is the main thing.
     pub fn main(&self) -> Option<&str> {
         let structured = self.structured.filter(|_| self.is_structured());
         structured.or(self.text.as_deref())
     }
 }
 
-/// How many bytes of words may stand before JSON that is the rest of a text.
+/// How many bytes of text may stand before embedded JSON.
 const HEADING: usize = 120;
 
-/// The JSON object or array that a text is, or that it is after a few words that
-/// announce it: `Monitors: [{…}]`, or words on lines of their own.
-pub(crate) fn embedded(text: &str) -> Option<&str> {
+/// Returns the JSON object or array that a text consists of, without the few words
+/// or lines that may announce it: `Monitors: [{…}]`.
+pub(crate) fn embedded_json(text: &str) -> Option<&str> {
     let text = text.trim();
     let heading = &text[..text.floor_char_boundary(HEADING)];
     let announces = |at: &usize| at == &0 || heading[..*at].trim_end().ends_with(':');
@@ -83,16 +84,44 @@ pub(crate) fn embedded(text: &str) -> Option<&str> {
     starts.map(|at| &text[at..]).find(is_json)
 }
 
-/// Whether structured content only holds the text of a result once more:
+/// Returns whether structured content is nothing but the text once more:
 /// `{"content": "the text"}`.
 pub(crate) fn repeats(structured: &Json, text: &str) -> bool {
-    let Ok(Value::Object(members)) = structured.to_value() else { return false };
-    let mut values = members.into_values();
-    matches!((values.next(), values.next()), (Some(Value::String(only)), None) if only == text)
+    let only = serde_json::from_str::<OnlyMember<'_>>(structured.as_str());
+    let only = only.map(|OnlyMember(value)| value.get()).unwrap_or_default();
+    only.starts_with('"') && serde_json::from_str::<String>(only).is_ok_and(|only| only == text)
+}
+
+/// The value of an object's only member. A long result is not parsed into a tree for it.
+struct OnlyMember<'a>(&'a RawValue);
+
+impl<'de: 'a, 'a> Deserialize<'de> for OnlyMember<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OnlyMember<'a>, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = &'de RawValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with one member")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<&'de RawValue, A::Error> {
+                let first = map.next_entry::<IgnoredAny, &RawValue>()?;
+                let (_, value) = first.ok_or_else(|| Error::invalid_length(0, &self))?;
+                match map.next_key::<IgnoredAny>()? {
+                    None => Ok(value),
+                    Some(_) => Err(Error::invalid_length(2, &self)),
+                }
+            }
+        }
+        deserializer.deserialize_map(Members).map(OnlyMember)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -108,13 +137,17 @@ mod tests {
             ("7", None),
             ("", None),
         ] {
-            assert_eq!(embedded(text), expected, "{text}");
+            assert_eq!(embedded_json(text), expected, "{text}");
         }
         let repeated = |json: Value, text| repeats(&json.into(), text);
         assert!(repeated(serde_json::json!({"content": "x"}), "x"));
         assert!(!repeated(serde_json::json!({"content": "x", "n": 1}), "x"));
         assert!(!repeated(serde_json::json!({"content": "x"}), "y"));
+        assert!(!repeated(serde_json::json!({"content": ["x"]}), "x"));
+        assert!(!repeated(serde_json::json!({}), ""));
+        assert!(!repeated(serde_json::json!(["x"]), "x"));
+        assert!(repeated(serde_json::json!({"content": "a\n\u{e9}"}), "a\n\u{e9}"));
         let far = format!("{}[1]", "é".repeat(HEADING));
-        assert_eq!(embedded(&far), None);
+        assert_eq!(embedded_json(&far), None);
     }
 }
