@@ -1,44 +1,43 @@
-//! How much of a listing is taken in.
+//! Bounds the size of a listing.
 //!
-//! Everything that an upstream lists is indexed, compared, written on pages and
-//! remembered, for all callers of the gate. So it is bounded before anything else
-//! looks at it, and what is over a bound becomes a finding: words are cut, what has
-//! an endless name or definition is left out, and so is what comes after the first
-//! many. The bounds are far above what any honest server lists.
+//! Everything that an upstream lists is indexed, compared, shown and stored, for all
+//! callers. So its size is bounded first, and everything over a bound becomes a finding:
+//! long texts are cut; items with a too long name or definition, and items after the
+//! first many, are left out. The bounds are far above what any honest server lists.
 
 use serde_json::Value;
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Server, Severity, Template, Tool};
 
-/// Bytes of a name: of a tool, a prompt or a parameter. Clients take 64 to 128.
-const NAME: usize = 256;
+/// The most bytes of a name of a tool, a prompt or a parameter. Clients accept 64 to 128.
+const MAX_NAME: usize = 256;
 
-/// Bytes of a URI, or a template of URIs.
-const URI: usize = 8 << 10;
+/// The most bytes of a URI or a URI template.
+const MAX_URI: usize = 8 << 10;
 
-/// Bytes of a title, and of a name that is only for readers.
-const TITLE: usize = 1 << 10;
+/// The most bytes of a title, and of a name that does not identify its item.
+const MAX_TITLE: usize = 1 << 10;
 
-/// Bytes of a description, and of a server's instructions.
-const WORDS: usize = 32 << 10;
+/// The most bytes of a description, and of a server's instructions.
+const MAX_TEXT: usize = 32 << 10;
 
-/// Bytes of a whole definition, with words that are cut already.
-const DEFINITION: usize = 1 << 20;
+/// The most bytes of a definition, after its texts were cut.
+const MAX_DEFINITION: usize = 1 << 20;
 
-/// Properties of a schema, at all levels together.
-const PROPERTIES: usize = 10_000;
+/// The most properties of a schema, at all levels together.
+const MAX_PROPERTIES: usize = 10_000;
 
-/// Items of one kind.
-const ITEMS: usize = 20_000;
+/// The most items of one kind.
+const MAX_ITEMS: usize = 20_000;
 
-/// Bytes of all definitions together.
-const LISTING: usize = 32 << 20;
+/// The most bytes of all definitions together.
+const MAX_LISTING: usize = 32 << 20;
 
-/// How many findings are kept; the rest are counted.
-const FINDINGS: usize = 100;
+/// The most findings that are reported one by one; the rest are counted.
+const MAX_FINDINGS: usize = 100;
 
-/// Bounds a listing, and tells what was over.
+/// Bounds a listing, and reports what was over a bound.
 pub(crate) fn enforce(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
-    let mut bounds = Bounds { label, room: LISTING, findings: Vec::new(), n_more: 0 };
+    let mut bounds = Bounds { label, room: MAX_LISTING, findings: Vec::new(), n_more: 0 };
     bounds.enforce(&mut listing.tools, "tools");
     bounds.enforce(&mut listing.prompts, "prompts");
     bounds.enforce(&mut listing.resources, "resources");
@@ -51,47 +50,49 @@ pub(crate) fn enforce(label: &str, listing: &mut Listing, findings: &mut Vec<Fin
     }
 }
 
+/// The state of bounding one listing.
 struct Bounds<'a> {
     label: &'a str,
-    /// Bytes that are left for definitions.
+    /// The bytes that are left for definitions.
     room: usize,
     findings: Vec<Finding>,
+    /// The findings that are only counted.
     n_more: usize,
 }
 
 impl Bounds<'_> {
-    fn tell(&mut self, code: &str, name: &str, message: String) {
-        if FINDINGS <= self.findings.len() {
+    fn report(&mut self, code: &str, name: &str, message: String) {
+        if MAX_FINDINGS <= self.findings.len() {
             self.n_more += 1;
             return;
         }
         let subject = match name {
             "" => self.label.to_owned(),
-            name => format!("{}/{}", self.label, catalog::summary::echo(start(name, NAME))),
+            name => format!("{}/{}", self.label, catalog::summary::echo(start(name, MAX_NAME))),
         };
         self.findings.push(Finding::new(Severity::Warning, code, subject, message));
     }
 
     fn enforce<T: Item>(&mut self, items: &mut Vec<T>, kind: &str) {
-        if ITEMS < items.len() {
-            let message = format!("lists {} {kind}; the first {ITEMS} are used", items.len());
-            self.tell("listing-too-long", "", message);
-            items.truncate(ITEMS);
+        if MAX_ITEMS < items.len() {
+            let message = format!("lists {} {kind}; the first {MAX_ITEMS} are used", items.len());
+            self.report("listing-too-long", "", message);
+            items.truncate(MAX_ITEMS);
         }
         let mut n_over = 0;
         items.retain_mut(|item| {
-            if let Some(why) = item.is_over() {
-                self.tell("definition-too-long", item.key(), format!("is left out: {why}"));
+            if let Some(why) = item.why_too_large() {
+                self.report("definition-too-long", item.key(), format!("is left out: {why}"));
                 return false;
             }
-            if let Some(shorter) = shortened(item.raw(), T::WORDS).and_then(T::read) {
-                self.tell("words-too-long", item.key(), "its words are cut".to_owned());
+            if let Some(shorter) = cut_texts(item.raw(), T::TEXT_MEMBERS).and_then(T::parse) {
+                self.report("words-too-long", item.key(), "its words are cut".to_owned());
                 *item = shorter;
             }
             let n_bytes = item.raw().as_str().len();
-            if DEFINITION < n_bytes {
+            if MAX_DEFINITION < n_bytes {
                 let message = format!("is left out: its definition has {n_bytes} bytes");
-                self.tell("definition-too-long", item.key(), message);
+                self.report("definition-too-long", item.key(), message);
                 return false;
             }
             n_over += usize::from(self.room < n_bytes);
@@ -101,57 +102,58 @@ impl Bounds<'_> {
         });
         if 0 < n_over {
             let message = format!("{n_over} of its {kind} are left out: its listing is too long");
-            self.tell("listing-too-long", "", message);
+            self.report("listing-too-long", "", message);
         }
     }
 
     fn enforce_server(&mut self, server: &mut Server) {
         let mut is_cut = false;
-        for (text, limit) in [(&mut server.name, NAME), (&mut server.version, NAME)]
+        for (text, limit) in [(&mut server.name, MAX_NAME), (&mut server.version, MAX_NAME)]
             .into_iter()
-            .chain(server.instructions.as_mut().map(|words| (words, WORDS)))
+            .chain(server.instructions.as_mut().map(|words| (words, MAX_TEXT)))
         {
             if limit < text.len() {
                 *text = cut(text, limit);
                 is_cut = true;
             }
         }
-        if DEFINITION / 16 < server.raw.as_str().len() {
+        if MAX_DEFINITION / 16 < server.raw.as_str().len() {
             let known = serde_json::json!({"name": server.name, "version": server.version});
             server.raw = known.into();
             is_cut = true;
         }
         if is_cut {
-            self.tell("words-too-long", "", "what it says of itself is cut".to_owned());
+            self.report("words-too-long", "", "what it says of itself is cut".to_owned());
         }
     }
 }
 
-/// One thing that is listed.
+/// An item of a listing.
 trait Item: Sized {
-    /// The members that are only for readers, and how long they may be.
-    const WORDS: &'static [(&'static str, usize)];
+    /// The members that are text for readers, and their most bytes.
+    const TEXT_MEMBERS: &'static [(&'static str, usize)];
 
-    fn read(raw: Json) -> Option<Self>;
+    fn parse(raw: Json) -> Option<Self>;
     fn raw(&self) -> &Json;
 
-    /// What it is asked for by.
+    /// Returns the name or URI by which the item is requested.
     fn key(&self) -> &str;
 
-    /// Why it cannot be used, though its words were short.
-    fn is_over(&self) -> Option<String>;
+    /// Returns why the item is left out, if it is too large in other ways than its texts.
+    fn why_too_large(&self) -> Option<String>;
 }
 
-/// Words of something that has a name of its own, by which it is asked for.
-const ABOUT: &[(&str, usize)] = &[("title", TITLE), ("description", WORDS)];
+/// The texts of an item that is requested by its name.
+const TEXTS_OF_NAMED: &[(&str, usize)] = &[("title", MAX_TITLE), ("description", MAX_TEXT)];
 
-/// Words of something that has a URI.
-const NAMED: &[(&str, usize)] = &[("name", TITLE), ("title", TITLE), ("description", WORDS)];
+/// The texts of an item that is requested by its URI.
+const TEXTS_WITH_URI: &[(&str, usize)] =
+    &[("name", MAX_TITLE), ("title", MAX_TITLE), ("description", MAX_TEXT)];
 
 impl Item for Tool {
-    const WORDS: &'static [(&'static str, usize)] = ABOUT;
+    const TEXT_MEMBERS: &'static [(&'static str, usize)] = TEXTS_OF_NAMED;
 
-    fn read(raw: Json) -> Option<Tool> {
+    fn parse(raw: Json) -> Option<Tool> {
         Tool::parse(raw).ok()
     }
 
@@ -163,17 +165,18 @@ impl Item for Tool {
         &self.name
     }
 
-    fn is_over(&self) -> Option<String> {
+    fn why_too_large(&self) -> Option<String> {
         let schemas = [Some(&self.input_schema), self.output_schema.as_ref()];
         let schemas = schemas.into_iter().flatten();
-        long("name", &self.name, NAME).or_else(|| schemas.filter_map(too_much).next())
+        too_long("name", &self.name, MAX_NAME)
+            .or_else(|| schemas.filter_map(schema_too_large).next())
     }
 }
 
 impl Item for Prompt {
-    const WORDS: &'static [(&'static str, usize)] = ABOUT;
+    const TEXT_MEMBERS: &'static [(&'static str, usize)] = TEXTS_OF_NAMED;
 
-    fn read(raw: Json) -> Option<Prompt> {
+    fn parse(raw: Json) -> Option<Prompt> {
         Prompt::parse(raw).ok()
     }
 
@@ -185,17 +188,18 @@ impl Item for Prompt {
         &self.name
     }
 
-    fn is_over(&self) -> Option<String> {
+    fn why_too_large(&self) -> Option<String> {
         let arguments = self.arguments.iter();
-        let arguments = arguments.filter_map(|one| long("argument's name", &one.name, NAME));
-        long("name", &self.name, NAME).or_else(|| arguments.into_iter().next())
+        let arguments =
+            arguments.filter_map(|one| too_long("argument's name", &one.name, MAX_NAME));
+        too_long("name", &self.name, MAX_NAME).or_else(|| arguments.into_iter().next())
     }
 }
 
 impl Item for Resource {
-    const WORDS: &'static [(&'static str, usize)] = NAMED;
+    const TEXT_MEMBERS: &'static [(&'static str, usize)] = TEXTS_WITH_URI;
 
-    fn read(raw: Json) -> Option<Resource> {
+    fn parse(raw: Json) -> Option<Resource> {
         Resource::parse(raw).ok()
     }
 
@@ -207,15 +211,15 @@ impl Item for Resource {
         &self.uri
     }
 
-    fn is_over(&self) -> Option<String> {
-        long("URI", &self.uri, URI)
+    fn why_too_large(&self) -> Option<String> {
+        too_long("URI", &self.uri, MAX_URI)
     }
 }
 
 impl Item for Template {
-    const WORDS: &'static [(&'static str, usize)] = NAMED;
+    const TEXT_MEMBERS: &'static [(&'static str, usize)] = TEXTS_WITH_URI;
 
-    fn read(raw: Json) -> Option<Template> {
+    fn parse(raw: Json) -> Option<Template> {
         Template::parse(raw).ok()
     }
 
@@ -227,56 +231,59 @@ impl Item for Template {
         &self.uri_template
     }
 
-    fn is_over(&self) -> Option<String> {
-        long("URI template", &self.uri_template, URI)
+    fn why_too_large(&self) -> Option<String> {
+        too_long("URI template", &self.uri_template, MAX_URI)
     }
 }
 
-fn long(what: &str, text: &str, limit: usize) -> Option<String> {
+fn too_long(what: &str, text: &str, limit: usize) -> Option<String> {
     let n_bytes = text.len();
     (limit < n_bytes).then(|| format!("its {what} has {n_bytes} bytes, more than {limit}"))
 }
 
-/// Why a schema is more than anybody checks arguments against.
-fn too_much(schema: &Json) -> Option<String> {
+/// Returns why a schema is too large, if it is.
+fn schema_too_large(schema: &Json) -> Option<String> {
     let n_bytes = schema.as_str().len();
-    if DEFINITION < n_bytes {
+    if MAX_DEFINITION < n_bytes {
         return Some(format!("a schema of it has {n_bytes} bytes"));
     }
-    if n_bytes <= NAME {
+    if n_bytes <= MAX_NAME {
         return None;
     }
-    // One that cannot be read is told where schemas are examined.
+    // A schema that cannot be parsed is reported by the schema check.
     let schema = schema.to_value().ok()?;
     let mut n_properties = 0;
-    endless_name(&schema, &mut n_properties).or_else(|| {
-        let is_over = PROPERTIES < n_properties;
-        is_over.then(|| format!("a schema of it has {n_properties} properties"))
+    long_property_name(&schema, &mut n_properties).or_else(|| {
+        let why_too_large = MAX_PROPERTIES < n_properties;
+        why_too_large.then(|| format!("a schema of it has {n_properties} properties"))
     })
 }
 
-/// Why a property cannot be shown, if one has an endless name; counts them all.
-fn endless_name(part: &Value, n_properties: &mut usize) -> Option<String> {
+/// Returns why a property has a too long name, if one does. Counts all properties.
+fn long_property_name(part: &Value, n_properties: &mut usize) -> Option<String> {
     match part {
         Value::Object(members) => {
             if let Some(Value::Object(properties)) = members.get("properties") {
                 *n_properties += properties.len();
                 let names = properties.keys();
-                let over = names.filter_map(|name| long("parameter's name", name, NAME)).next();
+                let over =
+                    names.filter_map(|name| too_long("parameter's name", name, MAX_NAME)).next();
                 if over.is_some() {
                     return over;
                 }
             }
-            members.values().find_map(|below| endless_name(below, n_properties))
+            members.values().find_map(|below| long_property_name(below, n_properties))
         }
-        Value::Array(parts) => parts.iter().find_map(|below| endless_name(below, n_properties)),
+        Value::Array(parts) => {
+            parts.iter().find_map(|below| long_property_name(below, n_properties))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
-/// A definition with shorter words, if they were too long.
-fn shortened(raw: &Json, words: &[(&str, usize)]) -> Option<Json> {
-    // Every byte of a text is one of its definition, at least.
+/// Cuts the texts of a definition; `None` if they were short.
+fn cut_texts(raw: &Json, words: &[(&str, usize)]) -> Option<Json> {
+    // A definition is at least as long as each of its texts.
     let least = words.iter().map(|(_, limit)| *limit).min()?;
     if raw.as_str().len() <= least {
         return None;
@@ -295,8 +302,8 @@ fn shortened(raw: &Json, words: &[(&str, usize)]) -> Option<Json> {
     members.map(|members| members.to_json())
 }
 
-/// The start of a text. What it ends with tells two apart that start alike, so that a
-/// change of what nobody sees is a change all the same.
+/// Cuts a text and appends a hash of the whole, so that a change of the part that was cut
+/// off still counts as a change.
 fn cut(text: &str, limit: usize) -> String {
     let tag = catalog::name::tag(text, 16);
     format!("{}… [cut: {} bytes, {tag}]", start(text, limit), text.len())
@@ -331,13 +338,13 @@ mod tests {
     #[test]
     fn what_has_an_endless_name_or_definition_is_left_out_and_told() {
         let many: serde_json::Map<String, Value> =
-            (0..=PROPERTIES).map(|n| (format!("p{n}"), json!({}))).collect();
+            (0..=MAX_PROPERTIES).map(|n| (format!("p{n}"), json!({}))).collect();
         let (kept, told) = bounded(listing(vec![
             tool(&"n".repeat(2 << 20), "", &json!({})),
             tool("dots", "", &json!({"properties": {"a".repeat(300): {}}})),
             tool("deep", "", &json!({"items": {"properties": {"a".repeat(300): {}}}})),
             tool("many", "", &json!({"properties": many})),
-            tool("long", "", &json!({"default": "x".repeat(DEFINITION)})),
+            tool("long", "", &json!({"default": "x".repeat(MAX_DEFINITION)})),
             tool("fine", "", &json!({"properties": {"a": {}}})),
         ]));
         assert_eq!(names(&kept), ["fine"]);
@@ -352,16 +359,16 @@ mod tests {
         let (other, _) = bounded(listing(vec![tool("t", &words("b"), &json!({}))]));
         assert_eq!(told, ["up/t words-too-long"]);
         let of = |listing: &Listing| listing.tools[0].description.clone().unwrap();
-        assert!(of(&one).len() < WORDS + 100 && of(&one).starts_with("word word"));
-        assert!(one.tools[0].raw.as_str().len() < WORDS + 1000);
+        assert!(of(&one).len() < MAX_TEXT + 100 && of(&one).starts_with("word word"));
+        assert!(one.tools[0].raw.as_str().len() < MAX_TEXT + 1000);
         assert_ne!(of(&one), of(&other));
     }
 
     #[test]
     fn of_too_many_the_first_are_used() {
-        let tools = (0..ITEMS + 5).map(|n| tool(&format!("t{n}"), "", &json!({})));
+        let tools = (0..MAX_ITEMS + 5).map(|n| tool(&format!("t{n}"), "", &json!({})));
         let (kept, told) = bounded(listing(tools.collect()));
-        assert_eq!(kept.tools.len(), ITEMS);
+        assert_eq!(kept.tools.len(), MAX_ITEMS);
         assert_eq!(told, ["up listing-too-long"]);
         let schema = json!({"default": "x".repeat(1_000_000)});
         let tools = (0..40).map(|n| tool(&format!("t{n}"), "", &schema));
@@ -373,7 +380,7 @@ mod tests {
     fn findings_are_bounded_too() {
         let tools = (0..500).map(|n| tool(&format!("{}{n}", "n".repeat(300)), "", &json!({})));
         let (kept, told) = bounded(listing(tools.collect()));
-        assert_eq!((kept.tools.len(), told.len()), (0, FINDINGS + 1));
+        assert_eq!((kept.tools.len(), told.len()), (0, MAX_FINDINGS + 1));
     }
 
     #[test]
@@ -381,7 +388,7 @@ mod tests {
         let mut listed = listing(vec![]);
         listed.server = Server::new(&"s".repeat(10 << 20), &"v".repeat(300), json!({}).into());
         listed.server.instructions = Some("i ".repeat(5 << 20));
-        listed.resources = ["a://1".to_owned(), "a".repeat(URI + 1)]
+        listed.resources = ["a://1".to_owned(), "a".repeat(MAX_URI + 1)]
             .map(|uri| {
                 let raw = json!({"uri": uri, "name": "r".repeat(6_000_000)});
                 Resource::parse(raw.into()).unwrap()
@@ -390,9 +397,9 @@ mod tests {
         let (kept, told) = bounded(listed);
         assert!(kept.server.name.len() < 400 && kept.server.version.len() < 400);
         assert!(kept.server.raw.as_str().len() < 1000);
-        assert!(kept.server.instructions.unwrap().len() < WORDS + 100);
+        assert!(kept.server.instructions.unwrap().len() < MAX_TEXT + 100);
         assert_eq!((kept.resources.len(), told.len()), (1, 3), "{told:?}");
-        assert!(kept.resources[0].name.len() < TITLE + 100);
+        assert!(kept.resources[0].name.len() < MAX_TITLE + 100);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! The options of the roster.
+//! The configuration of the roster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ pub struct Config {
     /// after this long without a call.
     pub session_idle: Duration,
     pub indexing: Indexing,
-    /// Whether searches compare meanings, or words alone.
+    /// Whether searches compare meanings, or only words.
     pub meaning: Meaning,
-    /// A random number from 0 to 1, for jitter.
+    /// Returns a random number from 0 to 1, for the jitter of restarts.
     pub jitter: fn() -> f64,
     /// Limits how many upstreams start at once, in all pools together: when
     /// forty programs start in parallel, each of them times out.
     pub start_permits: Arc<Semaphore>,
-    /// The id of this gatelet among all others, so that it is not mounted
-    /// behind itself; empty where no id is needed.
+    /// The unique id of this gatelet process, to detect that it is mounted behind itself;
+    /// empty if that is not checked.
     pub gatelet_id: Arc<str>,
 }
 
@@ -47,14 +47,14 @@ impl Default for Config {
             indexing: Indexing::WhenNeeded,
             meaning: Meaning::Compared,
             jitter: rand::random,
-            start_permits: Arc::new(Semaphore::new(starts_at_once())),
+            start_permits: Arc::new(Semaphore::new(max_parallel_starts())),
             gatelet_id: "".into(),
         }
     }
 }
 
-/// A few for each processor: a starting program also waits for the disk and the
-/// network.
-fn starts_at_once() -> usize {
+/// Returns how many upstreams may start at once: a few per processor, because a starting
+/// program also waits for the disk and the network.
+fn max_parallel_starts() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).clamp(4, 16)
 }

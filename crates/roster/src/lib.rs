@@ -7,7 +7,7 @@
 //! for the first such client and shared by all clients with that profile. Each
 //! upstream of a pool is a [`SupervisedUpstream`]: started in parallel with the
 //! others, within a time limit, restarted when it dies, stopped when it is idle.
-//! Listings are kept in a [`ListingStore`], so that everything can be listed
+//! Listings are stored in a [`ListingStore`], so that everything can be listed
 //! before anything has started.
 
 mod config;
@@ -21,7 +21,7 @@ pub mod supervised;
 
 mod supervisor;
 
-pub mod inspect;
+pub mod listing_check;
 pub mod listing_store;
 pub mod loop_guard;
 pub mod per_caller;
@@ -29,8 +29,9 @@ pub mod primitives;
 pub mod schema;
 
 mod bounds;
-mod masking;
+mod foreign_error;
 pub mod readable;
+mod redacting_client;
 mod restarts;
 mod subscriptions;
 mod uri_template;
@@ -41,7 +42,7 @@ pub use config::{Config, Indexing};
 pub use listing_store::ListingStore;
 pub use pool::{Observer, UpstreamPool};
 pub use profile::Profile;
-pub use roster::{Parts, Roster};
+pub use roster::{Collaborators, Roster};
 pub use snapshot::{BUILTIN, Builtin, Snapshot};
 pub use supervised::{Phase, Status, SupervisedUpstream};
 pub use upstream::{Connector, Start, Upstream};

@@ -1,4 +1,4 @@
-//! Keeps the listings of upstreams between runs.
+//! Stores the listings of upstreams between runs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use tool::{Json, Listing};
 use super::profile::Profile;
 use super::upstream::Upstream;
 
-/// Small storage for text under a name. The name consists of letters, digits,
-/// `-` and `_`, so it can be a file name.
+/// Stores texts by name. A name consists of letters, digits, `-` and `_`, so that it can
+/// be a file name.
 pub trait ListingStore: Send + Sync {
     fn load(&self, name: &str) -> Option<Vec<u8>>;
 
-    /// Keeps the text. What cannot be kept is lost without harm: the next run
-    /// asks the upstream.
+    /// Stores a text. Losing it does no harm: the next run asks the upstream.
     fn save(&self, name: &str, text: &[u8]);
 }
 
@@ -46,18 +45,18 @@ impl ListingCache {
         ListingCache { store, listed_this_run: Mutex::default() }
     }
 
-    /// What an upstream last listed for clients with this profile.
+    /// Loads what an upstream last listed for clients with this profile.
     pub(crate) fn load(&self, upstream: &Upstream, profile: &Profile) -> Option<Listing> {
         let text = self.store.load(&name(upstream, profile))?;
         Json::parse(text).ok()?.parse_as().ok()
     }
 
-    /// Keeps a listing. Writing may block.
+    /// Stores a listing. Writing may block.
     pub(crate) fn save(&self, upstream: &Upstream, profile: &Profile, listing: &Listing) {
         self.store.save(&name(upstream, profile), Json::encode(listing).as_bytes());
     }
 
-    /// Whether the upstream was listed for this profile in this run.
+    /// Returns whether the upstream was listed for this profile in this run.
     pub(crate) fn was_listed(&self, upstream: &Upstream, profile: &Profile) -> bool {
         self.lock().contains(&name(upstream, profile))
     }
@@ -71,6 +70,7 @@ impl ListingCache {
     }
 }
 
+/// Returns the name under which a listing is stored.
 fn name(upstream: &Upstream, profile: &Profile) -> String {
     let key = format!("{}\u{1f}{}\u{1f}{}", upstream.label, upstream.fingerprint, profile.text());
     format!("{}-{}", catalog::name::alias(&upstream.label), catalog::name::tag(&key, 16))

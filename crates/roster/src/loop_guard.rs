@@ -17,21 +17,21 @@ use tool::{Ask, Context, Json, Object, Provider, Reply, Server};
 /// The key of the declaration among the experimental capabilities.
 const KEY: &str = "gatelet/gates";
 
-/// How many instances are declared, and read of a declaration.
+/// The most instances of one declaration.
 const MAX_INSTANCES: usize = 64;
 
 /// How many instances may be chained. Instances that start each other as programs
 /// are new ones each time, so their ids do not reveal the loop.
 const MAX_DEPTH: u64 = 8;
 
-/// Asks a server for its capabilities.
+/// The method that asks a server for its capabilities.
 const DISCOVER: &str = "server/discover";
 
-/// How long an instance may take to answer that.
+/// How long an instance may take to answer it.
 const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Adds to the capabilities of the instance `own` which instances are reached
-/// through it. Sources that are not available reach none.
+/// Declares in the capabilities of the instance with the id `own` which instances are
+/// reached through it. Unavailable sources reach none.
 pub fn declare<'a>(capabilities: &mut Value, own: &str, sources: impl Iterator<Item = &'a Source>) {
     if own.is_empty() {
         return;
@@ -52,7 +52,7 @@ pub fn declare<'a>(capabilities: &mut Value, own: &str, sources: impl Iterator<I
     capabilities["experimental"][KEY] = json!({"ids": all, "depth": depth});
 }
 
-/// Why the instance `own` must not use this server, if so.
+/// Returns why the instance with the id `own` must not use this server, if it must not.
 pub fn refusal(server: &Server, own: &str) -> Option<String> {
     if own.is_empty() {
         return None;
@@ -67,13 +67,13 @@ pub fn refusal(server: &Server, own: &str) -> Option<String> {
     })
 }
 
-/// Whether a server declares itself to be a gatelet.
+/// Returns whether a server declares itself to be a gatelet.
 pub fn is_declared(server: &Server) -> bool {
     !reached(server).is_empty()
 }
 
-/// What another gatelet declares now; `None` for other servers, and when it does
-/// not answer.
+/// Asks another gatelet what it declares now; `None` for other servers, and if it does not
+/// answer.
 pub(crate) async fn refresh(provider: &Arc<dyn Provider>) -> Option<Server> {
     let listing = provider.listing();
     declaration(&listing.server)?;
@@ -85,13 +85,13 @@ pub(crate) async fn refresh(provider: &Arc<dyn Provider>) -> Option<Server> {
     Some(Server { capabilities, ..listing.server.clone() })
 }
 
-/// The instances that are reached through a server, itself first.
+/// Returns the ids of the instances that are reached through a server, its own first.
 fn reached(server: &Server) -> Vec<String> {
     let ids = declaration(server).and_then(|declared| declared.member_as::<Vec<String>>("ids"));
     ids.unwrap_or_default().into_iter().take(MAX_INSTANCES).collect()
 }
 
-/// How many instances are chained from this server on; 0 for other servers.
+/// Returns how many instances are chained from this server on; 0 for other servers.
 fn depth(server: &Server) -> u64 {
     let Some(declared) = declaration(server) else { return 0 };
     declared.member_as("depth").unwrap_or(1)

@@ -1,11 +1,9 @@
-//! One upstream with a session for each caller.
+//! Gives an upstream one session per caller, opened with the caller's own credentials.
 //!
-//! Where callers have credentials of their own, their requests go over a session
-//! that was opened with those. Such sessions are opened when they are first
-//! needed, are limited in number, and are closed when idle. They are supervised
-//! like the session that all callers share: opened within a time limit, watched,
-//! opened again after growing pauses when they die or do not open, and what
-//! becomes of them is logged. The listing comes from the shared session.
+//! Such sessions are opened when they are first needed, are limited in number, and are
+//! closed when idle. They are supervised like the session that all callers share: opened
+//! within a time limit, watched, and opened again after growing pauses when they die or
+//! do not open. The listing comes from the shared session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -19,13 +17,13 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tool::{Ask, Client, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Sent};
 
-use super::restarts::{Restarts, least_pause};
-use super::supervised::{one_line, reason};
+use super::restarts::{Restarts, min_pause};
+use super::supervised::{failure_reason, one_line};
 
 /// Opens sessions as a caller.
 #[async_trait]
 pub trait CallerConnector: Send + Sync {
-    /// Whose credentials this caller's requests use.
+    /// Returns whose credentials this caller's requests use.
     fn access(&self, caller: &Identity) -> Access;
 
     /// Opens a session with a caller's own credentials.
@@ -35,13 +33,15 @@ pub trait CallerConnector: Send + Sync {
 /// Whose credentials a caller's requests use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
+    /// Those of the operator, over the session that all callers share.
     Shared,
+    /// The caller's own.
     Own,
-    /// None: the caller has no access, and this is what to do about it.
+    /// None: the caller has no access. The text says what to do about it.
     Denied(String),
 }
 
-/// How many sessions there may be, and for how long.
+/// The limits of sessions per upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub sessions: usize,
@@ -61,13 +61,13 @@ impl Default for Limits {
     }
 }
 
-/// A request waits for a restart that is at most this far away; else it fails
-/// with the reason of the last failure.
-const LONGEST_WAIT: Duration = Duration::from_millis(250);
+/// A request waits at most this long for a restart; if that is further away, it fails with
+/// the reason of the last failure.
+const MAX_WAIT: Duration = Duration::from_millis(250);
 
-/// The upstream, with a session for each caller.
+/// A provider that answers every caller over a session of its own.
 pub struct PerCallerSessions {
-    /// The upstream's, for the log.
+    /// The upstream's label, for the log.
     label: Arc<str>,
     shared: Arc<dyn Provider>,
     connector: Arc<dyn CallerConnector>,
@@ -77,6 +77,7 @@ pub struct PerCallerSessions {
     _sweeper: AbortOnDropHandle<()>,
 }
 
+/// The sessions, by the caller's subject.
 type Sessions = Mutex<HashMap<String, Arc<CallerSession>>>;
 
 /// A caller's session, open or not.
@@ -85,6 +86,7 @@ struct CallerSession {
     subject: String,
     /// Locked while it is being opened.
     state: tokio::sync::Mutex<SessionState>,
+    /// When it was last used.
     used: Mutex<Instant>,
 }
 
@@ -92,14 +94,14 @@ struct CallerSession {
 struct SessionState {
     open: Option<OpenSession>,
     restarts: Restarts,
-    /// Why it is not open, and when it may be opened again.
+    /// Why it could not be opened or died, and when it may be opened again.
     failed: Option<(Failure, Instant)>,
 }
 
 struct OpenSession {
     provider: Arc<dyn Provider>,
     since: Instant,
-    /// Closes the slot when the provider is gone.
+    /// Closes the session when the provider is gone.
     _watcher: AbortOnDropHandle<()>,
 }
 
@@ -124,18 +126,18 @@ impl PerCallerSessions {
         }
     }
 
-    /// A caller's open session, and its slot.
-    async fn session(
+    /// Returns a caller's session and its provider, opened if it is not.
+    async fn open_session(
         &self,
         subject: &str,
     ) -> Result<(Arc<CallerSession>, Arc<dyn Provider>), Failure> {
-        let slot = self.slot(subject);
+        let session = self.find_or_add(subject);
         // One request opens it for all that wait.
-        let mut state = slot.state.lock().await;
+        let mut state = session.state.lock().await;
         if let Some(open) = &state.open {
             let provider = Arc::clone(&open.provider);
             drop(state);
-            return Ok((slot, provider));
+            return Ok((session, provider));
         }
         state.wait_for_restart().await?;
         let began = Instant::now();
@@ -143,7 +145,7 @@ impl PerCallerSessions {
             Ok(provider) => {
                 tracing::info!(upstream = &*self.label, caller = subject, "session opened");
                 let watcher =
-                    watch(Arc::downgrade(&slot), Arc::downgrade(&provider), provider.events());
+                    watch(Arc::downgrade(&session), Arc::downgrade(&provider), provider.events());
                 state.failed = None;
                 state.open = Some(OpenSession {
                     provider: Arc::clone(&provider),
@@ -151,12 +153,12 @@ impl PerCallerSessions {
                     _watcher: AbortOnDropHandle::new(tokio::spawn(watcher)),
                 });
                 drop(state);
-                Ok((slot, provider))
+                Ok((session, provider))
             }
             Err(failure) => {
                 state.restarts.failed();
                 let pause = state.pause_after(failure.clone(), began.elapsed());
-                let why = reason(&failure);
+                let why = failure_reason(&failure);
                 tracing::warn!(
                     upstream = &*self.label,
                     caller = subject,
@@ -178,32 +180,32 @@ impl PerCallerSessions {
         })
     }
 
-    /// The caller's slot. When there are too many, the one that was unused for
-    /// longest is closed.
-    fn slot(&self, subject: &str) -> Arc<CallerSession> {
+    /// Returns the caller's session, open or not. If there are too many sessions, the least
+    /// recently used one is closed.
+    fn find_or_add(&self, subject: &str) -> Arc<CallerSession> {
         let mut sessions = lock(&self.sessions);
-        if let Some(slot) = sessions.get(subject) {
-            slot.touch();
-            return Arc::clone(slot);
+        if let Some(session) = sessions.get(subject) {
+            session.touch();
+            return Arc::clone(session);
         }
         while self.limits.sessions.max(1) <= sessions.len() {
-            let oldest = sessions.iter().min_by_key(|(_, slot)| slot.used());
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.used());
             let Some(oldest) = oldest.map(|(subject, _)| subject.clone()) else { break };
             sessions.remove(&oldest);
         }
-        let slot = Arc::new(CallerSession {
+        let session = Arc::new(CallerSession {
             label: Arc::clone(&self.label),
             subject: subject.to_owned(),
             state: tokio::sync::Mutex::default(),
             used: Mutex::new(Instant::now()),
         });
-        sessions.insert(subject.to_owned(), Arc::clone(&slot));
-        slot
+        sessions.insert(subject.to_owned(), Arc::clone(&session));
+        session
     }
 
-    /// Whether a caller has a session, or one that is being opened.
+    /// Returns whether a caller has a session that is open or being opened.
     fn has_session(&self, subject: &str) -> bool {
-        lock(&self.sessions).get(subject).is_some_and(|slot| slot.is_open())
+        lock(&self.sessions).get(subject).is_some_and(|session| session.is_open())
     }
 }
 
@@ -227,13 +229,13 @@ impl Provider for PerCallerSessions {
                 Ok(Reply::Result(Json::empty_object()))
             }
             Access::Own => {
-                let (slot, session) = self.session(subject).await?;
-                let answer = session.ask(ask, context).await;
+                let (session, provider) = self.open_session(subject).await?;
+                let answer = provider.ask(ask, context).await;
                 if let Err(failure @ (Failure::Lost { .. } | Failure::Unavailable { .. })) = &answer
                 {
-                    slot.died(&session, &reason(failure)).await;
+                    session.died(&provider, &failure_reason(failure)).await;
                 }
-                slot.touch();
+                session.touch();
                 answer
             }
         }
@@ -249,7 +251,7 @@ impl CallerSession {
         *self.used.lock()
     }
 
-    /// Whether it is open, or being opened.
+    /// Returns whether it is open, or being opened.
     fn is_open(&self) -> bool {
         match self.state.try_lock() {
             Ok(state) => state.open.is_some(),
@@ -257,11 +259,11 @@ impl CallerSession {
         }
     }
 
-    /// Closes the session if it is still this one. The next request opens
-    /// another, after a pause.
-    async fn died(&self, session: &Arc<dyn Provider>, why: &str) {
+    /// Closes the session if its provider is still this one. The next request opens another,
+    /// after a pause.
+    async fn died(&self, provider: &Arc<dyn Provider>, why: &str) {
         let mut state = self.state.lock().await;
-        let is_this = |open: &mut OpenSession| Arc::ptr_eq(&open.provider, session);
+        let is_this = |open: &mut OpenSession| Arc::ptr_eq(&open.provider, provider);
         let Some(open) = state.open.take_if(is_this) else { return };
         state.restarts.died(open.since.elapsed());
         let failure = Failure::Unavailable { reason: why.to_owned() };
@@ -272,20 +274,20 @@ impl CallerSession {
 }
 
 impl SessionState {
-    /// Notes why there is no session, and returns the pause before a request may
-    /// open the next; `took` is how long the attempt took.
+    /// Notes why there is no session, and returns the pause before a request may open the
+    /// next; `took` is how long the failed attempt took.
     fn pause_after(&mut self, failure: Failure, took: Duration) -> Duration {
-        let pause = least_pause(self.restarts.pause(rand::random()), took);
+        let pause = min_pause(self.restarts.pause(rand::random()), took);
         self.failed = Some((failure, Instant::now() + pause));
         pause
     }
 
-    /// Waits for the end of the pause, if it is near; else tells the failure that
-    /// it began with.
+    /// Waits for the end of the pause, if it is near; else returns the failure that it began
+    /// with.
     async fn wait_for_restart(&self) -> Result<(), Failure> {
         let Some((failure, until)) = &self.failed else { return Ok(()) };
         let left = until.saturating_duration_since(Instant::now());
-        if LONGEST_WAIT < left {
+        if MAX_WAIT < left {
             return Err(failure.clone());
         }
         tokio::time::sleep(left).await;
@@ -297,14 +299,14 @@ fn lock(sessions: &Sessions) -> MutexGuard<'_, HashMap<String, Arc<CallerSession
     sessions.lock()
 }
 
-/// Whether the client only notifies, and expects no answer.
+/// Returns whether a request is a notification, which expects no answer.
 fn is_notification(ask: &Ask) -> bool {
     matches!(ask, Ask::Other { method, .. } if method.starts_with("notifications/"))
 }
 
 /// Closes a caller's session as soon as its provider is gone.
 async fn watch(
-    slot: Weak<CallerSession>,
+    session: Weak<CallerSession>,
     provider: Weak<dyn Provider>,
     mut events: BoxStream<'static, Event>,
 ) {
@@ -315,8 +317,8 @@ async fn watch(
             None => break "the connection was closed".to_owned(),
         }
     };
-    if let (Some(slot), Some(provider)) = (slot.upgrade(), provider.upgrade()) {
-        slot.died(&provider, &why).await;
+    if let (Some(session), Some(provider)) = (session.upgrade(), provider.upgrade()) {
+        session.died(&provider, &why).await;
     }
 }
 
@@ -325,7 +327,7 @@ async fn watch(
 async fn sweep(sessions: Arc<Sessions>, idle: Duration) {
     loop {
         tokio::time::sleep(idle / 4).await;
-        lock(&sessions).retain(|_, slot| slot.used().elapsed() < idle);
+        lock(&sessions).retain(|_, session| session.used().elapsed() < idle);
     }
 }
 

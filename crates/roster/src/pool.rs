@@ -1,4 +1,5 @@
-//! All upstreams, as clients with one set of capabilities see them.
+//! The [`UpstreamPool`]: sessions with all upstreams for clients with one set of
+//! capabilities, and the publication of snapshots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,11 +15,11 @@ use tokio_util::task::AbortOnDropHandle;
 use tool::{Ask, Context, Event, Kind};
 
 use super::config::{Config, Indexing};
-use super::derived::Derived;
-use super::inspect::ListingChecker;
+use super::derived::DerivedValues;
+use super::listing_check::ListingChecker;
 use super::listing_store::ListingCache;
-use super::masking::UpstreamEvent;
 use super::profile::Profile;
+use super::redacting_client::UpstreamEvent;
 use super::snapshot::{Builtin, Snapshot};
 use super::subscriptions::Subscriptions;
 use super::supervised::{InitialState, StartMode, SupervisedUpstream};
@@ -30,20 +31,21 @@ use tool::clock::Clock;
 /// closes the sessions.
 pub struct UpstreamPool {
     state: Arc<PoolState>,
+    /// The default pool; `None` in the default pool itself.
     default: Option<Arc<UpstreamPool>>,
     supervisions: Mutex<Vec<Supervision>>,
     /// Whether a client has used it yet.
     started: AtomicBool,
-    /// What others keep for as long as the pool lives.
-    derived: Derived,
+    /// Values that other modules keep for as long as the pool lives.
+    derived: DerivedValues,
     /// When a client last asked for it, on the clock.
     last_used: Mutex<Duration>,
     _publisher: AbortOnDropHandle<()>,
     _log_levels: AbortOnDropHandle<()>,
 }
 
-/// What a pool is opened with.
-pub(crate) struct Parts {
+/// The objects that a pool works with.
+pub(crate) struct Dependencies {
     pub(super) profile: Profile,
     pub(super) config: Config,
     pub(super) listing_cache: Arc<ListingCache>,
@@ -56,10 +58,10 @@ pub(crate) struct Parts {
 
 /// What the pool shares with its background tasks.
 struct PoolState {
-    parts: Parts,
+    dependencies: Dependencies,
     snapshot: ArcSwap<Snapshot>,
     supervised: ArcSwap<Vec<Arc<SupervisedUpstream>>>,
-    /// Upstreams taken out of the pool, until no snapshot shows them.
+    /// Upstreams that were removed from the pool, until no snapshot has them.
     leaving: Mutex<Vec<Supervision>>,
     generations: AtomicU64,
     catalog_changed: Arc<Notify>,
@@ -68,7 +70,7 @@ struct PoolState {
     events: broadcast::Sender<UpstreamEvent>,
 }
 
-/// Is told what the roster publishes.
+/// Is notified of what the roster publishes.
 pub trait Observer: Send + Sync {
     /// A new snapshot is in use.
     fn published(&self, snapshot: &Snapshot);
@@ -82,21 +84,26 @@ struct Supervision {
 
 impl UpstreamPool {
     pub(crate) fn open(
-        parts: Parts,
+        dependencies: Dependencies,
         upstreams: &[Arc<Upstream>],
         default: Option<Arc<UpstreamPool>>,
     ) -> Arc<UpstreamPool> {
         let supervised: Vec<Arc<SupervisedUpstream>> = upstreams
             .iter()
-            .map(|upstream| prepare(&parts, upstream, default.as_deref()))
+            .map(|upstream| prepare(&dependencies, upstream, default.as_deref()))
             .collect();
         let earlier: Vec<Arc<Catalog>> =
             default.iter().map(|pool| Arc::clone(&pool.snapshot().catalog)).collect();
-        let meaning = parts.config.meaning;
-        let first =
-            Snapshot::take(0, supervised.clone(), Arc::clone(&parts.builtin), meaning, &earlier);
+        let meaning = dependencies.config.meaning;
+        let first = Snapshot::build(
+            0,
+            supervised.clone(),
+            Arc::clone(&dependencies.builtin),
+            meaning,
+            &earlier,
+        );
         let state = Arc::new(PoolState {
-            parts,
+            dependencies,
             snapshot: ArcSwap::from_pointee(first),
             supervised: ArcSwap::from_pointee(supervised.clone()),
             leaving: Mutex::default(),
@@ -107,7 +114,7 @@ impl UpstreamPool {
         });
         let supervisions =
             supervised.into_iter().map(|upstream| state.supervise(upstream, true)).collect();
-        let last_used = Mutex::new(state.parts.clock.elapsed());
+        let last_used = Mutex::new(state.dependencies.clock.elapsed());
         let publisher = AbortOnDropHandle::new(tokio::spawn(publish(Arc::clone(&state))));
         let log_levels = AbortOnDropHandle::new(tokio::spawn(raise_log_levels(Arc::clone(&state))));
         Arc::new(UpstreamPool {
@@ -115,7 +122,7 @@ impl UpstreamPool {
             default,
             supervisions: Mutex::new(supervisions),
             started: AtomicBool::new(false),
-            derived: Derived::default(),
+            derived: DerivedValues::default(),
             last_used,
             _publisher: publisher,
             _log_levels: log_levels,
@@ -123,25 +130,27 @@ impl UpstreamPool {
     }
 
     pub fn profile(&self) -> &Profile {
-        &self.state.parts.profile
+        &self.state.dependencies.profile
     }
 
-    /// The latest snapshot. A request takes one and uses it to the end.
+    /// Returns the latest snapshot. A request takes one and uses it to the end.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.state.snapshot.load_full()
     }
 
-    /// A value that somebody keeps for as long as the pool lives, one per type.
+    /// Returns the value of this type that is kept for as long as the pool lives, and makes
+    /// it the first time.
     pub fn derived<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> &T {
         self.derived.get_or_make(make)
     }
 
-    /// Events from now on: changed listings and the upstreams' notifications.
+    /// Returns the events from now on: changed listings and the upstreams' notifications.
     pub fn events(&self) -> BoxStream<'static, Event> {
         self.events_from(|_, _| true)
     }
 
-    /// The same, without what `sees` says no to: an event of the upstream with this label.
+    /// Returns the events from now on that `sees` lets through; it gets the label of the
+    /// upstream and the event.
     pub fn events_from(
         &self,
         sees: impl Fn(&str, &Event) -> bool + Send + Sync + 'static,
@@ -173,7 +182,7 @@ impl UpstreamPool {
             return;
         };
         upstream.first_listing().await;
-        self.published(&upstream).await;
+        self.wait_until_shown(&upstream).await;
     }
 
     /// Starts the upstream of this namespace when its listing is only a
@@ -184,9 +193,10 @@ impl UpstreamPool {
         if (upstream.status().seen && self.shows(&upstream)) || upstream.provider().await.is_err() {
             return;
         }
-        self.published(&upstream).await;
+        self.wait_until_shown(&upstream).await;
     }
 
+    /// Returns the upstream that a namespace belongs to.
     fn upstream_of(&self, namespace: &str) -> Option<Arc<SupervisedUpstream>> {
         let label = namespace.split('.').next().unwrap_or_default();
         let named =
@@ -196,7 +206,7 @@ impl UpstreamPool {
 
     /// Waits until the snapshot shows the present state of an upstream, for a
     /// limited time.
-    async fn published(&self, upstream: &SupervisedUpstream) {
+    async fn wait_until_shown(&self, upstream: &SupervisedUpstream) {
         let published = async {
             loop {
                 // Created before the check, so that no publication in between
@@ -208,15 +218,16 @@ impl UpstreamPool {
                 next.await;
             }
         };
-        let _ = tokio::time::timeout(self.state.parts.config.publish_delay * 20, published).await;
+        let _ = tokio::time::timeout(self.state.dependencies.config.publish_delay * 20, published)
+            .await;
     }
 
-    /// Whether some upstream is being listed for the first time.
+    /// Returns whether some upstream is being listed for the first time.
     pub fn any_first_listing(&self) -> bool {
         self.state.supervised.load().iter().any(|upstream| upstream.is_first_listing())
     }
 
-    /// Whether the snapshot shows the present state of an upstream.
+    /// Returns whether the snapshot shows the present state of an upstream.
     fn shows(&self, upstream: &SupervisedUpstream) -> bool {
         let now = upstream.source();
         let same =
@@ -224,11 +235,11 @@ impl UpstreamPool {
         self.snapshot().catalog.sources().iter().any(same)
     }
 
-    /// Starts the upstreams that `wanted` names, the first time it is called.
-    pub(crate) fn start(&self, wanted: StartMode) {
+    /// Starts the upstreams that `mode` includes, the first time it is called.
+    pub(crate) fn start(&self, mode: StartMode) {
         if !self.started.swap(true, Ordering::Relaxed) {
             for upstream in self.state.supervised.load().iter() {
-                upstream.start(wanted);
+                upstream.start(mode);
             }
         }
     }
@@ -242,28 +253,30 @@ impl UpstreamPool {
         *self.last_used.lock() = self.now();
     }
 
-    /// How long no client has asked for the pool.
+    /// Returns how long no client has asked for the pool.
     pub(crate) fn idle(&self) -> Duration {
         let last_used = *self.last_used.lock();
         self.now().saturating_sub(last_used)
     }
 
     fn now(&self) -> Duration {
-        self.state.parts.clock.elapsed()
+        self.state.dependencies.clock.elapsed()
     }
 
     /// Remembers the log level that a session wants, while the session lasts.
     pub fn set_log_level(&self, ask: &Ask, context: &Context) {
-        self.state.parts.subscriptions.set_log_level(ask, context);
+        self.state.dependencies.subscriptions.set_log_level(ask, context);
     }
 
+    /// Tells all clients that every list may have changed.
     pub(crate) fn announce(&self) {
         for kind in Kind::ALL {
-            // It is no error that nobody listens.
+            // It is not an error if nobody listens.
             let _ = self.state.events.send(UpstreamEvent::of_all(Event::Changed(kind)));
         }
     }
 
+    /// Replaces the upstreams; those whose configuration did not change keep running.
     pub(crate) fn reload(&self, upstreams: &[Arc<Upstream>]) {
         let mut supervisions = self.supervisions.lock();
         let mut before = std::mem::take(&mut *supervisions);
@@ -272,7 +285,8 @@ impl UpstreamPool {
             let supervision = match before.iter().position(same) {
                 Some(at) => before.remove(at),
                 None => {
-                    let upstream = prepare(&self.state.parts, upstream, self.default.as_deref());
+                    let upstream =
+                        prepare(&self.state.dependencies, upstream, self.default.as_deref());
                     self.state.supervise(upstream, !self.started.load(Ordering::Relaxed))
                 }
             };
@@ -293,6 +307,7 @@ impl UpstreamPool {
     }
 }
 
+/// Returns whether two configurations of an upstream are equal.
 fn is_same(one: &Upstream, other: &Upstream) -> bool {
     one.label == other.label
         && one.fingerprint == other.fingerprint
@@ -303,15 +318,15 @@ fn is_same(one: &Upstream, other: &Upstream) -> bool {
         && one.call_timeout == other.call_timeout
 }
 
-/// An upstream that lists what is remembered of it, else what it lists in the
-/// default pool.
+/// Makes an upstream that lists what is remembered of it, else what it lists in the default
+/// pool.
 fn prepare(
-    parts: &Parts,
+    dependencies: &Dependencies,
     upstream: &Arc<Upstream>,
     default: Option<&UpstreamPool>,
 ) -> Arc<SupervisedUpstream> {
     let in_default_pool = default.and_then(|pool| pool.upstream_like(upstream));
-    let recalled = parts.listing_cache.load(upstream, &parts.profile).map(Arc::new);
+    let recalled = dependencies.listing_cache.load(upstream, &dependencies.profile).map(Arc::new);
     let known = in_default_pool.as_ref().map(|upstream| upstream.listing());
     let remembered = match (recalled, known) {
         (Some(recalled), Some(known)) if *recalled == *known => Some(known),
@@ -319,17 +334,18 @@ fn prepare(
         (None, known) => known,
     };
     let initial = InitialState {
-        profile: parts.profile.clone(),
+        profile: dependencies.profile.clone(),
         in_default_pool,
         remembered,
-        was_listed: parts.listing_cache.was_listed(upstream, &parts.profile),
-        scrubber: Arc::clone(&parts.listing_checker.scrubber),
-        subscriptions: Arc::clone(&parts.subscriptions),
+        was_listed: dependencies.listing_cache.was_listed(upstream, &dependencies.profile),
+        scrubber: Arc::clone(&dependencies.listing_checker.scrubber),
+        subscriptions: Arc::clone(&dependencies.subscriptions),
     };
     Arc::new(SupervisedUpstream::new(Arc::clone(upstream), initial))
 }
 
 impl UpstreamPool {
+    /// Returns the upstream of this pool with an equal configuration.
     fn upstream_like(&self, upstream: &Upstream) -> Option<Arc<SupervisedUpstream>> {
         let supervised = self.state.supervised.load();
         supervised.iter().find(|one| is_same(&one.settings, upstream)).cloned()
@@ -346,29 +362,29 @@ impl PoolState {
     fn supervise(&self, upstream: Arc<SupervisedUpstream>, lazy_start: bool) -> Supervision {
         let own_stop = upstream.settings.idle_stop;
         let idle_stop = match upstream.in_default_pool {
-            Some(_) => Some(own_stop.unwrap_or(self.parts.config.session_idle)),
+            Some(_) => Some(own_stop.unwrap_or(self.dependencies.config.session_idle)),
             None => own_stop,
         };
         let supervisor = Supervisor {
-            listing_cache: Arc::clone(&self.parts.listing_cache),
-            jitter: self.parts.config.jitter,
-            start_permits: Arc::clone(&self.parts.config.start_permits),
-            listing_checker: Arc::clone(&self.parts.listing_checker),
-            clock: Arc::clone(&self.parts.clock),
+            listing_cache: Arc::clone(&self.dependencies.listing_cache),
+            jitter: self.dependencies.config.jitter,
+            start_permits: Arc::clone(&self.dependencies.config.start_permits),
+            listing_checker: Arc::clone(&self.dependencies.listing_checker),
+            clock: Arc::clone(&self.dependencies.clock),
             catalog_changed: Arc::clone(&self.catalog_changed),
             events: self.events.clone(),
             idle_stop,
             lazy_start,
-            gatelet_id: Arc::clone(&self.parts.config.gatelet_id),
+            gatelet_id: Arc::clone(&self.dependencies.config.gatelet_id),
         };
         let task = tokio::spawn(supervisor.run(Arc::clone(&upstream)));
         Supervision { upstream, task: AbortOnDropHandle::new(task) }
     }
 }
 
-/// How many functions a snapshot may have to be published before its index is there:
-/// so many are indexed in a few milliseconds.
-const LARGE: usize = 500;
+/// A snapshot with more functions is published only after its search index is built. Fewer
+/// are indexed in a few milliseconds.
+const MAX_UNINDEXED: usize = 500;
 
 /// Publishes a new snapshot after every change, several changes at a time.
 ///
@@ -378,24 +394,24 @@ async fn publish(state: Arc<PoolState>) {
     let mut leaving = Vec::new();
     loop {
         state.catalog_changed.notified().await;
-        tokio::time::sleep(state.parts.config.publish_delay).await;
+        tokio::time::sleep(state.dependencies.config.publish_delay).await;
         // Read before the list of upstreams, so that none is in both.
         leaving.append(&mut state.leaving());
         let supervised = state.supervised.load_full();
         let generation = state.generations.fetch_add(1, Ordering::Relaxed);
-        let builtin = Arc::clone(&state.parts.builtin);
+        let builtin = Arc::clone(&state.dependencies.builtin);
         let earlier = [Arc::clone(&state.snapshot.load().catalog)];
-        let meaning = state.parts.config.meaning;
-        let indexing = state.parts.config.indexing;
-        let take = move || {
-            let next = Snapshot::take(generation, supervised.to_vec(), builtin, meaning, &earlier);
-            // Whoever asks first would make it on a thread that serves everybody.
-            if indexing == Indexing::Ahead && LARGE < next.catalog.functions().len() {
+        let meaning = state.dependencies.config.meaning;
+        let indexing = state.dependencies.config.indexing;
+        let build = move || {
+            let next = Snapshot::build(generation, supervised.to_vec(), builtin, meaning, &earlier);
+            // Otherwise the first search would build it on a thread that serves everybody.
+            if indexing == Indexing::Ahead && MAX_UNINDEXED < next.catalog.functions().len() {
                 next.warm();
             }
             next
         };
-        let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
+        let Ok(next) = tokio::task::spawn_blocking(build).await else { continue };
         let changed = changes(state.snapshot.load().catalog.sources(), next.catalog.sources());
         let next = Arc::new(next);
         state.snapshot.store(Arc::clone(&next));
@@ -404,7 +420,7 @@ async fn publish(state: Arc<PoolState>) {
             drop(gone.task);
             gone.upstream.retire();
         }
-        let observer = Arc::clone(&state.parts.observer);
+        let observer = Arc::clone(&state.dependencies.observer);
         tokio::task::spawn_blocking(move || {
             if indexing == Indexing::Ahead {
                 next.warm();
@@ -412,7 +428,7 @@ async fn publish(state: Arc<PoolState>) {
             observer.published(&next);
         });
         for kind in changed {
-            // It is no error that nobody listens.
+            // It is not an error if nobody listens.
             let _ = state.events.send(UpstreamEvent::of_all(Event::Changed(kind)));
         }
     }
@@ -427,9 +443,11 @@ const LOG_LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Raises the upstreams' log level when the client that wanted more has left.
 async fn raise_log_levels(state: Arc<PoolState>) {
     loop {
-        state.parts.subscriptions.any_log_level().await;
+        state.dependencies.subscriptions.any_log_level().await;
         tokio::time::sleep(LOG_LEVEL_CHECK).await;
-        let Some((ask, context)) = state.parts.subscriptions.raised_log_level() else { continue };
+        let Some((ask, context)) = state.dependencies.subscriptions.raised_log_level() else {
+            continue;
+        };
         let supervised = state.supervised.load_full();
         let sent = supervised
             .iter()
@@ -438,7 +456,7 @@ async fn raise_log_levels(state: Arc<PoolState>) {
     }
 }
 
-/// The kinds of listings that a client has to fetch again.
+/// Returns the kinds of lists that clients have to fetch again.
 fn changes(before: &[Source], after: &[Source]) -> Vec<Kind> {
     let differs = |same: &dyn Fn(&Source, &Source) -> bool| {
         before.len() != after.len()

@@ -1,4 +1,4 @@
-//! The client capabilities that make a difference to upstreams.
+//! The [`Profile`]: those capabilities of a client that make a difference to upstreams.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use tool::{Client, Json};
 ///
 /// Only these are forwarded. A client may declare anything, and every distinct
 /// profile opens sessions of its own with every upstream. A list names the
-/// values that are forwarded of it.
+/// values of it that are forwarded.
 static FORWARDED: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "elicitation": {"form": {}, "url": {}},
@@ -32,6 +32,7 @@ static FORWARDED: LazyLock<Value> = LazyLock::new(|| {
 pub struct Profile(String);
 
 impl Profile {
+    /// Returns the profile of a client.
     pub fn from_client(client: &Client) -> Profile {
         let Ok(declared @ Value::Object(_)) = client.capabilities.to_value() else {
             return Profile::default();
@@ -51,12 +52,12 @@ impl Profile {
         Profile(value.to_string())
     }
 
-    /// The capabilities as JSON text; empty for none.
+    /// Returns the capabilities as JSON text; empty for none.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// A client with exactly these capabilities.
+    /// Makes a client with exactly these capabilities, to open sessions as.
     pub fn client(&self) -> Client {
         let capabilities = Json::parse(self.0.clone()).unwrap_or_else(|_| Json::empty_object());
         let version = env!("CARGO_PKG_VERSION");
@@ -65,7 +66,7 @@ impl Profile {
     }
 }
 
-/// The part of a declaration that is forwarded.
+/// Returns the part of the declared capabilities that is in `known`.
 fn forwarded(declared: &Value, known: &Value) -> Value {
     match known {
         Value::Object(known) => {

@@ -1,12 +1,12 @@
-//! Definitions without characters that move, hide or colour text.
+//! Removes characters that move, hide or colour text from the definitions of a listing.
 //!
-//! Words for readers change: titles and descriptions, at any depth, the names of
-//! resources and templates, which are found by their URIs, and whatever else a
-//! definition says beside its schemas. Of the values that a schema suggests (defaults,
-//! examples, patterns) only what nobody sees goes. Names of tools and prompts stay byte
-//! for byte; whoever shows them has to show them harmlessly. What can be had only by a
-//! URI, an argument or a value that cannot be shown is left out. A definition that says two
-//! things under one name says the last of them, to everybody.
+//! Texts for readers are cleaned: titles and descriptions at any depth, the names of
+//! resources and templates, which are identified by their URIs, and all other members
+//! beside schemas. In the values that a schema suggests (defaults, examples, patterns)
+//! only invisible characters and those that control a terminal are removed. Names of tools and prompts stay unchanged;
+//! whoever shows them has to escape them. Items that can be requested only by a URI, an
+//! argument or a value with such characters are left out. Of duplicate keys, the last
+//! counts.
 
 use std::borrow::Cow;
 
@@ -14,71 +14,74 @@ use catalog::summary::cut;
 use policy::uri;
 use serde_json::Value;
 use tool::scan::duplicate_key;
-use tool::text::{without_invisible, without_unseen};
+use tool::text::{without_invisible, without_invisible_non_ascii};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
 use crate::bounds;
 
-/// Members that are words for readers, wherever they stand.
-const WORDS: [&str; 3] = ["title", "description", "$comment"];
+/// Members that are text for readers, at any depth.
+const TEXT_MEMBERS: [&str; 3] = ["title", "description", "$comment"];
 
-/// Members of a definition that are not just words; in any other, every text is for
+/// Members of a definition that are not only text; in all others every string is for
 /// readers.
-const KNOWN: [&str; 6] = ["name", "inputSchema", "outputSchema", "uri", "uriTemplate", "arguments"];
+const STRUCTURED_MEMBERS: [&str; 6] =
+    ["name", "inputSchema", "outputSchema", "uri", "uriTemplate", "arguments"];
 
-/// Members of a schema that are values, whatever is in them, but not to be repeated.
-const SUGGESTED: [&str; 4] = ["default", "examples", "example", "pattern"];
+/// Members of a schema with suggested values, which arguments need not repeat.
+const SUGGESTED_VALUES: [&str; 4] = ["default", "examples", "example", "pattern"];
 
-/// Members of a schema that arguments repeat as they are.
-const REPEATED: [&str; 2] = ["const", "enum"];
+/// Members of a schema with values that arguments repeat exactly.
+const REQUIRED_VALUES: [&str; 2] = ["const", "enum"];
 
-/// Makes a listing readable, and tells what was not.
-pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
-    let mut tell = |subject: String| {
+/// Cleans a listing, and reports what was changed or left out.
+pub(crate) fn clean(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
+    let mut report = |subject: String| {
         let message = "characters that nobody sees are taken out of its words";
         findings.push(Finding::new(Severity::Warning, "hidden-characters", subject, message));
     };
     for tool in &mut listing.tools {
-        if let Some(Ok(clean)) = definition(&tool.raw).map(Tool::parse) {
-            tell(format!("{label}/{}", clean.name));
+        if let Some(Ok(clean)) = clean_definition(&tool.raw).map(Tool::parse) {
+            report(format!("{label}/{}", clean.name));
             *tool = clean;
         }
     }
     for prompt in &mut listing.prompts {
-        if let Some(Ok(clean)) = definition(&prompt.raw).map(Prompt::parse) {
-            tell(format!("{label}/{}", clean.name));
+        if let Some(Ok(clean)) = clean_definition(&prompt.raw).map(Prompt::parse) {
+            report(format!("{label}/{}", clean.name));
             *prompt = clean;
         }
     }
     for resource in &mut listing.resources {
-        if let Some(Ok(clean)) = named(&resource.raw).map(Resource::parse) {
-            tell(format!("{label}/{}", clean.name));
+        if let Some(Ok(clean)) = clean_with_name(&resource.raw).map(Resource::parse) {
+            report(format!("{label}/{}", clean.name));
             *resource = clean;
         }
     }
     for template in &mut listing.templates {
-        if let Some(Ok(clean)) = named(&template.raw).map(Template::parse) {
-            tell(format!("{label}/{}", clean.name));
+        if let Some(Ok(clean)) = clean_with_name(&template.raw).map(Template::parse) {
+            report(format!("{label}/{}", clean.name));
             *template = clean;
         }
     }
     let server = &mut listing.server;
-    let raw = definition(&server.raw);
+    let raw = clean_definition(&server.raw);
     let texts = [&mut server.name, &mut server.version].into_iter();
     let texts = texts.chain(server.instructions.as_mut());
-    let n_changed = texts.filter_map(clean).count() + usize::from(raw.is_some());
+    let n_changed =
+        texts.map(clean_text).filter(|is_changed| *is_changed).count() + usize::from(raw.is_some());
     if let Some(raw) = raw {
         server.raw = raw;
     }
     if 0 < n_changed {
-        tell(label.to_owned());
+        report(label.to_owned());
     }
-    leave_out(label, listing, findings);
+    leave_out_unshowable(label, listing, findings);
 }
 
-/// Leaves out what can be asked for only by words that cannot be shown, and tells.
-fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
-    let mut tell = |code: &str, subject: String, message: String| {
+/// Leaves out items that can be requested only by text that cannot be shown, and reports
+/// them.
+fn leave_out_unshowable(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
+    let mut report = |code: &str, subject: String, message: String| {
         findings.push(Finding::new(Severity::Warning, code, subject, message));
     };
     listing.tools.retain(|tool| {
@@ -88,7 +91,7 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
             Some(odd) => {
                 let message = format!("is left out: `{odd}` has hidden characters in it");
                 let subject = format!("{label}/{}", plain_line(&tool.name));
-                tell("unreadable-name", subject, message);
+                report("unreadable-name", subject, message);
                 false
             }
             None => true,
@@ -98,7 +101,7 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
         let is_plain = is_plain_line(words);
         if !is_plain {
             let message = format!("a {what} with hidden characters in it is left out");
-            tell("unreadable-name", format!("{label}/{}", plain_line(words)), message);
+            report("unreadable-name", format!("{label}/{}", plain_line(words)), message);
         }
         is_plain
     };
@@ -107,7 +110,7 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
     listing.prompts.retain(|prompt| {
         prompt.arguments.iter().all(|argument| is_shown("prompt's argument", &argument.name))
     });
-    // What nobody may ask for is not listed either.
+    // A URI that would be refused in a request is not listed either.
     let mut is_taken = |uri: &str| {
         let defect = uri::defect(uri);
         if let Some(why) = &defect {
@@ -121,18 +124,18 @@ fn leave_out(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
     listing.templates.retain(|template| is_taken(&template.uri_template));
 }
 
-/// The name of a property, or a value that arguments have to repeat, that cannot be
-/// written as it is shown; shown without what nobody sees.
+/// Returns the name of a property, or a value that arguments have to repeat, that has
+/// invisible characters; without those.
 fn unshowable(schema: &Json) -> Option<String> {
-    // In JSON, everything else can be escaped.
+    // Any other character in JSON is visible ASCII or escaped.
     if schema.as_str().is_ascii() && !schema.as_str().contains("\\u") {
         return None;
     }
-    odd_name(&schema.to_value().ok()?)
+    find_unshowable(&schema.to_value().ok()?)
 }
 
-fn odd_name(part: &Value) -> Option<String> {
-    let is_odd = |text: &str| match without_unseen(text) {
+fn find_unshowable(part: &Value) -> Option<String> {
+    let is_odd = |text: &str| match without_invisible_non_ascii(text) {
         Cow::Owned(clean) => Some(catalog::summary::echo(&clean)),
         Cow::Borrowed(_) => None,
     };
@@ -141,21 +144,21 @@ fn odd_name(part: &Value) -> Option<String> {
             members.iter().find_map(|(key, below)| match (key.as_str(), below) {
                 ("properties", Value::Object(properties)) => {
                     let names = properties.keys().find_map(|name| is_odd(name));
-                    names.or_else(|| properties.values().find_map(odd_name))
+                    names.or_else(|| properties.values().find_map(find_unshowable))
                 }
-                (key, Value::Array(values)) if REPEATED.contains(&key) => {
+                (key, Value::Array(values)) if REQUIRED_VALUES.contains(&key) => {
                     values.iter().filter_map(Value::as_str).find_map(is_odd)
                 }
-                (key, Value::String(value)) if REPEATED.contains(&key) => is_odd(value),
-                (_, below) => odd_name(below),
+                (key, Value::String(value)) if REQUIRED_VALUES.contains(&key) => is_odd(value),
+                (_, below) => find_unshowable(below),
             })
         }
-        Value::Array(parts) => parts.iter().find_map(odd_name),
+        Value::Array(parts) => parts.iter().find_map(find_unshowable),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
-/// Text of one line without characters that move, hide or colour others.
+/// Makes one line of a text, without characters that move, hide or colour others.
 pub(crate) fn plain_line(text: &str) -> String {
     without_invisible(&text.replace(char::is_control, " ")).trim().to_owned()
 }
@@ -164,25 +167,25 @@ fn is_plain_line(text: &str) -> bool {
     !text.contains(char::is_control) && matches!(without_invisible(text), Cow::Borrowed(_))
 }
 
-/// A listing as the catalog has it: whoever compares a tool with what the trust
-/// ledger noted has to compare the same words.
-pub fn listing(listing: &Listing) -> Listing {
+/// Returns a listing as the catalog has it: bounded and cleaned. The trust ledger has
+/// tools in this form.
+pub fn published_form(listing: &Listing) -> Listing {
     let (mut clean, mut findings) = (listing.clone(), Vec::new());
     bounds::enforce("", &mut clean, &mut findings);
-    make("", &mut clean, &mut findings);
+    self::clean("", &mut clean, &mut findings);
     clean
 }
 
-/// Cleans a text; `None` when there was nothing to do.
-fn clean(text: &mut String) -> Option<()> {
-    let Cow::Owned(clean) = without_invisible(text) else { return None };
+/// Cleans a text; returns whether it changed.
+fn clean_text(text: &mut String) -> bool {
+    let Cow::Owned(clean) = without_invisible(text) else { return false };
     *text = clean;
-    Some(())
+    true
 }
 
-/// A definition whose name is for readers only, with readable words, if they were not.
-fn named(raw: &Json) -> Option<Json> {
-    let clean = definition(raw);
+/// Cleans a definition and its name, which does not identify it; `None` if nothing changed.
+fn clean_with_name(raw: &Json) -> Option<Json> {
+    let clean = clean_definition(raw);
     let name = raw.member("name").and_then(|name| name.string_value());
     let Some(name) = name.filter(|name| !is_plain_line(name)) else { return clean };
     let mut members = Object::parse(clean.as_ref().unwrap_or(raw)).ok()?;
@@ -190,11 +193,11 @@ fn named(raw: &Json) -> Option<Json> {
     Some(members.to_json())
 }
 
-/// A definition with readable words, if they were not.
-fn definition(raw: &Json) -> Option<Json> {
+/// Cleans the texts of a definition; `None` if nothing changed.
+fn clean_definition(raw: &Json) -> Option<Json> {
     if duplicate_key(raw.as_str()).is_some() {
         let mut value = raw.to_value().ok()?;
-        words("", &mut value);
+        clean_texts("", &mut value);
         return Some(value.into());
     }
     // In JSON, a control character is always escaped.
@@ -204,11 +207,11 @@ fn definition(raw: &Json) -> Option<Json> {
     let mut members = Object::parse(raw).ok()?;
     let mut changed = Vec::new();
     for (key, member) in members.iter() {
-        // What is too deep to be read is shown by nobody.
+        // Nobody can show what is nested too deep to be parsed.
         let Ok(mut value) = member.to_value() else { continue };
-        let is_changed = match KNOWN.contains(&key) {
-            true => words(key, &mut value),
-            false => every_text(&mut value),
+        let is_changed = match STRUCTURED_MEMBERS.contains(&key) {
+            true => clean_texts(key, &mut value),
+            false => change_strings(&mut value, &clean_text),
         };
         if is_changed {
             changed.push((key.to_owned(), Json::from(value)));
@@ -223,29 +226,26 @@ fn definition(raw: &Json) -> Option<Json> {
     Some(members.to_json())
 }
 
-/// Cleans every text in a value; whether there was anything to do.
-fn every_text(value: &mut Value) -> bool {
-    every(value, &|text| clean(text).is_some())
-}
-
-/// Cleans the words in a value; whether there was anything to do.
-fn words(key: &str, value: &mut Value) -> bool {
+/// Cleans the texts for readers in a value, which is the member `key`; returns whether it
+/// changed.
+fn clean_texts(key: &str, value: &mut Value) -> bool {
     match value {
-        Value::String(text) if WORDS.contains(&key) => clean(text).is_some(),
+        Value::String(text) if TEXT_MEMBERS.contains(&key) => clean_text(text),
         // Each is cleaned, also when one before it was.
         Value::Array(items) => {
-            items.iter_mut().filter_map(|item| words("", item).then_some(())).count() > 0
+            items.iter_mut().filter_map(|item| clean_texts("", item).then_some(())).count() > 0
         }
         Value::Object(members) => members.iter_mut().fold(false, |changed, (key, value)| {
             let is_changed = match key.as_str() {
                 // The name of a property may be any of these words.
                 _ if value.is_object() => {
-                    let is_changed = words(key, value);
-                    SUGGESTED.contains(&key.as_str()) && every(value, &clean_value) || is_changed
+                    let is_changed = clean_texts(key, value);
+                    SUGGESTED_VALUES.contains(&key.as_str()) && change_strings(value, &clean_value)
+                        || is_changed
                 }
-                key if SUGGESTED.contains(&key) => every(value, &clean_value),
-                key if REPEATED.contains(&key) => false,
-                key => words(key, value),
+                key if SUGGESTED_VALUES.contains(&key) => change_strings(value, &clean_value),
+                key if REQUIRED_VALUES.contains(&key) => false,
+                key => clean_texts(key, value),
             };
             is_changed || changed
         }),
@@ -253,14 +253,14 @@ fn words(key: &str, value: &mut Value) -> bool {
     }
 }
 
-/// Changes every text in a value; whether there was anything to do.
-fn every(value: &mut Value, change: &impl Fn(&mut String) -> bool) -> bool {
+/// Applies `change` to every string in a value; returns whether any changed.
+fn change_strings(value: &mut Value, change: &impl Fn(&mut String) -> bool) -> bool {
     match value {
         Value::String(text) => change(text),
         Value::Array(items) => {
             items
                 .iter_mut()
-                .map(|item| every(item, change))
+                .map(|item| change_strings(item, change))
                 .filter(|is_changed| *is_changed)
                 .count()
                 > 0
@@ -268,7 +268,7 @@ fn every(value: &mut Value, change: &impl Fn(&mut String) -> bool) -> bool {
         Value::Object(members) => {
             members
                 .values_mut()
-                .map(|member| every(member, change))
+                .map(|member| change_strings(member, change))
                 .filter(|is_changed| *is_changed)
                 .count()
                 > 0
@@ -277,9 +277,15 @@ fn every(value: &mut Value, change: &impl Fn(&mut String) -> bool) -> bool {
     }
 }
 
-/// Takes what nobody sees out of a value; whether there was anything.
+/// Removes invisible characters from a string value, and those that control a terminal;
+/// returns whether it changed. Line ends and tabs may be meant.
 fn clean_value(text: &mut String) -> bool {
-    let Cow::Owned(clean) = without_unseen(text) else { return false };
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    let mut clean = without_invisible_non_ascii(text);
+    if clean.contains(is_control) {
+        clean = Cow::Owned(clean.replace(is_control, ""));
+    }
+    let Cow::Owned(clean) = clean else { return false };
     *text = clean;
     true
 }
@@ -294,8 +300,8 @@ mod tests {
 
     const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\u{200b}\u{7}\u{e0041}";
 
-    /// The same as a value, which JSON escapes.
-    const VALUE: &str = "a\u{1b}[2Jb\u{7}";
+    /// The same as a value.
+    const VALUE: &str = "a[2Jb";
 
     #[test]
     fn words_are_cleaned_at_any_depth_and_values_of_what_nobody_sees() {
@@ -312,7 +318,7 @@ mod tests {
         listed.server.name = HOSTILE.to_owned();
         listed.server.instructions = Some(HOSTILE.to_owned());
         let mut findings = Vec::new();
-        make("up", &mut listed, &mut findings);
+        clean("up", &mut listed, &mut findings);
         let seen = listed.tools[0].raw.to_value().unwrap();
         assert_eq!(seen["description"], "a[2Jb");
         assert_eq!(listed.tools[0].description.as_deref(), Some("a[2Jb"));
@@ -337,7 +343,7 @@ mod tests {
         let raw = json!({"name": "t", "instructions": HOSTILE, "x": [{"y": HOSTILE}],
                          "_meta": {"z": HOSTILE}});
         let mut listed = listing(vec![Tool::parse(raw.into()).unwrap()]);
-        make("up", &mut listed, &mut Vec::new());
+        clean("up", &mut listed, &mut Vec::new());
         let seen = listed.tools[0].raw.to_value().unwrap();
         assert_eq!((&seen["instructions"], &seen["x"][0]["y"]), (&json!("a[2Jb"), &json!("a[2Jb")));
         assert_eq!(seen["_meta"]["z"], "a[2Jb", "hosts show it, too");
@@ -354,7 +360,7 @@ mod tests {
             tool("fine", "", &json!({"properties": {"naïve": {"enum": ["\r\n", "é"]}}})),
         ]);
         let mut findings = Vec::new();
-        make("up", &mut listed, &mut findings);
+        clean("up", &mut listed, &mut findings);
         let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["fine"]);
         let told: Vec<&str> = findings.iter().map(|found| found.code.as_str()).collect();
@@ -384,7 +390,7 @@ mod tests {
             ..listing(vec![])
         };
         let mut findings = Vec::new();
-        make("up", &mut listed, &mut findings);
+        clean("up", &mut listed, &mut findings);
         let names: Vec<&str> = listed.resources.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["one - **gatelet** [31m", "zwei"]);
         assert!(listed.resources[0].raw.as_str().contains(r#""name":"one - **gatelet** [31m""#));
@@ -397,7 +403,7 @@ mod tests {
     fn of_two_descriptions_everybody_reads_the_same() {
         let raw = r#"{"name":"t","description":"EVIL","description":"Reads."}"#;
         let mut listed = listing(vec![Tool::parse(Json::parse(raw).unwrap()).unwrap()]);
-        make("up", &mut listed, &mut Vec::new());
+        clean("up", &mut listed, &mut Vec::new());
         assert!(!listed.tools[0].raw.as_str().contains("EVIL"));
         assert_eq!(listed.tools[0].description.as_deref(), Some("Reads."));
     }
@@ -409,7 +415,7 @@ mod tests {
             let raw = format!("{{\"name\":{}\"t\",\"description\":{text},\"x\":1e400}}", " ".repeat(spaces));
             let before = listing(vec![Tool::parse(Json::parse(raw).unwrap()).unwrap()]);
             let (mut after, mut findings) = (before.clone(), Vec::new());
-            make("up", &mut after, &mut findings);
+            clean("up", &mut after, &mut findings);
             prop_assert_eq!(after.tools[0].raw.as_str(), before.tools[0].raw.as_str());
             prop_assert!(findings.is_empty());
         }

@@ -1,4 +1,4 @@
-//! When a session that ended, or could not be opened, is opened again.
+//! The backoff before a session that ended, or could not be opened, is opened again.
 //!
 //! The same rule holds for sessions that all callers share and for those of
 //! single callers: growing pauses, until a session has lived for a while.
@@ -16,14 +16,14 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 const BACKOFF: Backoff =
     Backoff::doubling(Duration::from_millis(250), Duration::from_secs(60)).with_jitter(0.5);
 
-/// How soon after a failure a call may start it again. A program that crashes at
-/// once must not be started for every call.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
+/// How soon after a failure a call may start an upstream again. A program that crashes
+/// at once must not be started for every call.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The part of a pause that a call does not end: longer for an attempt that took
-/// long to fail.
-pub(crate) fn least_pause(pause: Duration, took: Duration) -> Duration {
-    LEAST_PAUSE.max(took * 2).min(pause)
+/// Returns the part of a pause that a call cannot cut short: longer after an attempt that
+/// `took` long to fail.
+pub(crate) fn min_pause(pause: Duration, took: Duration) -> Duration {
+    MIN_PAUSE.max(took * 2).min(pause)
 }
 
 /// Counts the failures since a session was last stable.
@@ -33,12 +33,12 @@ pub(crate) struct Restarts {
 }
 
 impl Restarts {
-    /// The session could not be opened.
+    /// Notes that the session could not be opened.
     pub(crate) fn failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// The session died after this long.
+    /// Notes that the session died after it `lived` this long.
     pub(crate) fn died(&mut self, lived: Duration) {
         match STABLE_AFTER <= lived {
             true => self.failures = 0,
@@ -46,7 +46,7 @@ impl Restarts {
         }
     }
 
-    /// The session was closed because nobody used it.
+    /// Notes that the session was closed because nobody used it.
     pub(crate) fn closed(&mut self) {
         self.failures = 0;
     }

@@ -1,4 +1,4 @@
-//! All upstreams, in one pool per set of client capabilities.
+//! The [`Roster`]: all upstreams, in one pool per set of client capabilities.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tool::Client;
 use tool::clock::Clock;
 
 use crate::config::Config;
-use crate::inspect::ListingChecker;
+use crate::listing_check::ListingChecker;
 use crate::listing_store::{ListingCache, ListingStore};
 use crate::pool::{self, Observer, UpstreamPool};
 use crate::profile::Profile;
@@ -20,9 +20,9 @@ use crate::upstream::Upstream;
 /// How long a pool must be unused before another may take its place.
 const EVICT_AFTER: Duration = Duration::from_secs(60);
 
-/// What a roster works with.
-pub struct Parts {
-    /// Where listings are remembered.
+/// The objects that a roster works with.
+pub struct Collaborators {
+    /// Where listings are stored between runs.
     pub listings: Arc<dyn ListingStore>,
     pub builtin: Arc<dyn Builtin>,
     pub listing_checker: Arc<ListingChecker>,
@@ -34,39 +34,39 @@ pub struct Parts {
 pub struct Roster {
     config: Config,
     listing_cache: Arc<ListingCache>,
-    parts: Parts,
+    collaborators: Collaborators,
     upstreams: ArcSwap<Vec<Arc<Upstream>>>,
     /// The default pool first, then in the order of their last use.
     pools: Mutex<Vec<Arc<UpstreamPool>>>,
 }
 
 impl Roster {
-    /// Lists from the store at once; starts nothing until a pool is asked for.
-    pub fn new(upstreams: Vec<Upstream>, config: Config, parts: Parts) -> Roster {
+    /// Makes a roster that lists from the store. It starts nothing until a pool is asked
+    /// for.
+    pub fn new(upstreams: Vec<Upstream>, config: Config, collaborators: Collaborators) -> Roster {
         let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
         let upstreams = ArcSwap::from_pointee(upstreams);
-        let listing_cache = Arc::new(ListingCache::new(Arc::clone(&parts.listings)));
-        Roster { config, listing_cache, parts, upstreams, pools: Mutex::default() }
+        let listing_cache = Arc::new(ListingCache::new(Arc::clone(&collaborators.listings)));
+        Roster { config, listing_cache, collaborators, upstreams, pools: Mutex::default() }
     }
 
-    /// The pool for clients with these capabilities. The default pool is opened
-    /// together with the first other one, which falls back on it; it starts
-    /// nothing until it is asked for.
+    /// Returns the pool for clients with these capabilities, with its upstreams started.
     pub fn pool(&self, client: &Client) -> Arc<UpstreamPool> {
         self.started_pool(Profile::from_client(client))
     }
 
-    /// The pool for clients without capabilities.
+    /// Returns the pool for clients without capabilities, with its upstreams started.
     pub fn default_pool(&self) -> Arc<UpstreamPool> {
         self.started_pool(Profile::default())
     }
 
-    /// What is known now, remembered or listed, without starting anything.
-    pub fn known(&self) -> Arc<Snapshot> {
+    /// Returns the snapshot of the default pool, with remembered or current listings,
+    /// without starting anything.
+    pub fn current_snapshot(&self) -> Arc<Snapshot> {
         self.find_or_open(&mut self.lock(), Profile::default()).snapshot()
     }
 
-    /// The pool, with its eager upstreams started.
+    /// Returns the pool of a profile, with its eager upstreams started.
     ///
     /// The first pool starts all of them. Any client can cause another pool by
     /// declaring other capabilities, so those start only the upstreams that no
@@ -80,7 +80,7 @@ impl Roster {
         pool
     }
 
-    /// Replaces the upstreams. Those that are the same go on as they are.
+    /// Replaces the upstreams. Those whose configuration did not change keep running.
     pub fn reload(&self, upstreams: Vec<Upstream>) {
         let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
         self.upstreams.store(Arc::new(upstreams.clone()));
@@ -96,16 +96,18 @@ impl Roster {
         }
     }
 
-    /// The id of this gatelet among all others.
+    /// Returns the unique id of this gatelet process.
     pub fn gatelet_id(&self) -> &str {
         &self.config.gatelet_id
     }
 
-    /// Every pool there is, the default one first.
+    /// Returns all open pools, the default one first.
     pub fn pools(&self) -> Vec<Arc<UpstreamPool>> {
         self.lock().clone()
     }
 
+    /// Returns the pool of a profile, opening it if there is none. The default pool is
+    /// opened before the first other one; it also serves when there are too many pools.
     fn find_or_open(
         &self,
         pools: &mut Vec<Arc<UpstreamPool>>,
@@ -140,17 +142,17 @@ impl Roster {
     }
 
     fn open(&self, profile: Profile, default: Option<Arc<UpstreamPool>>) -> Arc<UpstreamPool> {
-        let parts = pool::Parts {
+        let dependencies = pool::Dependencies {
             profile,
             config: self.config.clone(),
             listing_cache: Arc::clone(&self.listing_cache),
-            builtin: Arc::clone(&self.parts.builtin),
-            listing_checker: Arc::clone(&self.parts.listing_checker),
-            clock: Arc::clone(&self.parts.clock),
-            observer: Arc::clone(&self.parts.observer),
+            builtin: Arc::clone(&self.collaborators.builtin),
+            listing_checker: Arc::clone(&self.collaborators.listing_checker),
+            clock: Arc::clone(&self.collaborators.clock),
+            observer: Arc::clone(&self.collaborators.observer),
             subscriptions: Arc::default(),
         };
-        UpstreamPool::open(parts, &self.upstreams.load(), default)
+        UpstreamPool::open(dependencies, &self.upstreams.load(), default)
     }
 
     fn lock(&self) -> parking_lot::MutexGuard<'_, Vec<Arc<UpstreamPool>>> {

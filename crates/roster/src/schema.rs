@@ -1,21 +1,20 @@
 //! Checks whether the schema of an upstream's tool can be used.
 //!
-//! Schemas come from outside. They are measured and checked against their
-//! meta-schema when a listing is inspected. Problems are reported and the tool
-//! stays; a call of a tool with a broken schema fails with that reason instead of
-//! a complaint about the arguments.
+//! Schemas come from outside. They are measured and checked against their meta-schema
+//! when a listing is checked. Problems are reported and the tool stays; a call of a tool
+//! with a broken schema fails for that reason and not because of its arguments.
 
 use serde::Serialize;
 use serde_json::Value;
 use tool::{Finding, Json, Severity};
 
-/// How big a schema may be before it is reported.
+/// How large a schema may be before it is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of its most compact form.
+    /// The bytes of its most compact form.
     pub bytes: usize,
     pub depth: usize,
-    /// Properties at all levels together.
+    /// The properties at all levels together.
     pub properties: usize,
 }
 
@@ -25,50 +24,52 @@ impl Default for Limits {
     }
 }
 
-/// One problem of a schema.
+/// A problem of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    pub kind: Kind,
+pub struct SchemaProblem {
+    pub kind: ProblemKind,
     pub detail: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+/// The kind of a problem.
+pub enum ProblemKind {
     SizeExceeded,
     DepthExceeded,
     PropertiesExceeded,
     NotWellFormed,
-    /// Arguments are not checked against it: that would take too long.
+    /// Arguments are not checked against the schema, because that would take too long.
     Unchecked,
 }
 
-/// All problems of a schema.
-pub fn examine(schema: &Json, limits: &Limits) -> Vec<Problem> {
+/// Returns all problems of a schema.
+pub fn examine(schema: &Json, limits: &Limits) -> Vec<SchemaProblem> {
     let mut found = Vec::new();
     let mut over = |kind, detail: Option<String>| {
-        found.extend(detail.map(|detail| Problem { kind, detail }));
+        found.extend(detail.map(|detail| SchemaProblem { kind, detail }));
     };
     let Ok(value) = schema.to_value() else {
-        over(Kind::NotWellFormed, Some("it cannot be read: nested too deep".to_owned()));
+        over(ProblemKind::NotWellFormed, Some("it cannot be read: nested too deep".to_owned()));
         return found;
     };
     let (bytes, depth, properties) = measure(&value);
     let limit = limits.bytes;
-    over(Kind::SizeExceeded, (limit < bytes).then(|| format!("{bytes} bytes > {limit}")));
+    over(ProblemKind::SizeExceeded, (limit < bytes).then(|| format!("{bytes} bytes > {limit}")));
     let limit = limits.depth;
-    over(Kind::DepthExceeded, (limit < depth).then(|| format!("depth {depth} > {limit}")));
+    over(ProblemKind::DepthExceeded, (limit < depth).then(|| format!("depth {depth} > {limit}")));
     let limit = limits.properties;
     let many = (limit < properties).then(|| format!("{properties} properties > {limit}"));
-    over(Kind::PropertiesExceeded, many);
+    over(ProblemKind::PropertiesExceeded, many);
     match malformed(&value) {
-        Some(why) => over(Kind::NotWellFormed, Some(why)),
-        None => over(Kind::Unchecked, catalog::contract::unchecked(&value)),
+        Some(why) => over(ProblemKind::NotWellFormed, Some(why)),
+        None => over(ProblemKind::Unchecked, catalog::contract::too_costly(&value)),
     }
     found
 }
 
-/// Bytes of the compact ASCII form, depth, and number of properties.
+/// Measures a schema: returns the bytes of its compact ASCII form, its depth, and its
+/// number of properties.
 pub fn measure(schema: &Value) -> (usize, usize, usize) {
     let ascii = |text: &str| catalog::id::ascii_string(text).len();
     match schema {
@@ -100,7 +101,7 @@ pub fn measure(schema: &Value) -> (usize, usize, usize) {
     }
 }
 
-/// Why a schema does not fit its meta-schema, if so. Nothing is fetched for it.
+/// Returns why a schema does not fit its meta-schema, if it does not. Nothing is fetched.
 pub fn malformed(schema: &Value) -> Option<String> {
     match schema {
         Value::Object(_) | Value::Bool(_) => {}
@@ -110,11 +111,11 @@ pub fn malformed(schema: &Value) -> Option<String> {
     }
     // An unknown dialect is read as the newest one.
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    let judged = match dialect.contains("://json-schema.org/") {
+    let checked = match dialect.contains("://json-schema.org/") {
         true => validator::check_by_its_own_rules(schema),
         false => validator::check_by_newest_rules(schema),
     };
-    match judged {
+    match checked {
         Ok(()) => broken_reference(schema, schema),
         Err(error) => {
             let message = error.to_string();
@@ -123,9 +124,9 @@ pub fn malformed(schema: &Value) -> Option<String> {
     }
 }
 
-/// The first reference to a missing part or to another document: no call of such
-/// a tool can be validated. Anchors, escapes and schemas with an `$id` are left to
-/// the validator.
+/// Describes the first reference to a missing part or to another document: no call of such
+/// a tool can be validated. Anchors, escapes and schemas with an `$id` are left to the
+/// validator.
 fn broken_reference(part: &Value, whole: &Value) -> Option<String> {
     match part {
         Value::Object(members) => {
@@ -150,13 +151,14 @@ fn broken_reference(part: &Value, whole: &Value) -> Option<String> {
     }
 }
 
-/// The problem as a finding for the operator.
-pub fn finding(problem: &Problem, subject: &str) -> Finding {
+/// Makes a finding for the operator of a problem.
+pub fn finding(problem: &SchemaProblem, subject: &str) -> Finding {
     let severity = match problem.kind {
-        Kind::NotWellFormed => Severity::Error,
-        Kind::SizeExceeded | Kind::DepthExceeded | Kind::PropertiesExceeded | Kind::Unchecked => {
-            Severity::Warning
-        }
+        ProblemKind::NotWellFormed => Severity::Error,
+        ProblemKind::SizeExceeded
+        | ProblemKind::DepthExceeded
+        | ProblemKind::PropertiesExceeded
+        | ProblemKind::Unchecked => Severity::Warning,
     };
     let word = serde_json::to_value(problem.kind).ok();
     let word = word.as_ref().and_then(Value::as_str).unwrap_or_default().replace('_', "-");

@@ -1,4 +1,4 @@
-//! What one request sees: a catalog and the upstreams behind it at one moment.
+//! The [`Snapshot`] that a request uses to its end: a catalog and the upstreams behind it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,10 +9,13 @@ use catalog::{Catalog, Directory, Slot, Source, id};
 use futures::future::Either;
 use tool::{Ask, Context, Failure, Finding, Reply, Resource};
 
-use crate::derived::Derived;
+use crate::derived::DerivedValues;
 use crate::primitives::Primitives;
 use crate::supervised::SupervisedUpstream;
-use policy::call::{Callee, Completed, KnownAs, SubscriptionChange, Target, What};
+use policy::call::{
+    Callee, CompletionSubject, ExposedName, SubscriptionChange, Target, TargetKind,
+};
+use policy::uri::Readings;
 use policy::validate::ValidCall;
 
 /// The reserved label of the built-in namespace.
@@ -23,7 +26,7 @@ pub const BUILTIN: &str = "gatelet";
 /// sees.
 #[async_trait]
 pub trait Builtin: Send + Sync {
-    /// Its entry in a catalog, under the label [`BUILTIN`].
+    /// Returns its entry in a catalog, under the label [`BUILTIN`].
     fn source(&self) -> Source;
 
     /// Answers one question.
@@ -31,7 +34,7 @@ pub trait Builtin: Send + Sync {
     -> Result<Reply, Failure>;
 }
 
-/// A catalog with the way to everything in it.
+/// A catalog, and the upstreams that answer requests for what is in it.
 pub struct Snapshot {
     /// The number of this snapshot in its pool.
     pub generation: u64,
@@ -39,8 +42,8 @@ pub struct Snapshot {
     pub findings: Vec<Finding>,
     directory: OnceLock<Directory>,
     primitives: OnceLock<Primitives>,
-    /// What others derived from it.
-    derived: Derived,
+    /// Values that other modules derived from this snapshot.
+    derived: DerivedValues,
     /// The names of each function, by slot, computed by its first call.
     callees: Box<[OnceLock<Arc<Callee>>]>,
     /// The upstreams, in the order of the catalog's sources after the first.
@@ -49,11 +52,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Lists the upstreams in their present state. The built-in functions are the
-    /// first source, the upstreams follow in order.
+    /// Builds a snapshot of the upstreams in their present state. The built-in functions are
+    /// the first source, the upstreams follow in order.
     ///
-    /// What earlier catalogs computed for the same listings is reused.
-    pub(crate) fn take(
+    /// Results that `earlier` catalogs computed for the same listings are reused.
+    pub(crate) fn build(
         generation: u64,
         upstreams: Vec<Arc<SupervisedUpstream>>,
         builtin: Arc<dyn Builtin>,
@@ -75,75 +78,76 @@ impl Snapshot {
             findings,
             directory: OnceLock::new(),
             primitives: OnceLock::new(),
-            derived: Derived::default(),
+            derived: DerivedValues::default(),
             callees,
             upstreams,
             builtin,
         }
     }
 
-    /// Computes now what is computed when it is first needed.
+    /// Computes everything now that is otherwise computed when first needed.
     pub(crate) fn warm(&self) {
         self.catalog.warm();
         self.directory();
         self.primitives();
     }
 
-    /// Which source has which resource and prompt, computed when first needed.
+    /// Returns which source has which resource and prompt, computed when first needed.
     pub fn primitives(&self) -> &Primitives {
         self.primitives.get_or_init(|| Primitives::build(&self.catalog))
     }
 
-    /// Everything that differs from what its upstream listed: skipped, renamed,
-    /// malformed, changed.
+    /// Returns the findings about everything that was skipped, renamed, malformed or changed.
     pub fn report(&self) -> Vec<Finding> {
         let findings = self.findings.iter().chain(&self.directory().findings);
         findings.chain(&self.primitives().findings).cloned().collect()
     }
 
-    /// A value that somebody derives from this snapshot, once, one per type.
+    /// Returns the value of this type that was derived from this snapshot, and makes it the
+    /// first time.
     pub fn derived<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> &T {
         self.derived.get_or_make(make)
     }
 
-    /// Everything under its lasting id, computed when first needed.
+    /// Returns the directory of canonical ids, computed when first needed.
     pub fn directory(&self) -> &Directory {
         self.directory.get_or_init(|| Directory::build(&self.catalog))
     }
 
-    /// A function, under its canonical id.
+    /// Returns a function as the target of a call.
     pub fn target(&self, slot: Slot) -> Target {
         let callee = self.callees[slot.0 as usize].get_or_init(|| Arc::new(self.callee(slot)));
-        Target::of(slot, Arc::clone(callee))
+        Target::function(slot, Arc::clone(callee))
     }
 
     fn callee(&self, slot: Slot) -> Callee {
         let directory = self.directory();
         let (label, name) = (&self.catalog.source(slot).label, &self.catalog.tool(slot).name);
-        let callee = match directory.at(ItemRef::Tool(slot)) {
+        let callee = match directory.position(ItemRef::Tool(slot)) {
             Some(at) => Callee::new(&directory.tools.entries()[at].id, label, name),
-            // Built-in functions have no lasting id.
+            // Built-in functions are not in the directory.
             None => Callee::new(&format!("{label}:{name}"), label, name),
         };
         let catalog = &self.catalog;
-        callee.known_as(KnownAs::Path {
+        callee.with_exposed_name(ExposedName::Path {
             path: format!("{}.{}", catalog.path(slot), catalog.function(slot).name),
-            has_double: catalog.has_double(slot),
+            has_lookalike: catalog.has_lookalike(slot),
         })
     }
 
-    /// Something of a source that is not a function, under its canonical id.
-    pub fn other_target(&self, id: &str, source: usize, name: &str, what: What) -> Target {
+    /// Returns something that is not a function as the target of a request, by its canonical
+    /// id, its source's index and its name there.
+    pub fn other_target(&self, id: &str, source: usize, name: &str, what: TargetKind) -> Target {
         let label = &self.catalog.sources()[source].label;
-        Target { callee: Arc::new(Callee::new(id, label, name)), what }
+        Target { callee: Arc::new(Callee::new(id, label, name)), kind: what }
     }
 
-    /// A resource of a source, listed or not, under its canonical id.
+    /// Returns a resource of a source, listed or not, as the target of a request.
     pub fn resource(&self, source: usize, uri: &str) -> Target {
         let directory = self.directory();
         let listed = &self.catalog.sources()[source].listing.resources;
         let at = listed.iter().position(|resource| resource.uri == uri);
-        let at = at.and_then(|at| directory.at(ItemRef::Resource { source, at }));
+        let at = at.and_then(|at| directory.position(ItemRef::Resource { source, at }));
         let id = match at {
             Some(at) => directory.resources.entries()[at].id.clone(),
             None => {
@@ -152,38 +156,43 @@ impl Snapshot {
                     .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
             }
         };
-        let target =
-            self.other_target(&id, source, uri, What::Resource { source, uri: uri.to_owned() });
-        let callee = Callee::clone(&target.callee).known_as(KnownAs::Address);
+        let target = self.other_target(
+            &id,
+            source,
+            uri,
+            TargetKind::Resource { source, uri: uri.to_owned() },
+        );
+        let callee = Callee::clone(&target.callee)
+            .with_exposed_name(ExposedName::Uri(Arc::new(Readings::new(uri))));
         Target { callee: Arc::new(callee), ..target }
     }
 
-    /// A prompt of a source, by its own name, under its canonical id.
+    /// Returns a prompt of a source, by its name there, as the target of a request.
     pub fn prompt(&self, source: usize, name: &str) -> Target {
         let directory = self.directory();
         let listed = &self.catalog.sources()[source].listing.prompts;
         let at = listed.iter().position(|prompt| prompt.name == name);
-        let at = at.and_then(|at| directory.at(ItemRef::Prompt { source, at }));
+        let at = at.and_then(|at| directory.position(ItemRef::Prompt { source, at }));
         let id = at.map_or(name, |at| &directory.prompts.entries()[at].id);
-        self.other_target(id, source, name, What::Prompt { source, name: name.to_owned() })
+        self.other_target(id, source, name, TargetKind::Prompt { source, name: name.to_owned() })
     }
 
-    /// What a completion is for, under the canonical id of that.
-    pub fn completion(&self, source: usize, of: Completed) -> Target {
+    /// Returns the target of a completion, with the id of the prompt or resource it is for.
+    pub fn completion(&self, source: usize, of: CompletionSubject) -> Target {
         let Target { callee, .. } = match &of {
-            Completed::Prompt(name) => self.prompt(source, name),
-            Completed::Resource(uri) => self.resource(source, uri),
+            CompletionSubject::Prompt(name) => self.prompt(source, name),
+            CompletionSubject::Resource(uri) => self.resource(source, uri),
         };
-        Target { callee, what: What::Completion { source, of } }
+        Target { callee, kind: TargetKind::Completion { source, subject: of } }
     }
 
-    /// News of a resource, under the canonical id of that.
+    /// Returns the target of a subscription, with the id of its resource.
     pub fn subscription(&self, source: usize, uri: &str, change: SubscriptionChange) -> Target {
         let Target { callee, .. } = self.resource(source, uri);
-        Target { callee, what: What::Subscription { source, uri: uri.to_owned(), change } }
+        Target { callee, kind: TargetKind::Subscription { source, uri: uri.to_owned(), change } }
     }
 
-    /// The upstream behind a source; `None` for the built-in functions.
+    /// Returns the upstream behind a source; `None` for the built-in functions.
     pub fn upstream(&self, source: usize) -> Option<&Arc<SupervisedUpstream>> {
         self.upstreams.get(source.checked_sub(1)?)
     }
@@ -192,8 +201,8 @@ impl Snapshot {
         &self.upstreams
     }
 
-    /// Sends a call to the upstream, or the built-in namespace, that it is for. From
-    /// a snapshot there is no other way to an answer than a call that was checked.
+    /// Sends a call to its upstream or to the built-in namespace. A snapshot sends nothing
+    /// but validated calls.
     pub fn send<'a>(
         &'a self,
         call: &ValidCall,

@@ -1,11 +1,9 @@
-//! What clients requested of upstreams for longer than one request: resource
-//! subscriptions and log levels.
+//! Remembers the resource subscriptions and log levels that clients requested of
+//! upstreams, and requests them again of every new session.
 //!
-//! A session with an upstream ends for many reasons, and another takes its
-//! place: it died, it was stopped when idle, its settings changed. Subscriptions
-//! and log levels are kept here, once per pool, and requested again of every new
-//! session. Upstreams log at the lowest level that a client wants, and at a
-//! higher one again when that client has left.
+//! A session with an upstream may die, be stopped when idle, or be replaced, so they are
+//! remembered here, once per pool. Upstreams log at the lowest level that a client wants,
+//! and at a higher one again when that client has left.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -27,9 +25,10 @@ const LEVELS: [&str; 8] =
 /// How many subscriptions are remembered.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
 
-/// How long a new session may take to accept all of it.
+/// How long a new session may take to accept all requests.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The subscriptions and log levels of all clients of a pool.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     state: Mutex<State>,
@@ -39,12 +38,12 @@ pub(crate) struct Subscriptions {
 
 #[derive(Default)]
 struct State {
-    /// By session.
+    /// The log level of each session.
     levels: BTreeMap<Arc<str>, WantedLevel>,
     subscribed: BTreeMap<Subscription, ReplayedAsk>,
 }
 
-/// Which resource of which upstream, for which client.
+/// A resource of an upstream that a session is subscribed to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Subscription {
     label: String,
@@ -57,7 +56,7 @@ struct WantedLevel {
     /// Its index in [`LEVELS`].
     rank: usize,
     request: ReplayedAsk,
-    /// Dropped with the session: only its requests hold it as well.
+    /// Gone when the session has ended: only the session and its requests hold it.
     client: Weak<Client>,
 }
 
@@ -88,7 +87,7 @@ pub(crate) enum SubscriptionChange {
 }
 
 impl SubscriptionChange {
-    pub(crate) fn made_by(ask: &Ask) -> SubscriptionChange {
+    pub(crate) fn from_ask(ask: &Ask) -> SubscriptionChange {
         match ask {
             Ask::Other { method, .. } if method == SUBSCRIBE => SubscriptionChange::Subscribe,
             Ask::Other { method, .. } if method == UNSUBSCRIBE => SubscriptionChange::Unsubscribe,
@@ -115,8 +114,8 @@ impl Subscriptions {
         self.level_set.notify_one();
     }
 
-    /// A session's `logging/setLevel` becomes one with the lowest level that any
-    /// session wants. Everything else stays as it is.
+    /// Replaces a session's `logging/setLevel` by one with the lowest level that any
+    /// session wants. Returns any other request unchanged.
     pub(crate) fn with_common_level(&self, ask: Ask) -> Ask {
         match &ask {
             Ask::Other { method, .. } if method == SET_LEVEL => {
@@ -150,7 +149,7 @@ impl Subscriptions {
     }
 
     pub(crate) fn add(&self, label: &str, ask: Ask, context: &Context) {
-        let Some(subscription) = Subscription::read(label, &ask, context) else { return };
+        let Some(subscription) = Subscription::from_ask(label, &ask, context) else { return };
         let mut state = self.lock();
         if state.subscribed.len() < MAX_SUBSCRIPTIONS {
             state.subscribed.insert(subscription, ReplayedAsk::new(ask, context));
@@ -158,18 +157,17 @@ impl Subscriptions {
     }
 
     pub(crate) fn remove(&self, label: &str, ask: &Ask, context: &Context) {
-        if let Some(subscription) = Subscription::read(label, ask, context) {
+        if let Some(subscription) = Subscription::from_ask(label, ask, context) {
             self.lock().subscribed.remove(&subscription);
         }
     }
 
-    /// Whether a client is subscribed to a resource of an upstream.
+    /// Returns whether a client is subscribed to a resource of an upstream.
     pub(crate) fn has_any(&self, label: &str) -> bool {
         self.lock().subscribed.keys().any(|subscription| subscription.label == label)
     }
 
-    /// Repeats everything for a new session. A subscription that it refuses is
-    /// dropped.
+    /// Repeats all requests for a new session. A subscription that it refuses is dropped.
     pub(crate) async fn replay(&self, label: &str, provider: &Arc<dyn Provider>) {
         let all = self.requests(label, provider);
         let asked = all.into_iter().map(|(subscription, request)| async move {
@@ -192,6 +190,7 @@ impl Subscriptions {
         }
     }
 
+    /// Returns the requests for a new session, each with its subscription if it is one.
     fn requests(
         &self,
         label: &str,
@@ -221,7 +220,7 @@ impl State {
         self.levels.values().map(|level| level.rank).min()
     }
 
-    /// The request of the session with the lowest log level.
+    /// Returns the request of the session with the lowest log level.
     fn most_verbose(&self) -> Option<ReplayedAsk> {
         let most = self.levels.values().min_by_key(|level| level.rank);
         most.map(|level| level.request.clone())
@@ -229,7 +228,7 @@ impl State {
 }
 
 impl Subscription {
-    fn read(label: &str, ask: &Ask, context: &Context) -> Option<Subscription> {
+    fn from_ask(label: &str, ask: &Ask, context: &Context) -> Option<Subscription> {
         let uri = ask.other_params().get("uri").and_then(Json::string_value)?;
         Some(Subscription { label: label.to_owned(), session: Arc::clone(&context.session), uri })
     }

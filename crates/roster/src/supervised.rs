@@ -1,4 +1,5 @@
-//! One upstream in one pool: its session, its listing and its state.
+//! The [`SupervisedUpstream`]: one upstream in one pool, with its session, listing and
+//! state.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,8 +15,9 @@ use tool::{
     Ask, Context, CredentialHealth, Failure, Json, Kind, Listing, Provider, Reply, RpcError, Sent,
 };
 
-use super::masking::{MaskedClient, without_own_names};
+use super::foreign_error;
 use super::profile::Profile;
+use super::redacting_client::{RedactingClient, without_own_meta};
 use super::subscriptions::{SubscriptionChange, Subscriptions};
 use super::upstream::{Start, Upstream};
 use redact::Scrubber;
@@ -32,23 +34,27 @@ pub struct SupervisedUpstream {
     /// Whether a client with this profile has listed it in this run.
     pub(super) was_listed: bool,
     scrubber: Arc<Scrubber>,
-    /// What is requested again of every new session.
+    /// The subscriptions and log levels that are requested again of every new session.
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) state: watch::Sender<UpstreamState>,
-    /// Somebody needs it.
+    /// Notified when a call needs a session.
     pub(super) wake: Notify,
+    /// How many requests are running.
     pub(super) busy: AtomicUsize,
     epoch: Instant,
     /// Microseconds since `epoch` when it was last used.
     used: AtomicU64,
     calls: AtomicU64,
-    micros: AtomicU64,
-    /// How many questions in a row got no answer in time.
+    /// The duration of all calls together, in microseconds.
+    call_micros: AtomicU64,
+    /// How many requests in a row got no answer in time.
     unanswered: AtomicU32,
     /// How often a session was opened.
     starts: AtomicU64,
     /// How long the last start took, in microseconds; 0 before the first one.
     start_micros: AtomicU64,
+    /// When the start began that is under way, in microseconds since `epoch`; 0 when none is.
+    start_began: AtomicU64,
 }
 
 /// What is known of an upstream before it has started.
@@ -75,7 +81,7 @@ pub(crate) struct UpstreamState {
     pub(super) phase: Phase,
     pub(super) provider: Option<Arc<dyn Provider>>,
     pub(super) listing: Arc<Listing>,
-    /// Whether the listing was seen in this run.
+    /// Whether the upstream sent the listing in this run.
     pub(super) seen: bool,
     /// While it is down: what a call does about that.
     pub(super) restart: Restart,
@@ -84,21 +90,21 @@ pub(crate) struct UpstreamState {
 /// What a call does about an upstream that is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
-    /// Nothing: it failed just now, or takes long to fail. The call is told so.
+    /// The call fails: the upstream failed just now, or takes long to fail.
     Paused,
-    /// It ends the pause and waits for the start.
+    /// The call ends the pause and waits for the start.
     OnCall,
-    /// It waits for the start that is under way.
+    /// The call waits for the start that is under way.
     UnderWay,
 }
 
 impl UpstreamState {
-    /// Whether there is no listing of it, not even a remembered one.
+    /// Returns whether there is no listing of it, not even a remembered one.
     fn was_never_listed(&self) -> bool {
         !self.seen && *self.listing == Listing::default()
     }
 
-    /// Whether it may soon be listed for the first time.
+    /// Returns whether it may soon be listed for the first time.
     fn is_first_listing(&self) -> bool {
         self.was_never_listed() && !matches!(self.phase, Phase::Down { failures: 1.., .. })
     }
@@ -119,26 +125,30 @@ pub enum Phase {
     },
 }
 
-/// How an upstream is doing, for people.
+/// The state of an upstream, for people.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub label: String,
     pub phase: Phase,
     pub listing: Arc<Listing>,
+    /// Whether the upstream sent the listing in this run; if not, it is a remembered one.
     pub seen: bool,
     /// The state of its credentials, where it needs some.
     pub credential: Option<CredentialHealth>,
     pub calls: u64,
     /// The mean duration of a call.
     pub mean: Duration,
-    /// How many of the last questions, in a row, got no answer in time. One that
-    /// hangs, or was stopped, still looks as if it were up.
+    /// How many of the last requests, in a row, got no answer in time. An upstream that
+    /// hangs still looks as if it were up.
     pub unanswered: u32,
     /// How often a session was opened after the first one.
     pub restarts: u64,
-    /// How long the last session took to open, listing included, without the wait for
-    /// a turn; `None` before the first one.
+    /// How long the last session took to open and list, without the wait for a start
+    /// permit; `None` before the first one.
     pub start_up: Option<Duration>,
+    /// How long the start has been under way that goes on now, without the wait for a start
+    /// permit.
+    pub starting_for: Option<Duration>,
 }
 
 impl SupervisedUpstream {
@@ -151,8 +161,8 @@ impl SupervisedUpstream {
             scrubber,
             subscriptions,
         } = initial;
-        let seen = settings.known.is_some();
-        let listing = settings.known.clone().or(remembered).unwrap_or_default();
+        let seen = settings.fixed_listing.is_some();
+        let listing = settings.fixed_listing.clone().or(remembered).unwrap_or_default();
         let restart = Restart::Paused;
         let state = UpstreamState { phase: Phase::Asleep, provider: None, listing, seen, restart };
         SupervisedUpstream {
@@ -169,10 +179,11 @@ impl SupervisedUpstream {
             epoch: Instant::now(),
             used: AtomicU64::new(0),
             calls: AtomicU64::new(0),
-            micros: AtomicU64::new(0),
+            call_micros: AtomicU64::new(0),
             unanswered: AtomicU32::new(0),
             starts: AtomicU64::new(0),
             start_micros: AtomicU64::new(0),
+            start_began: AtomicU64::new(0),
         }
     }
 
@@ -187,7 +198,7 @@ impl SupervisedUpstream {
     pub fn status(&self) -> Status {
         let now = self.state.borrow();
         let calls = self.calls.load(Ordering::Relaxed);
-        let micros = self.micros.load(Ordering::Relaxed);
+        let micros = self.call_micros.load(Ordering::Relaxed);
         Status {
             label: self.settings.label.clone(),
             phase: now.phase.clone(),
@@ -201,10 +212,22 @@ impl SupervisedUpstream {
             start_up: Some(self.start_micros.load(Ordering::Relaxed))
                 .filter(|micros| *micros != 0)
                 .map(Duration::from_micros),
+            starting_for: self.starting_for(),
         }
     }
 
-    /// Whether it is being listed for the first time.
+    /// Notes that a start begins, or that it has ended.
+    pub(crate) fn set_starting(&self, is_starting: bool) {
+        let now = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.start_began.store(if is_starting { now.max(1) } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn starting_for(&self) -> Option<Duration> {
+        let began = Some(self.start_began.load(Ordering::Relaxed)).filter(|began| *began != 0)?;
+        Some(self.epoch.elapsed().saturating_sub(Duration::from_micros(began)))
+    }
+
+    /// Returns whether it is being listed for the first time.
     pub(crate) fn is_first_listing(&self) -> bool {
         self.state.borrow().is_first_listing()
     }
@@ -218,7 +241,7 @@ impl SupervisedUpstream {
         let _ = tokio::time::timeout(limit, listed).await;
     }
 
-    /// Its entry in a catalog.
+    /// Returns its entry in a catalog.
     pub(crate) fn source(&self) -> Source {
         let now = self.state.borrow();
         let state = match (&now.phase, now.seen) {
@@ -247,7 +270,7 @@ impl SupervisedUpstream {
     ) -> impl Future<Output = Result<Reply, Failure>> + use<'a> {
         // Boxed, here and below: the future of a call is not made larger by
         // requests that are rare.
-        match SubscriptionChange::made_by(&ask) {
+        match SubscriptionChange::from_ask(&ask) {
             SubscriptionChange::None => Either::Left(self.ask_now(ask, context)),
             SubscriptionChange::Subscribe => Either::Right(self.subscribe(ask, context).boxed()),
             SubscriptionChange::Unsubscribe => {
@@ -268,7 +291,7 @@ impl SupervisedUpstream {
         self.subscriptions.remove(self.label(), &ask, context);
         match self.open_session() {
             Some(_) => self.ask_now(ask, context).await,
-            // Without a session there is no subscription, and none is opened for that.
+            // Without a session there is no subscription to end.
             None => Ok(Reply::Result(Json::empty_object())),
         }
     }
@@ -279,7 +302,7 @@ impl SupervisedUpstream {
             let mut busy = Busy::enter(self);
             let provider = match self.open_session() {
                 Some(provider) => provider,
-                None => match Box::pin(self.provider_of_unchanged(&ask)).await {
+                None => match Box::pin(self.provider_if_unchanged(&ask)).await {
                     Ok(provider) => provider,
                     Err(failure) => match Box::pin(self.equal_replacement()).await {
                         Some(replacement) => {
@@ -301,36 +324,43 @@ impl SupervisedUpstream {
             let until = self.elapsed();
             busy.until = Some(until);
             self.calls.fetch_add(1, Ordering::Relaxed);
-            self.micros.fetch_add(until - since, Ordering::Relaxed);
+            self.call_micros.fetch_add(until - since, Ordering::Relaxed);
             let outcome = outcome.unwrap_or(Err(Failure::Timeout { after: limit }));
-            self.note_silence(&outcome);
-            Ok(self.in_its_own_name(usable(outcome?)?))
+            self.count_unanswered(&outcome);
+            Ok(self.without_forged_names(require_object(outcome?)?))
         }
     }
 
-    /// The reply without what only we say, and an error without what nobody sees. What runs
-    /// in this process is ours, and a CaSH server behind us says in our words how it went.
-    fn in_its_own_name(&self, reply: Reply) -> Reply {
+    /// Removes members of `_meta` that only gatelet writes from a result, and invisible
+    /// characters from an error, which cannot be taken for gatelet's own. Providers in this process and nested CaSH servers may
+    /// write such members.
+    fn without_forged_names(&self, reply: Reply) -> Reply {
         match reply {
-            Reply::Result(result) => match without_own_names(&result) {
+            Reply::Result(result) => match without_own_meta(&result) {
                 Some(clean) if self.is_foreign() => Reply::Result(clean),
                 Some(_) | None => Reply::Result(result),
             },
-            Reply::Error(error) => match json_without_invisible(&error.raw) {
-                Some(clean) => Reply::Error(RpcError::parse(clean)),
-                None => Reply::Error(error),
-            },
+            Reply::Error(error) => {
+                let error = match json_without_invisible(&error.raw) {
+                    Some(clean) => RpcError::parse(clean),
+                    None => error,
+                };
+                Reply::Error(match self.is_foreign() {
+                    true => foreign_error::in_their_voice(error),
+                    false => error,
+                })
+            }
         }
     }
 
-    /// Whether it speaks for itself alone.
+    /// Returns whether it is neither part of this process nor a nested CaSH server.
     fn is_foreign(&self) -> bool {
         let listing = &self.state.borrow().listing;
         !listing.is_nested && !listing.server.protocol.is_empty()
     }
 
-    /// Counts a new session, which has not left anything unanswered, and how long it
-    /// took to open.
+    /// Counts a new session, notes how long it took to open, and resets the unanswered
+    /// requests.
     pub(super) fn note_start(&self, took: Duration) {
         self.starts.fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -338,8 +368,8 @@ impl SupervisedUpstream {
         self.unanswered.store(0, Ordering::Relaxed);
     }
 
-    /// Counts the questions in a row that got no answer in time.
-    fn note_silence(&self, outcome: &Result<Reply, Failure>) {
+    /// Counts the requests in a row that got no answer in time.
+    fn count_unanswered(&self, outcome: &Result<Reply, Failure>) {
         if matches!(outcome, Err(Failure::Timeout { .. })) {
             let before = self.unanswered.fetch_add(1, Ordering::Relaxed);
             if before == 0 {
@@ -360,17 +390,17 @@ impl SupervisedUpstream {
         let _ = tokio::time::timeout(limit, provider.ask(ask, &context)).await;
     }
 
-    /// The context that is passed to the upstream: with this timeout, and with
-    /// secrets masked in what it sends to the client.
+    /// Returns the context that is passed to the upstream: with this timeout, and with a
+    /// client handle that redacts the upstream's notifications.
     fn upstream_context(&self, timeout: Duration, context: &Context) -> Context {
         let (client_handle, scrubber) =
             (Arc::clone(&context.client_handle), Arc::clone(&self.scrubber));
         let from = Arc::clone(&self.settings);
-        let client_handle = Arc::new(MaskedClient { from, client_handle, scrubber });
+        let client_handle = Arc::new(RedactingClient { from, client_handle, scrubber });
         Context { timeout: Some(timeout), client_handle, ..context.clone() }
     }
 
-    /// The session, opened when there is none.
+    /// Returns the session, opened if there is none.
     pub(crate) async fn provider(&self) -> Result<Arc<dyn Provider>, Failure> {
         if let Some(provider) = self.open_session() {
             return Ok(provider);
@@ -398,10 +428,9 @@ impl SupervisedUpstream {
         }
     }
 
-    /// The session, opened when there is none. Fails when the called tool is then
-    /// not the one that was remembered, because validation, trust and approval
-    /// were about that one.
-    async fn provider_of_unchanged(&self, ask: &Ask) -> Result<Arc<dyn Provider>, Failure> {
+    /// Returns the session, opened if there is none. Fails if the called tool then differs
+    /// from the remembered one, which validation, trust and approval were about.
+    async fn provider_if_unchanged(&self, ask: &Ask) -> Result<Arc<dyn Provider>, Failure> {
         let before = self.listing();
         let provider = self.provider().await?;
         let after = self.listing();
@@ -420,7 +449,7 @@ impl SupervisedUpstream {
         Err(Failure::Unavailable { reason })
     }
 
-    /// The replacement, for a call that still comes here: only if it lists the
+    /// Returns the replacement for a call that still comes here, but only if it lists the
     /// very same tools, because the call was admitted for those.
     async fn equal_replacement(&self) -> Option<&Arc<SupervisedUpstream>> {
         let replacement = self.replacement.get()?;
@@ -435,6 +464,7 @@ impl SupervisedUpstream {
         }
     }
 
+    /// Returns the session if it is open.
     fn open_session(&self) -> Option<Arc<dyn Provider>> {
         let now = self.state.borrow();
         match now.phase {
@@ -443,10 +473,10 @@ impl SupervisedUpstream {
         }
     }
 
-    /// Starts it if `wanted` includes it and it was not started before.
-    pub(crate) fn start(&self, wanted: StartMode) {
+    /// Starts it if `mode` includes it and it was not started before.
+    pub(crate) fn start(&self, mode: StartMode) {
         let now = self.state.borrow();
-        let eager = match wanted {
+        let eager = match mode {
             StartMode::AllEager => true,
             StartMode::UnlistedOnly => !self.was_listed,
         };
@@ -456,7 +486,7 @@ impl SupervisedUpstream {
         }
     }
 
-    /// How long nobody has used it; zero while somebody does, or is subscribed to
+    /// Returns how long nobody has used it; zero while somebody does, or is subscribed to
     /// one of its resources.
     pub(crate) fn idle(&self) -> Duration {
         if self.busy.load(Ordering::Relaxed) != 0 || self.subscriptions.has_any(self.label()) {
@@ -466,6 +496,7 @@ impl SupervisedUpstream {
         self.epoch.elapsed().saturating_sub(used)
     }
 
+    /// Notes that it is used now.
     pub(crate) fn touch(&self) {
         self.used.store(self.elapsed(), Ordering::Relaxed);
     }
@@ -476,10 +507,10 @@ impl SupervisedUpstream {
     }
 }
 
-/// Marks the upstream as in use; ends with the call, however that ends.
+/// A guard: the upstream counts as busy until this is dropped.
 struct Busy<'a> {
     upstream: &'a SupervisedUpstream,
-    /// When it ended, if the clock was read.
+    /// When the request ended, if the clock was read; in microseconds since `epoch`.
     until: Option<u64>,
 }
 
@@ -500,8 +531,8 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// A reason on one line, short enough to be shown beside a name.
-pub(crate) fn reason(failure: &Failure) -> String {
+/// Returns the reason of a failure on one line, short enough to be shown beside a name.
+pub(crate) fn failure_reason(failure: &Failure) -> String {
     let text = match failure {
         Failure::Unavailable { reason } => reason.clone(),
         Failure::Lost { reason, sent: Sent::No | Sent::Perhaps } => reason.clone(),
@@ -521,8 +552,8 @@ pub(crate) fn one_line(text: &str) -> String {
     catalog::summary::cut(&line, 400)
 }
 
-/// A result must be an object: clients that get anything else wait for ever.
-fn usable(reply: Reply) -> Result<Reply, Failure> {
+/// Fails for a result that is not an object: clients that get one wait for ever.
+fn require_object(reply: Reply) -> Result<Reply, Failure> {
     match &reply {
         Reply::Result(result) if !result.is_object() => {
             let reason = format!(
@@ -541,7 +572,8 @@ mod tests {
 
     #[test]
     fn a_result_that_is_not_an_object_is_not_an_answer() {
-        let check = |text: &str| usable(Reply::Result(Json::parse(text.to_owned()).unwrap()));
+        let check =
+            |text: &str| require_object(Reply::Result(Json::parse(text.to_owned()).unwrap()));
         assert!(check("{}").is_ok());
         for text in ["null", "5", "[]", "\"x\""] {
             let message = check(text).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Keeps the session of one upstream open: it connects, watches events, stops
-//! the upstream when it is idle and reconnects with exponential backoff.
+//! Supervises one upstream: connects, watches its events, stops it when it is idle and
+//! reconnects with exponential backoff.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,20 @@ use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio::time::Instant;
 use tool::{Client, Event, Failure, Listing, Provider};
 
-use super::inspect::ListingChecker;
+use super::listing_check::ListingChecker;
 use super::listing_store::ListingCache;
 use super::loop_guard;
-use super::masking::{UpstreamEvent, mask_event};
+use super::redacting_client::{UpstreamEvent, redact_event};
 use super::restarts::{self, Restarts};
-use super::supervised::{Phase, Restart, SupervisedUpstream, UpstreamState, one_line, reason};
+use super::supervised::{
+    Phase, Restart, SupervisedUpstream, UpstreamState, failure_reason, one_line,
+};
 use super::upstream::Start;
 use tool::clock::Clock;
 
-/// The first protocol revision whose sessions do not depend on the client's
+/// The first MCP revision whose sessions do not depend on the client's
 /// capabilities, so that one session serves clients of every profile.
-const MODERN: &str = "2026-07-28";
+const FIRST_SHARED_REVISION: &str = "2026-07-28";
 
 /// How long a starting upstream holds its start permit. An upstream that hangs
 /// must not delay healthy ones for its whole start timeout.
@@ -50,20 +52,20 @@ pub(crate) struct Supervisor {
 type Session = (Arc<dyn Provider>, BoxStream<'static, Event>);
 
 /// Why a session ended.
-enum End {
+enum SessionEnd {
     Gone(String),
     Idle,
 }
 
-/// Opens a session, or shares that of the default pool if it serves every profile.
-/// Returns how long it took to open, too.
+/// Opens a session, or shares that of the default pool if it serves every profile. Returns
+/// the session and how long it took to open.
 async fn connect(
     upstream: &SupervisedUpstream,
     client: &Client,
     start_permits: &Semaphore,
 ) -> Result<(Arc<dyn Provider>, Duration), Failure> {
     if let Some(shared) = &upstream.in_default_pool
-        && MODERN <= shared.listing().server.protocol.as_str()
+        && FIRST_SHARED_REVISION <= shared.listing().server.protocol.as_str()
     {
         let began = Instant::now();
         return Ok((shared.provider().await?, began.elapsed()));
@@ -71,6 +73,7 @@ async fn connect(
     // The start timeout begins after this wait. The semaphore is never closed.
     let permit = start_permits.acquire().await;
     let began = Instant::now();
+    upstream.set_starting(true);
     let limit = upstream.settings.start_timeout;
     let connecting = tokio::time::timeout(limit, upstream.settings.connector.connect(client));
     let mut connecting = std::pin::pin!(connecting);
@@ -81,6 +84,7 @@ async fn connect(
             connecting.await
         }
     };
+    upstream.set_starting(false);
     let connected = connected.unwrap_or_else(|_| {
         let reason = format!("did not start within {} (`start_timeout`)", seconds(limit));
         Err(Failure::Unavailable { reason })
@@ -92,11 +96,11 @@ async fn connect(
 /// have recovered. An upstream that took long to fail keeps a minimum pause;
 /// otherwise every call would wait as long as that start.
 async fn pause_before_restart(upstream: &SupervisedUpstream, pause: Duration, took: Duration) {
-    let least = restarts::least_pause(pause, took);
-    tokio::time::sleep(least).await;
+    let minimum = restarts::min_pause(pause, took);
+    tokio::time::sleep(minimum).await;
     let set = |restart| upstream.set(|now| now.restart = restart);
     set(Restart::OnCall);
-    let called = tokio::time::timeout(pause - least, upstream.wake.notified()).await.is_ok();
+    let called = tokio::time::timeout(pause - minimum, upstream.wake.notified()).await.is_ok();
     set(if called || took < START_SLOT { Restart::UnderWay } else { Restart::Paused });
 }
 
@@ -108,8 +112,8 @@ fn seconds(limit: Duration) -> String {
     }
 }
 
-/// Logs that an upstream is down: once aloud, as what fails again and again until it
-/// is mended would bury everything else.
+/// Logs that an upstream is down: the first failure as a warning, repeated ones only for
+/// debugging.
 fn log_down(upstream: &str, reason: &str, failures: u32) {
     if failures <= 1 {
         tracing::warn!(target: "upstream", upstream, reason, "it is down");
@@ -123,9 +127,9 @@ impl Supervisor {
     pub(crate) async fn run(self, upstream: Arc<SupervisedUpstream>) {
         let client = upstream.profile.client();
         let mut restarts = Restarts::default();
-        let known =
+        let is_remembered =
             upstream.settings.start == Start::OnDemand && !upstream.listing().tools.is_empty();
-        let mut wait_until_needed = self.lazy_start || known;
+        let mut wait_until_needed = self.lazy_start || is_remembered;
         loop {
             if wait_until_needed {
                 upstream.wake.notified().await;
@@ -144,7 +148,7 @@ impl Supervisor {
                     let since = self.now();
                     let end = self.watch(&upstream, &provider, events).await;
                     let lived = self.now().saturating_sub(since);
-                    wait_until_needed = matches!(end, End::Idle);
+                    wait_until_needed = matches!(end, SessionEnd::Idle);
                     match wait_until_needed {
                         true => restarts.closed(),
                         false => restarts.died(lived),
@@ -153,17 +157,17 @@ impl Supervisor {
                     // A call that arrived during the start has been served; its
                     // notification must not start the next session.
                     let _ = upstream.wake.notified().now_or_never();
-                    if let End::Gone(reason) = &end {
+                    if let SessionEnd::Gone(reason) = &end {
                         log_down(upstream.label(), reason, restarts.failures());
                     }
                     upstream.set(|now| {
                         now.provider = None;
                         now.restart = Restart::Paused;
                         now.phase = match end {
-                            End::Idle => Phase::Asleep,
+                            SessionEnd::Idle => Phase::Asleep,
                             // The first loss does not count as a failure: calls
                             // wait for the restart.
-                            End::Gone(reason) => Phase::Down {
+                            SessionEnd::Gone(reason) => Phase::Down {
                                 reason,
                                 failures: restarts.failures().saturating_sub(1),
                             },
@@ -178,7 +182,7 @@ impl Supervisor {
                     restarts.failed();
                     let failures = restarts.failures();
                     wait_until_needed = false;
-                    let reason = self.listing_checker.reason(&reason(&failure));
+                    let reason = self.listing_checker.scrub_reason(&failure_reason(&failure));
                     log_down(upstream.label(), &reason, failures);
                     upstream.set(|now| {
                         now.phase = Phase::Down { reason, failures };
@@ -238,11 +242,10 @@ impl Supervisor {
         }
         let label = upstream.label().to_owned();
         // Checking many schemas blocks for a long time.
-        let inspect = move || listing_checker.inspect(&label, &listing);
-        let inspected = tokio::task::spawn_blocking(inspect).await;
-        let inspected =
-            inspected.unwrap_or_else(|_| Err("checking its listing panicked".to_owned()));
-        let listing = upstream.intern(inspected?);
+        let check = move || listing_checker.check(&label, &listing);
+        let checked = tokio::task::spawn_blocking(check).await;
+        let checked = checked.unwrap_or_else(|_| Err("checking its listing panicked".to_owned()));
+        let listing = upstream.intern(checked?);
         let fresh = !Arc::ptr_eq(&listing, &upstream.listing());
         upstream.set(|now| {
             now.listing = Arc::clone(&listing);
@@ -280,7 +283,7 @@ impl Supervisor {
         upstream: &Arc<SupervisedUpstream>,
         provider: &Arc<dyn Provider>,
         mut events: BoxStream<'static, Event>,
-    ) -> End {
+    ) -> SessionEnd {
         let (mut is_stale, mut next_adoption) = (false, Instant::now());
         loop {
             let event = tokio::select! {
@@ -289,23 +292,23 @@ impl Supervisor {
                     is_stale = false;
                     let began = Instant::now();
                     if let Err(reason) = self.adopt(upstream, provider, None).await {
-                        return End::Gone(one_line(&reason));
+                        return SessionEnd::Gone(one_line(&reason));
                     }
                     next_adoption = Instant::now() + pause_after_adoption(began.elapsed());
                     continue;
                 }
-                () = idle(upstream, self.idle_stop) => return End::Idle,
+                () = idle(upstream, self.idle_stop) => return SessionEnd::Idle,
             };
             match event {
                 Some(Event::Changed(_)) => is_stale = true,
                 Some(Event::Gone { reason }) => {
-                    return End::Gone(one_line(&self.listing_checker.reason(&reason)));
+                    return SessionEnd::Gone(one_line(&self.listing_checker.scrub_reason(&reason)));
                 }
-                None => return End::Gone("the connection was closed".to_owned()),
+                None => return SessionEnd::Gone("the connection was closed".to_owned()),
                 Some(other @ (Event::Updated { .. } | Event::Notification(_))) => {
                     // It is not an error if there is no receiver.
                     let label = upstream.label();
-                    let event = mask_event(&self.listing_checker.scrubber, label, other);
+                    let event = redact_event(&self.listing_checker.scrubber, label, other);
                     let from = Some(Arc::from(label));
                     let _ = self.events.send(UpstreamEvent { from, event });
                 }
@@ -314,8 +317,9 @@ impl Supervisor {
     }
 }
 
-/// How long a changed listing waits after one that took so long to check. An upstream
-/// whose long listing changes without end takes a small part of one processor.
+/// Returns how long to wait before a changed listing is checked, after the last check
+/// `took` this long. So an upstream that changes its long listing all the time uses only
+/// a small part of one processor.
 fn pause_after_adoption(took: Duration) -> Duration {
     (took * 10).min(Duration::from_secs(60))
 }

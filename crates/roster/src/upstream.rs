@@ -1,4 +1,4 @@
-//! One upstream as the operator configured it, and how it is connected.
+//! One upstream as the operator configured it, and the trait that connects to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,20 @@ pub trait Connector: Send + Sync {
     /// the future must leave nothing behind.
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure>;
 
-    /// The state of the credentials that the upstream is shown; `None` where it
-    /// needs none.
+    /// Returns the state of the credentials for this upstream; `None` if it needs none.
     fn credential_health(&self) -> Option<CredentialHealth> {
         None
     }
 }
 
-/// One upstream, as the operator wants it.
+/// One upstream, as the operator configured it.
 pub struct Upstream {
     pub label: String,
-    /// One line for readers; the server's own words when `None`.
+    /// One line for people; the server's own description when `None`.
     pub description: Option<String>,
     pub connector: Arc<dyn Connector>,
     pub start: Start,
-    /// Stop it after this long without a call.
+    /// Stops it after this long without a call.
     pub idle_stop: Option<Duration>,
     pub start_timeout: Duration,
     pub call_timeout: Duration,
@@ -35,9 +34,8 @@ pub struct Upstream {
     /// another address), so that its old listing is not used and a reload
     /// knows what to restart.
     pub fingerprint: String,
-    /// What it lists, where that is known beforehand because it is part of
-    /// this process.
-    pub known: Option<Arc<Listing>>,
+    /// Its listing, if that is known beforehand because it is part of this process.
+    pub fixed_listing: Option<Arc<Listing>>,
 }
 
 /// When an upstream is started.
@@ -50,7 +48,7 @@ pub enum Start {
 }
 
 impl Upstream {
-    /// An upstream that is started with gatelet and never stopped.
+    /// Makes an upstream that is started with gatelet and never stopped.
     pub fn new(label: &str, connector: Arc<dyn Connector>) -> Upstream {
         Upstream {
             label: label.to_owned(),
@@ -61,7 +59,7 @@ impl Upstream {
             start_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(120),
             fingerprint: String::new(),
-            known: None,
+            fixed_listing: None,
         }
     }
 }

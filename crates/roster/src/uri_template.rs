@@ -1,10 +1,9 @@
-//! What a URI template becomes with values in it (RFC 6570), as far as it is
-//! needed to judge it.
+//! Fills values into URI templates (RFC 6570), as far as that is needed to check whether a
+//! caller may see the URI.
 
-/// The URI of a template with the values that are known; a variable without one
-/// stays as it is. Values are not escaped: whoever compares URIs takes escapes
-/// out.
-pub(crate) fn filled(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
+/// Fills the values that `value` returns for variables into a template. A variable without
+/// a value stays. Values are not escaped, because URIs are compared without escapes.
+pub(crate) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut uri = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -13,7 +12,7 @@ pub(crate) fn filled(template: &str, value: impl Fn(&str) -> Option<String>) -> 
             rest = &rest[before.len()..];
             break;
         };
-        match expanded(expression, &value) {
+        match expand(expression, &value) {
             Some(text) => uri.push_str(&text),
             None => uri.push_str(&format!("{{{expression}}}")),
         }
@@ -22,8 +21,8 @@ pub(crate) fn filled(template: &str, value: impl Fn(&str) -> Option<String>) -> 
     uri + rest
 }
 
-/// An expression with its values; `None` where none of them is known.
-fn expanded(expression: &str, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
+/// Expands an expression; `None` if none of its variables has a value.
+fn expand(expression: &str, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
     let (operator, names) = match expression.chars().next() {
         Some(operator) if "+#./;?&".contains(operator) => (operator, &expression[1..]),
         Some(_) | None => ('+', expression),
@@ -69,7 +68,7 @@ mod tests {
             ("x:{}{é}y", "x:{}{é}y"),
             ("plain", "plain"),
         ] {
-            assert_eq!(filled(template, value), expected, "{template}");
+            assert_eq!(fill(template, value), expected, "{template}");
         }
     }
 }

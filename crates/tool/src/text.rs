@@ -1,18 +1,19 @@
 //! Shortens text, and makes upstream text safe to display.
 //!
-//! What a server writes is read by models, by people and on terminals, between
-//! words of ours. [`plain`] takes out what moves, hides or colours other text;
-//! [`quoted`] marks every line as somebody else's. Neither knows what the text
-//! means.
+//! Models, people and terminals read the text of upstreams beside text of
+//! gatelet. [`without_invisible`] removes characters that move, hide or colour
+//! other text, [`escape_invisible`] makes them visible, and [`quoted`] marks every
+//! line as a quotation. None of them knows what the text means.
 
 use std::borrow::Cow;
+use std::str::Chars;
 
 use serde_json::Value;
 
 use crate::Json;
 
-/// `text` cut at a word to at most `limit` characters; what is cut ends with
-/// `…`.
+/// Cuts `text` at a word to at most `limit` characters; a text that was cut ends
+/// with `…`.
 pub fn cut(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -22,51 +23,51 @@ pub fn cut(text: &str, limit: usize) -> String {
     format!("{}…", kept[..at_word].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Text without control characters, marks of direction, and what is written
-/// unseen between letters. Line breaks of every kind become `\n`; what joins
-/// letters of other scripts, and emoji, stays.
+/// Removes control characters, marks of direction and invisible characters. Line
+/// breaks of every kind become `\n`; joiners that some scripts and emoji need stay.
 pub fn without_invisible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() && !text.bytes().any(|byte| is_control(byte.into())) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len());
     let mut changed = false;
-    let mut rest = text.chars().peekable();
+    let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let before = plain.chars().next_back();
         match c {
-            '\r' if rest.peek() == Some(&'\n') => changed = true,
+            '\r' if rest.clone().next() == Some('\n') => changed = true,
             '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
                 plain.push('\n');
                 changed = true;
             }
-            c if is_kept(c, before, rest.peek().copied()) => plain.push(c),
+            c if is_kept(c, before, rest.clone()) => plain.push(c),
             _ => changed = true,
         }
     }
     if changed { Cow::Owned(plain) } else { Cow::Borrowed(text) }
 }
 
-/// A value without what nobody sees in it, also where it is spelt as JSON, which escapes
-/// the control characters of ASCII: they may be meant, as in the name of a line's end.
-pub fn without_unseen(text: &str) -> Cow<'_, str> {
+/// Removes invisible characters and line breaks outside of ASCII, and keeps those
+/// of ASCII: in a value, such as the name of a line ending, they may be meant. JSON
+/// text stays JSON, because JSON escapes the control characters of ASCII.
+pub fn without_invisible_non_ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
+    let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let before = plain.chars().next_back();
         let is_break = matches!(c, '\u{2028}' | '\u{2029}');
-        if c.is_ascii() || !is_break && is_kept(c, before, rest.peek().copied()) {
+        if c.is_ascii() || !is_break && is_kept(c, before, rest.clone()) {
             plain.push(c);
         }
     }
     if plain.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(plain) }
 }
 
-/// [`without_invisible`] of every text in a JSON value, and of the names of its members;
-/// `None` when there was nothing to take out, or when it is too deep to be read.
+/// Applies [`without_invisible`] to every string and member name of a JSON value;
+/// `None` if nothing changes or the value is nested too deeply to be parsed.
 pub fn json_without_invisible(json: &Json) -> Option<Json> {
     // In JSON, a control character is always escaped.
     if json.as_str().is_ascii() && !json.as_str().contains('\\') {
@@ -76,7 +77,7 @@ pub fn json_without_invisible(json: &Json) -> Option<Json> {
     value_without_invisible(&mut value).then(|| value.into())
 }
 
-/// The same in place; whether there was anything to take out.
+/// Applies [`without_invisible`] in place; returns whether anything changed.
 fn value_without_invisible(value: &mut Value) -> bool {
     match value {
         Value::String(text) => match without_invisible(text) {
@@ -105,14 +106,17 @@ fn value_without_invisible(value: &mut Value) -> bool {
     }
 }
 
-/// Returns whether a character can be seen where it stands, or shapes what can be.
-fn is_kept(c: char, before: Option<char>, after: Option<char>) -> bool {
-    let is_shaped = |near: Option<char>| near.is_some_and(|near| !near.is_ascii());
+/// Returns whether a character is visible behind what was kept `before` it and in front of
+/// the rest, or changes how they look.
+fn is_kept(c: char, before: Option<char>, rest: Chars<'_>) -> bool {
+    let is_shaped =
+        |near: Option<char>| near.is_some_and(|near| !near.is_ascii() && !is_joiner(near));
     match c {
         '\n' | '\t' => true,
-        // They join or part letters of scripts that need it, and parts of emoji.
-        '\u{200c}' | '\u{200d}' => is_shaped(before) && is_shaped(after),
-        // One of them chooses how a sign looks; a row of them spells a message.
+        // They join or separate letters of scripts that need it, and parts of emoji.
+        c if is_joiner(c) => is_shaped(before) && is_shaped(next_visible(rest)),
+        // One variation selector chooses how a character looks; a row of them can
+        // hide a message.
         '\u{fe00}'..='\u{fe0f}' => {
             let is_keycap = before.is_some_and(|c| matches!(c, '0'..='9' | '#' | '*'));
             let is_row = before.is_some_and(|c| matches!(c, '\u{fe00}'..='\u{fe0f}'));
@@ -122,11 +126,25 @@ fn is_kept(c: char, before: Option<char>, after: Option<char>) -> bool {
     }
 }
 
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+/// The first character that will be kept whatever stands before it, or a joiner. What a
+/// joiner joins has to be known as it will be, or it would go only the next time.
+fn next_visible(mut rest: Chars<'_>) -> Option<char> {
+    rest.find_map(|c| match c {
+        '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
+        '\u{fe00}'..='\u{fe0f}' => None,
+        c => (is_joiner(c) || !(is_invisible(c) || is_control(c))).then_some(c),
+    })
+}
+
 fn is_control(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Marks of direction, and characters that take no room, wherever they stand.
+/// Returns whether a character is a mark of direction or has no width.
 pub fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -150,42 +168,43 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Text of somebody else for a person who decides by it: whatever cannot be seen,
-/// turns the direction of writing or moves a terminal is written out as
-/// `\u{202e}`. Line ends and tabs stay.
-pub fn spelt_out(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unseen) {
+/// Writes characters that are invisible, change the direction of writing or
+/// control a terminal as escapes such as `\u{202e}`, for a person who decides by
+/// this text. Line ends and tabs stay.
+pub fn escape_invisible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_control_or_invisible) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 16);
+    let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.replace("\r\n", "\n").chars() {
-        match is_unseen(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
+        match is_control_or_invisible(c) {
+            true => escaped.extend(c.escape_unicode()),
+            false => escaped.push(c),
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(escaped)
 }
 
-/// The same for a name, which stays on its line: what looks like a line of ours
-/// must be one.
-pub fn spelt_out_line(text: &str) -> Cow<'_, str> {
+/// Does what [`escape_invisible`] does, and escapes line ends and tabs too, so that
+/// no text can imitate a line of gatelet's own.
+pub fn escape_invisible_line(text: &str) -> Cow<'_, str> {
     match text.contains(['\n', '\t']) {
         true => {
-            let spelt = text.replace('\n', "\\n").replace('\t', "\\t");
-            Cow::Owned(spelt_out(&spelt).into_owned())
+            let one_line = text.replace('\n', "\\n").replace('\t', "\\t");
+            Cow::Owned(escape_invisible(&one_line).into_owned())
         }
-        false => spelt_out(text),
+        false => escape_invisible(text),
     }
 }
 
-/// Returns whether a character is obeyed by a terminal or cannot be seen.
-pub fn is_unseen(c: char) -> bool {
+/// Returns whether a character is invisible or controls a terminal. Line ends and
+/// tabs are neither.
+pub fn is_control_or_invisible(c: char) -> bool {
     is_control(c) || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Text of somebody else as a Markdown quotation, at most `limit` characters of
-/// it: whatever stands in it, headings and fences too, stays inside.
+/// Makes a Markdown quotation of at most `limit` characters of a foreign text.
+/// Headings and fences in the text cannot end the quotation.
 pub fn quoted(text: &str, limit: usize) -> String {
     let text = without_invisible(text.trim());
     let (text, is_cut) = match text.char_indices().nth(limit) {
@@ -213,10 +232,10 @@ mod tests {
     fn what_cannot_be_seen_is_spelt_out_for_who_decides() {
         for c in "\u{1b}\u{7f}\u{9b}\u{200b}\u{202e}\u{2066}\u{2028}\u{feff}\u{e0041}\r".chars() {
             let text = format!("a{c}b");
-            assert_eq!(spelt_out(&text), format!("a{}b", c.escape_unicode()));
+            assert_eq!(escape_invisible(&text), format!("a{}b", c.escape_unicode()));
         }
-        assert_eq!(spelt_out("a\n\tb é"), "a\n\tb é");
-        assert_eq!(spelt_out_line("evil)\nstate\tallowed"), "evil)\\nstate\\tallowed");
+        assert_eq!(escape_invisible("a\n\tb é"), "a\n\tb é");
+        assert_eq!(escape_invisible_line("evil)\nstate\tallowed"), "evil)\\nstate\\tallowed");
     }
 
     #[test]
@@ -245,7 +264,7 @@ mod tests {
             ("a\u{202e}b\u{200b}\u{e0041}\u{2028}c\u{9b}", "abc"),
             ("é\u{200d}é", "é\u{200d}é"),
         ] {
-            assert_eq!(without_unseen(text), expected, "{text:?}");
+            assert_eq!(without_invisible_non_ascii(text), expected, "{text:?}");
         }
     }
 
@@ -282,6 +301,20 @@ mod tests {
     }
 
     proptest! {
+        /// What was cleaned once stays as it is.
+        #[test]
+        fn cleaning_twice_is_cleaning_once(
+            text in prop::collection::vec(prop::sample::select(
+                "\u{200c}\u{200d}\u{200b}\u{fe0f}\u{fe00}\u{2028}\u{85}\r\n\u{1b}aé👩❤#\u{202e}\u{e0041}".chars().collect::<Vec<_>>(),
+            ), 0..12),
+        ) {
+            let text: String = text.into_iter().collect();
+            for clean in [without_invisible, without_invisible_non_ascii] {
+                let once = clean(&text).into_owned();
+                prop_assert_eq!(clean(&once), once.as_str(), "{:?}", text);
+            }
+        }
+
         #[test]
         fn nothing_that_is_obeyed_passes(text in "\\PC{0,8}[\\u{0}-\\u{a0}\\u{200b}-\\u{206f}\\u{fe00}-\\u{fe0f}\\u{e0000}-\\u{e01ef}a-c]{0,20}\\PC{0,8}") {
             let shown = without_invisible(&text);

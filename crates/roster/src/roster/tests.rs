@@ -28,14 +28,14 @@ fn roster_with(
 ) -> Roster {
     let Stages { scrubber, listings: check, .. } = Stages::default();
     let listing_checker = ListingChecker { config: ArcSwap::default(), scrubber, check };
-    let parts = Parts {
+    let collaborators = Collaborators {
         listings: Arc::clone(listing_store) as _,
         builtin: Arc::new(Nothing),
         listing_checker: Arc::new(listing_checker),
         observer: Arc::new(Nothing),
         clock: Arc::new(store::clock::System::start()),
     };
-    Roster::new(upstreams, config, parts)
+    Roster::new(upstreams, config, collaborators)
 }
 
 #[async_trait]
@@ -118,6 +118,25 @@ async fn upstreams_start_a_few_at_a_time_and_none_is_late_for_having_waited() {
         assert_eq!(n_up(), expected, "after {seconds} s: {}", described(&pool));
     }
     assert!(!described(&pool).contains("down"), "{}", described(&pool));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_is_timed_from_its_turn() {
+    let slow = || Arc::new(Slow(Some(Duration::from_secs(20)), provider(&["x"])));
+    let upstreams = ["a", "b", "c"].map(|label| Upstream::new(label, slow()));
+    let config = Config { start_permits: Arc::new(Semaphore::new(2)), ..Config::default() };
+    let roster = roster_with(config, upstreams.into(), &Arc::default());
+    let pool = roster.default_pool();
+    let seconds = || {
+        let snapshot = pool.snapshot();
+        let statuses = snapshot.upstreams().iter().map(|upstream| upstream.status().starting_for);
+        statuses.map(|time| time.map(|time| time.as_secs())).collect::<Vec<_>>()
+    };
+    settle().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(seconds(), [Some(3), Some(3), None]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(seconds(), [None; 3]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -458,7 +477,7 @@ async fn a_call_ends_the_pause_of_one_that_is_well_again() {
     });
     let known = Arc::new(listing(vec![tool("x", "It.", &json!({}))]));
     let upstream = Upstream::new("up", Arc::clone(&scripts) as _);
-    let roster = roster(vec![Upstream { known: Some(known), ..upstream }], &Arc::default());
+    let roster = roster(vec![Upstream { fixed_listing: Some(known), ..upstream }], &Arc::default());
     let pool = roster.default_pool();
     call(&pool, 1).await.unwrap_err();
     // Nobody calls any more: the pauses grow to a minute.
@@ -477,7 +496,7 @@ async fn calls_do_not_start_one_that_crashes_more_than_once_a_second() {
     let scripts = Scripts::new(|_, _| Err(Failure::Unavailable { reason: "crashed".to_owned() }));
     let upstream = Upstream::new("up", Arc::clone(&scripts) as _);
     let known = Arc::new(listing(vec![tool("x", "It.", &json!({}))]));
-    let roster = roster(vec![Upstream { known: Some(known), ..upstream }], &Arc::default());
+    let roster = roster(vec![Upstream { fixed_listing: Some(known), ..upstream }], &Arc::default());
     let (pool, began) = (roster.default_pool(), tokio::time::Instant::now());
     while began.elapsed() < Duration::from_secs(60) {
         let failure = call(&pool, 1).await.unwrap_err();
@@ -491,7 +510,7 @@ async fn calls_do_not_start_one_that_crashes_more_than_once_a_second() {
 async fn one_that_hangs_when_it_starts_does_not_hold_every_call() {
     let slow = Slow(None, provider(&["x"]));
     let known = Arc::new(listing(vec![tool("x", "It.", &json!({}))]));
-    let upstream = Upstream { known: Some(known), ..Upstream::new("up", Arc::new(slow)) };
+    let upstream = Upstream { fixed_listing: Some(known), ..Upstream::new("up", Arc::new(slow)) };
     let roster = roster(vec![upstream], &Arc::default());
     let pool = roster.default_pool();
     call(&pool, 1).await.unwrap_err();

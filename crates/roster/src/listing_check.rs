@@ -1,9 +1,9 @@
-//! Inspects a listing before anybody sees it.
+//! Checks and cleans the listing of an upstream before it is published.
 //!
-//! What is endless is bounded, secrets in definitions are masked, unseen characters are removed from their
-//! words, schemas are measured and checked against their meta-schema, drifted tools
-//! are reported, and a pin is compared. Problems become findings of the listing;
-//! only a strict pin that does not match rejects a listing.
+//! Sizes are bounded, secrets in definitions are masked, invisible characters are removed
+//! from texts, schemas are measured and checked against their meta-schema, changed tools
+//! are reported, and the operator's pin is compared. Problems become findings of the
+//! listing; only a strict pin that does not match rejects a listing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use redact::Scrubber;
 /// What the operator expects of listings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// How big a schema may be before it is reported.
+    /// How large a schema may be before it is reported.
     pub limits: schema::Limits,
-    /// What upstreams are expected to list, by label.
+    /// The pins of upstreams, by label.
     pub pins: HashMap<String, Pin>,
 }
 
@@ -34,12 +34,12 @@ pub struct Pin {
     pub strictness: Strictness,
 }
 
-/// What happens to an upstream that lists something else.
+/// What happens to an upstream whose listing does not match its pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// It is reported.
+    /// The mismatch is reported.
     Warn,
-    /// It is not used.
+    /// The upstream is not used.
     Strict,
 }
 
@@ -47,20 +47,20 @@ pub enum Strictness {
 pub struct ListingChecker {
     pub config: ArcSwap<Config>,
     pub scrubber: Arc<Scrubber>,
-    /// Further checks, such as drift.
+    /// Further checks, such as for changed tools.
     pub check: Arc<dyn ListingCheck>,
 }
 
-/// What a pin pins: the hash over ids, names, descriptions and tags of the
-/// tools of one upstream.
+/// Returns the hash that a pin has: over ids, names, descriptions and tags of the tools of
+/// one upstream.
 pub fn hash(label: &str, listing: &Arc<Listing>) -> String {
     let (catalog, _) = Catalog::build(vec![Source::new(label, Arc::clone(listing))]);
     Directory::build(&catalog).hash(&catalog)
 }
 
 impl ListingChecker {
-    /// The listing as it may be shown, or why it may not.
-    pub(crate) fn inspect(
+    /// Returns the cleaned listing, with findings, or why it is rejected.
+    pub(crate) fn check(
         &self,
         label: &str,
         listing: &Arc<Listing>,
@@ -69,8 +69,8 @@ impl ListingChecker {
         let mut findings = Vec::new();
         let mut bounded = Listing::clone(listing);
         bounds::enforce(label, &mut bounded, &mut findings);
-        let mut clean = self.masked(label, &bounded, &mut findings);
-        readable::make(label, &mut clean, &mut findings);
+        let mut clean = self.mask_secrets(label, &bounded, &mut findings);
+        readable::clean(label, &mut clean, &mut findings);
         for tool in &clean.tools {
             let subject = format!("{label}/{}", tool.name);
             if tool.raw.member("inputSchema").is_none_or(|schema| !schema.is_object()) {
@@ -90,7 +90,7 @@ impl ListingChecker {
         }
         findings.extend(self.check.inspect(label, &clean));
         if let Some(pin) = config.pins.get(label) {
-            findings.extend(pinned(pin, label, &Arc::new(clean.clone()))?);
+            findings.extend(compare_pin(pin, label, &Arc::new(clean.clone()))?);
         }
         if findings.is_empty() && clean == **listing {
             return Ok(Arc::clone(listing));
@@ -99,14 +99,14 @@ impl ListingChecker {
         Ok(Arc::new(clean))
     }
 
-    /// A reason as it may be shown.
-    pub(crate) fn reason(&self, text: &str) -> String {
+    /// Masks secrets in the reason of a failure.
+    pub(crate) fn scrub_reason(&self, text: &str) -> String {
         self.scrubber.scrub(text).into_owned()
     }
 
-    /// The listing with secrets in definitions masked. Identifiers stay: a URI
-    /// with a password in it is still needed to read its resource.
-    fn masked(&self, label: &str, listing: &Listing, findings: &mut Vec<Finding>) -> Listing {
+    /// Masks secrets in definitions. Identifiers stay: a URI with a password in it is
+    /// still needed to read its resource.
+    fn mask_secrets(&self, label: &str, listing: &Listing, findings: &mut Vec<Finding>) -> Listing {
         let mut clean = listing.clone();
         let mut report = |name: &str| {
             let message = "secrets in its definition are masked";
@@ -119,26 +119,30 @@ impl ListingChecker {
             ));
         };
         for tool in &mut clean.tools {
-            if let Some(Ok(masked)) = self.mask(&tool.raw, &["name"]).map(Tool::parse) {
+            if let Some(Ok(masked)) = self.mask_definition(&tool.raw, &["name"]).map(Tool::parse) {
                 report(&masked.name);
                 *tool = masked;
             }
         }
         for prompt in &mut clean.prompts {
-            if let Some(Ok(masked)) = self.mask(&prompt.raw, &["name"]).map(Prompt::parse) {
+            if let Some(Ok(masked)) =
+                self.mask_definition(&prompt.raw, &["name"]).map(Prompt::parse)
+            {
                 report(&masked.name);
                 *prompt = masked;
             }
         }
         for resource in &mut clean.resources {
-            if let Some(Ok(masked)) = self.mask(&resource.raw, &["uri"]).map(Resource::parse) {
+            if let Some(Ok(masked)) =
+                self.mask_definition(&resource.raw, &["uri"]).map(Resource::parse)
+            {
                 report(&masked.name);
                 *resource = masked;
             }
         }
         for template in &mut clean.templates {
             if let Some(Ok(masked)) =
-                self.mask(&template.raw, &["uriTemplate"]).map(Template::parse)
+                self.mask_definition(&template.raw, &["uriTemplate"]).map(Template::parse)
             {
                 report(&masked.name);
                 *template = masked;
@@ -150,9 +154,9 @@ impl ListingChecker {
         clean
     }
 
-    /// The definition with secrets masked everywhere but in these members; `None`
-    /// when it has no secrets.
-    fn mask(&self, raw: &Json, kept: &[&str]) -> Option<Json> {
+    /// Masks secrets in a definition, except in the `kept` members; `None` if it has no
+    /// secrets.
+    fn mask_definition(&self, raw: &Json, kept: &[&str]) -> Option<Json> {
         let scrubbed = self.scrubber.scrub_json(raw);
         if scrubbed == *raw {
             return None;
@@ -167,12 +171,13 @@ impl ListingChecker {
     }
 }
 
-fn pinned(pin: &Pin, label: &str, listing: &Arc<Listing>) -> Result<Option<Finding>, String> {
-    let is = hash(label, listing);
-    if is == pin.hash {
+fn compare_pin(pin: &Pin, label: &str, listing: &Arc<Listing>) -> Result<Option<Finding>, String> {
+    let actual = hash(label, listing);
+    if actual == pin.hash {
         return Ok(None);
     }
-    let message = format!("lists other tools than it is pinned to: {is} instead of {}", pin.hash);
+    let message =
+        format!("lists other tools than it is pinned to: {actual} instead of {}", pin.hash);
     match pin.strictness {
         Strictness::Strict => Err(format!("it {message}")),
         Strictness::Warn => {
@@ -197,7 +202,7 @@ mod tests {
     #[test]
     fn a_listing_without_problems_is_not_changed() {
         let listed = Arc::new(listing(vec![tool("t", "Reads.", &json!({"type": "object"}))]));
-        let seen = listing_checker(Config::default()).inspect("up", &listed).unwrap();
+        let seen = listing_checker(Config::default()).check("up", &listed).unwrap();
         assert!(Arc::ptr_eq(&seen, &listed));
     }
 
@@ -209,7 +214,7 @@ mod tests {
             resources: vec![Resource::parse(raw.into()).unwrap()],
             ..listing(vec![tool("t", words, &json!({}))])
         };
-        let seen = listing_checker(Config::default()).inspect("up", &Arc::new(listed)).unwrap();
+        let seen = listing_checker(Config::default()).check("up", &Arc::new(listed)).unwrap();
         let shown = seen.tools[0].description.as_deref().unwrap();
         assert_eq!(shown, "Use the key [REDACTED-SECRET].");
         assert!(seen.tools[0].raw.as_str().contains("REDACTED"));
@@ -227,7 +232,7 @@ mod tests {
             tool("deep", "", &deep),
             tool("type", "", &json!({"type": "objekt"})),
         ]));
-        let seen = listing_checker(Config::default()).inspect("up", &listed).unwrap();
+        let seen = listing_checker(Config::default()).check("up", &listed).unwrap();
         assert_eq!(seen.tools.len(), 3);
         let reported: Vec<String> =
             seen.findings.iter().map(|found| format!("{} {}", found.subject, found.code)).collect();
@@ -247,7 +252,7 @@ mod tests {
         let pin = |hash: &str, strictness| {
             let pin = Pin { hash: hash.to_owned(), strictness };
             let pins = [("up".to_owned(), pin)].into();
-            listing_checker(Config { pins, ..Config::default() }).inspect("up", &listed)
+            listing_checker(Config { pins, ..Config::default() }).check("up", &listed)
         };
         let right = hash("up", &listed);
         assert_eq!(pin(&right, Strictness::Strict).unwrap().findings, []);

@@ -1,10 +1,10 @@
-//! What upstreams tell clients beside their answers, as it may be told.
+//! Redacts the notifications that upstreams send to clients: progress, log messages and
+//! others.
 //!
-//! Answers are scrubbed in the dispatch pipeline; progress, log messages and
-//! other notifications are scrubbed here. To the client all upstreams are one server, so
-//! a log message says which of them it is from, and none of them speaks in our name.
-//! Requests to the client pass unchanged: a URL that the user is asked to open must stay
-//! whole.
+//! Answers are scrubbed in the dispatch pipeline instead. To a client all upstreams are
+//! one server, so a log message gets the label of its upstream, and members of `_meta`
+//! that only gatelet writes are removed. Requests to the client pass unchanged: a URL
+//! that the user is asked to open must stay whole.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use crate::readable::plain_line;
 use crate::upstream::Upstream;
 use redact::Scrubber;
 
-/// Members that identify what a notification is about.
-const KEPT: [&str; 2] = ["progressToken", "uri"];
+/// Members that identify what a notification is about, and stay unchanged.
+const UNCHANGED_MEMBERS: [&str; 2] = ["progressToken", "uri"];
 
-/// A message for the log of the client.
-const LOG: &str = "notifications/message";
+/// The method of log messages.
+const LOG_METHOD: &str = "notifications/message";
 
-/// What the names of members begin with that we write into `_meta`.
-const OWN: [&str; 2] = ["gatelet/", "cash/"];
+/// The prefixes of members of `_meta` that only gatelet writes.
+pub(crate) const OWN_PREFIXES: [&str; 2] = ["gatelet/", "cash/"];
 
-/// A client's handle that masks the upstream's notifications.
-pub(crate) struct MaskedClient {
-    /// Whose notifications they are.
+/// A client handle that redacts the notifications of one upstream.
+pub(crate) struct RedactingClient {
+    /// The upstream that sends the notifications.
     pub(super) from: Arc<Upstream>,
     pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) scrubber: Arc<Scrubber>,
 }
 
 #[async_trait]
-impl ClientHandle for MaskedClient {
-    fn notify(&self, note: Notification) {
-        self.client_handle.notify(mask(&self.scrubber, &self.from.label, note));
+impl ClientHandle for RedactingClient {
+    fn notify(&self, notification: Notification) {
+        self.client_handle.notify(redact(&self.scrubber, &self.from.label, notification));
     }
 
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure> {
@@ -44,11 +44,11 @@ impl ClientHandle for MaskedClient {
     }
 }
 
-/// An event for clients, and the upstream that sent it: a client receives only
-/// the events of upstreams that are visible to it.
+/// An event, and the upstream that sent it. A client receives only the events of
+/// upstreams that are visible to it.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
-    /// `None` if the event concerns all upstreams.
+    /// The label of the upstream; `None` if the event concerns all upstreams.
     pub(crate) from: Option<Arc<str>>,
     pub(crate) event: Event,
 }
@@ -59,32 +59,34 @@ impl UpstreamEvent {
     }
 }
 
-/// An event of an upstream as clients may see it.
-pub(crate) fn mask_event(scrubber: &Scrubber, from: &str, event: Event) -> Event {
+/// Redacts an event of the upstream with the label `from`.
+pub(crate) fn redact_event(scrubber: &Scrubber, from: &str, event: Event) -> Event {
     match event {
-        Event::Notification(note) => Event::Notification(mask(scrubber, from, note)),
-        Event::Updated { uri, notification: note } => {
-            Event::Updated { uri, notification: mask(scrubber, from, note) }
+        Event::Notification(notification) => {
+            Event::Notification(redact(scrubber, from, notification))
+        }
+        Event::Updated { uri, notification } => {
+            Event::Updated { uri, notification: redact(scrubber, from, notification) }
         }
         Event::Changed(_) | Event::Gone { .. } => event,
     }
 }
 
-/// The notification with secrets masked, without what nobody sees and without names of
-/// ours; the same one when it has none of them.
-fn mask(scrubber: &Scrubber, from: &str, note: Notification) -> Notification {
-    let params = note.params.to_json();
+/// Masks secrets, and removes invisible characters and gatelet's own members of `_meta`.
+/// Adds the label `from` to log messages.
+fn redact(scrubber: &Scrubber, from: &str, notification: Notification) -> Notification {
+    let params = notification.params.to_json();
     let scrubbed = scrubber.scrub_json(&params);
     let clean = json_without_invisible(&scrubbed).unwrap_or(scrubbed);
-    let clean = without_own_names(&clean).unwrap_or(clean);
-    let is_log = note.method == LOG;
+    let clean = without_own_meta(&clean).unwrap_or(clean);
+    let is_log = notification.method == LOG_METHOD;
     if clean == params && !is_log {
-        return note;
+        return notification;
     }
-    // What cannot be read again is not shown at all.
+    // What cannot be parsed any more is not shown at all.
     let mut params = Object::parse(&clean).unwrap_or_default();
-    for key in KEPT {
-        if let Some(value) = note.params.get(key) {
+    for key in UNCHANGED_MEMBERS {
+        if let Some(value) = notification.params.get(key) {
             params.set(key, value.clone());
         }
     }
@@ -93,19 +95,19 @@ fn mask(scrubber: &Scrubber, from: &str, note: Notification) -> Notification {
         let logger = logger.map(|logger| format!("{from}/{}", plain_line(&logger)));
         params.set("logger", Json::encode(logger.as_deref().unwrap_or(from)));
     }
-    Notification { params, ..note }
+    Notification { params, ..notification }
 }
 
-/// A result or notification without the members of its `_meta` that only we write;
-/// `None` when it has none of them.
-pub(crate) fn without_own_names(whole: &Json) -> Option<Json> {
-    // The name may be escaped.
+/// Removes the members of `_meta` that only gatelet writes from a result or notification;
+/// `None` if it has none.
+pub(crate) fn without_own_meta(whole: &Json) -> Option<Json> {
+    // The key may be escaped.
     if !whole.mentions("_meta") && !whole.mentions("\\u") {
         return None;
     }
     let mut members = Object::parse(whole).ok()?;
     let mut meta = Object::parse(members.get("_meta")?).ok()?;
-    let is_ours = |key: &&str| OWN.iter().any(|prefix| key.starts_with(prefix));
+    let is_ours = |key: &&str| OWN_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
     let ours: Vec<String> = meta.keys().filter(is_ours).map(str::to_owned).collect();
     if ours.is_empty() {
         return None;
@@ -113,7 +115,7 @@ pub(crate) fn without_own_names(whole: &Json) -> Option<Json> {
     for key in ours {
         meta.remove(&key);
     }
-    // Of two, nobody reads the one that was not looked at.
+    // Removes duplicates of the key, too.
     members.remove("_meta");
     if !meta.is_empty() {
         members.push("_meta", meta.to_json());
@@ -130,8 +132,8 @@ mod tests {
     #[track_caller]
     fn check(params: &serde_json::Value, expected: &serde_json::Value) {
         let params = Object::parse(&params.clone().into()).unwrap();
-        let note = Notification { method: "n".to_owned(), params };
-        let shown = mask(&Scrubber::default(), "up", note).params.to_json();
+        let notification = Notification { method: "n".to_owned(), params };
+        let shown = redact(&Scrubber::default(), "up", notification).params.to_json();
         assert_eq!(shown.to_value().unwrap(), *expected);
     }
 
@@ -151,8 +153,8 @@ mod tests {
     fn a_log_message_says_whose_it_is_and_nobody_speaks_in_our_name() {
         let told = |params: serde_json::Value| {
             let params = Object::parse(&params.into()).unwrap();
-            let note = Notification { method: LOG.to_owned(), params };
-            mask(&Scrubber::default(), "up", note).params.to_json().to_value().unwrap()
+            let notification = Notification { method: LOG_METHOD.to_owned(), params };
+            redact(&Scrubber::default(), "up", notification).params.to_json().to_value().unwrap()
         };
         let forged = json!({"level": "error", "logger": "gatelet\n", "data": "a\u{202e}b\u{1b}",
                             "_meta": {"gatelet/upstream": "bank", "x": 1}});
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn names_of_ours_are_taken_out_of_results_and_others_stay() {
         let clean = |text: &str| {
-            let clean = without_own_names(&Json::parse(text.to_owned()).unwrap());
+            let clean = without_own_meta(&Json::parse(text.to_owned()).unwrap());
             clean.map(|clean| clean.to_value().unwrap())
         };
         for same in [r#"{"content":[]}"#, r#"{"_meta":{"x/y":1}}"#, r#"{"_meta":7}"#, "[]"] {
