@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use catalog::{Catalog, Directory, Source, tokens};
-use gateway::{Gateway, Parts, Surface};
+use gateway::{Gateway, GatewayParts, Surface};
 use redact::Scrubber;
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn open(listings: Vec<Listing>) -> (Gateway, Arc<dyn Provider>, Vec<Arc<Scripted
     let upstreams = providers.iter().enumerate().map(|(at, provider)| {
         Upstream::new(&format!("work{at}"), Arc::new(Ready(Arc::clone(provider))))
     });
-    let gateway = Gateway::new(Parts::new(upstreams.collect(), Arc::new(System::start())));
+    let gateway = Gateway::new(GatewayParts::new(upstreams.collect(), Arc::new(System::start())));
     let client = Arc::new(Client::named("bench", ""));
     let surface = gateway.surface(Surface::Gateway).provider_for(&client, &Arc::default());
     (gateway, surface, providers)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use catalog::{Catalog, Slot, tokens};
-use gateway::{Gateway, Parts, Surface};
+use gateway::{Gateway, GatewayParts, Surface};
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
 use store::clock::System;
@@ -155,7 +155,7 @@ fn open(servers: Vec<(String, Listing)>) -> Gateway {
         Upstream::new(&label, Arc::new(Ready(provider)))
     };
     let upstreams = servers.into_iter().enumerate().map(upstream).collect();
-    Gateway::new(Parts::new(upstreams, Arc::new(System::start())))
+    Gateway::new(GatewayParts::new(upstreams, Arc::new(System::start())))
 }
 
 fn surface(gateway: &Gateway, surface: Surface) -> Arc<dyn Provider> {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use gateway::dispatch::Scripting;
-use gateway::{Gateway, Parts, Surface};
+use gateway::dispatch::ScriptRunner;
+use gateway::{Gateway, GatewayParts, Surface};
 use roster::{Connector, Upstream};
 use script::{Limits, Pool, pool};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Connector for Ready {
 }
 
 fn main() -> Result<(), Failed> {
-    if let Some(done) = script::worker::take(std::env::args_os().skip(1)) {
+    if let Some(done) = script::worker::run_if_requested(std::env::args_os().skip(1)) {
         return Ok(done?);
     }
     let n_scripts = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_000);
@@ -44,9 +44,9 @@ fn open() -> Result<(Gateway, Arc<dyn Provider>), Failed> {
     let listed = listing(vec![tool("get", "Get one.", &reads)]);
     let provider = Scripted::new(listed, |_| Ok(Reply::text("{\"value\": 1}")));
     let upstreams = vec![Upstream::new("shop", Arc::new(Ready(provider)))];
-    let mut parts = Parts::new(upstreams, Arc::new(System::start()));
+    let mut parts = GatewayParts::new(upstreams, Arc::new(System::start()));
     let limits = Limits { calls: 100_000, ..Limits::default() };
-    parts.answers.scripting = Some(Arc::new(Scripting::new(Pool::new(pool::Config {
+    parts.answers.scripting = Some(Arc::new(ScriptRunner::new(Pool::new(pool::Config {
         program: std::env::current_exe()?,
         arguments: Vec::new(),
         workers: 16,

@@ -6,7 +6,7 @@
 
 use tool::Client;
 
-/// The surfaces there are.
+/// A surface: the set of tools that a client sees instead of the upstreams' own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Surface {
     /// `call`, `help`, `skill`.
@@ -19,7 +19,7 @@ pub enum Surface {
     Proxy,
     /// Every upstream tool, whole.
     Direct,
-    /// One of the others, by what the client says of itself.
+    /// Chosen among the others by what the client says about itself.
     Auto,
 }
 
@@ -37,7 +37,7 @@ impl Surface {
         }
     }
 
-    /// What clients of this surface see, in one line.
+    /// Describes in one line what clients of this surface see.
     pub const fn description(self) -> &'static str {
         match self {
             Surface::Cash => "`call`, `help` and `skill`",
@@ -48,7 +48,7 @@ impl Surface {
         }
     }
 
-    /// The surface that a client gets.
+    /// Returns the surface that a client gets; resolves `Auto`.
     pub fn for_client(self, client: &Client) -> Surface {
         match self {
             Surface::Auto => choose(client),
@@ -60,15 +60,15 @@ impl Surface {
 /// The experimental capability by which a client names a surface itself.
 pub const SURFACE_CAPABILITY: &str = "gatelet/surface";
 
-/// A host of which it is known what it does with definitions.
+/// A host program whose handling of tool definitions is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// What it calls itself in `clientInfo.name`, whatever the case.
+    /// Its `clientInfo.name`, in any case.
     pub name: &'static str,
     pub surface: Surface,
-    /// What it does with definitions.
+    /// How it handles definitions, which is why it gets this surface.
     pub because: &'static str,
-    /// When that was last looked up.
+    /// The month in which that was last checked.
     pub as_of: &'static str,
 }
 
@@ -84,9 +84,8 @@ const SENDS_ALL: &str = "sends every definition with every message";
 const CAPS: &str = "takes a limited number of tools";
 const PERSON: &str = "shows a person what there is";
 
-/// Hosts, by what they do with definitions. Where that is not known for sure, the
-/// host counts as sending all of them with every message: the surface for that
-/// works everywhere.
+/// The known hosts. A host whose handling of definitions is uncertain counts as
+/// sending all of them with every message: the surface for that works everywhere.
 pub const HOSTS: &[Host] = &[
     host("mcp-inspector", Surface::Direct, PERSON),
     host("inspector-client", Surface::Direct, PERSON),
@@ -121,18 +120,18 @@ pub const HOSTS: &[Host] = &[
     host("Cline", Surface::Cash, "writes every definition into its prompt"),
 ];
 
-/// The surface for a client.
+/// Chooses the surface for a client on `auto`.
 pub fn choose(client: &Client) -> Surface {
-    let wish =
+    let named =
         client.capabilities.member("experimental").and_then(|all| all.member(SURFACE_CAPABILITY));
-    let wish =
-        wish.and_then(|wish| wish.member_as::<String>("name").or_else(|| wish.parse_as().ok()));
-    let wish = wish.and_then(|name| name.parse().ok()).filter(|wish| *wish != Surface::Auto);
-    wish.or_else(|| find_host(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
+    let named =
+        named.and_then(|named| named.member_as::<String>("name").or_else(|| named.parse_as().ok()));
+    let named = named.and_then(|name| name.parse().ok()).filter(|named| *named != Surface::Auto);
+    named.or_else(|| find_host(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
 }
 
-/// The host of that name, however it is written. A bridge between transports
-/// puts itself behind the name of the client: `claude-ai (via mcp-remote 0.1.37)`.
+/// Returns the host with this client name, in any spelling. A bridge between
+/// transports appends itself to the name: `claude-ai (via mcp-remote 0.1.37)`.
 pub fn find_host(name: &str) -> Option<&'static Host> {
     let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
     let name = plain(name);
@@ -140,7 +139,7 @@ pub fn find_host(name: &str) -> Option<&'static Host> {
     HOSTS.iter().find(|host| plain(host.name) == name)
 }
 
-/// The text names no surface.
+/// The text is not the name of a surface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no surface; use cash, gateway, proxy, direct or auto")]
 pub struct UnknownSurface(pub String);
@@ -223,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_client_may_name_a_surface_itself() {
-        let wishing = |wish: serde_json::Value| {
-            let capabilities = json!({"experimental": {SURFACE_CAPABILITY: wish}}).into();
+        let wishing = |named: serde_json::Value| {
+            let capabilities = json!({"experimental": {SURFACE_CAPABILITY: named}}).into();
             choose(&Client { capabilities, ..Client::named("mcp-inspector", "") })
         };
         assert_eq!(wishing(json!({"name": "gateway"})), Surface::Gateway);

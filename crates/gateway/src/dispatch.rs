@@ -4,20 +4,34 @@
 //! checks in the same order, the same gate, one record per call. The name of the
 //! surface and how it writes calls come in as an [`Origin`].
 
-mod keeping;
-mod measured;
+mod pipeline;
+
+mod dispatcher;
 mod origin;
 mod outcome;
+
+mod approving;
+mod asking;
+mod compiling;
+mod delivering;
+mod delivery;
+mod forwarding;
+mod keeping;
+mod measuring;
 mod picking;
-mod pipeline;
+mod planning;
+mod recording;
 mod saving;
-mod script_runner;
-mod scripting;
+mod scrubbing;
 mod viewing;
 
+mod script_runner;
+mod scripting;
+
+pub(crate) use dispatcher::Dispatcher;
+pub(crate) use forwarding::ForwardedRequest;
 pub(crate) use origin::{MAX_REPEATED_ARGUMENTS, Origin, no_call_text, repeated_arguments};
 pub(crate) use outcome::RenderReply;
 pub use outcome::{CallError, Outcome, Plan};
-pub use picking::Shapes;
-pub(crate) use pipeline::Dispatcher;
-pub use script_runner::Scripting;
+pub use picking::DefaultPicks;
+pub use script_runner::ScriptRunner;

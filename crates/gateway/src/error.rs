@@ -1,6 +1,6 @@
-//! The errors of the gateway surface, in the shape its specification gives.
+//! The errors of the gateway surface, in the JSON form of its specification.
 //!
-//! Every failure on the way of a call has one [`Code`] that a model can act on.
+//! Every failure of a call has one [`Code`] that a model can act on.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tool::{Failure, Json, Reply, RpcError, Sent};
 
-use policy::code::{Code, classify, code_of};
+use policy::code::{Code, classify, classify_rpc_error};
 use redact::Scrubber;
 
 /// An error as a client of the gateway surface sees it.
@@ -18,27 +18,27 @@ pub struct GatewayError {
     #[serde(rename = "error")]
     pub code: Code,
     pub message: String,
-    /// What it is about: a path, an id, a handle; may be empty.
+    /// The path, id or handle that the error is about; may be empty.
     pub path: String,
     /// Whether the same call may succeed when it is made again.
     pub retryable: bool,
-    /// What helps to do better; boxed, because most errors have none.
+    /// Further members that help the caller; boxed, because most errors have none.
     #[serde(skip_serializing_if = "is_empty")]
     pub details: Box<Map<String, Value>>,
 }
 
-/// How long the message of an error may be, and what it is about.
-const MESSAGE: usize = 2_000;
-const PATH: usize = 256;
+/// The most characters of an error's message, and of its path.
+const MAX_MESSAGE: usize = 2_000;
+const MAX_PATH: usize = 256;
 
 impl GatewayError {
-    /// An error about `path` that making the same call again does not cure.
+    /// Makes an error about `path` that is not retryable.
     pub fn new(code: Code, message: impl Into<String>, path: impl Into<String>) -> GatewayError {
         // Both may repeat what a caller wrote, however long that is.
         GatewayError {
             code,
-            message: cut(&message.into(), MESSAGE),
-            path: cut(&path.into(), PATH),
+            message: cut(&message.into(), MAX_MESSAGE),
+            path: cut(&path.into(), MAX_PATH),
             retryable: false,
             details: Box::default(),
         }
@@ -56,12 +56,12 @@ impl GatewayError {
         self
     }
 
-    /// No answer came from an upstream.
-    pub fn of_failure(failure: &Failure, path: &str, scrubber: &Scrubber) -> GatewayError {
+    /// Makes the error for an upstream that did not answer.
+    pub fn from_failure(failure: &Failure, path: &str, scrubber: &Scrubber) -> GatewayError {
         let code = classify(failure);
         let message =
             format!("upstream call failed: {}", scrubber.scrub_to_line(&failure.to_string()));
-        let error = GatewayError::new(code, message, path).retryable(code.passes());
+        let error = GatewayError::new(code, message, path).retryable(code.is_transient());
         let error = match failure.sent() {
             // Whoever calls again must know that it may happen twice.
             Sent::Perhaps => error.detail("may_have_run", true),
@@ -73,18 +73,18 @@ impl GatewayError {
         }
     }
 
-    /// The upstream refused the request as such.
-    pub fn of_refusal(refusal: &RpcError, path: &str, scrubber: &Scrubber) -> GatewayError {
-        let code = code_of(refusal);
-        let message = format!("upstream refused: {}", scrubber.scrub_to_line(&refusal.message));
-        GatewayError::new(code, message, path).retryable(code.passes())
+    /// Makes the error for a request that the upstream refused with a JSON-RPC error.
+    pub fn from_rpc_error(rpc_error: &RpcError, path: &str, scrubber: &Scrubber) -> GatewayError {
+        let code = classify_rpc_error(rpc_error);
+        let message = format!("upstream refused: {}", scrubber.scrub_to_line(&rpc_error.message));
+        GatewayError::new(code, message, path).retryable(code.is_transient())
     }
 
     pub fn to_json(&self) -> Json {
         Json::encode(self)
     }
 
-    /// The error as a tool result that a model can read.
+    /// Renders the error as a tool result that a model can read.
     pub fn to_reply(&self) -> Reply {
         let block = json!({"type": "text", "text": self.to_json().as_str()});
         Reply::Result(json!({"content": [block], "isError": true}).into())
@@ -95,7 +95,7 @@ fn is_empty(details: &Map<String, Value>) -> bool {
     details.is_empty()
 }
 
-/// Seconds with three decimals, as `retry_after` is given.
+/// Returns a duration as `retry_after` has it: in seconds with three decimals.
 pub fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }
@@ -115,7 +115,7 @@ mod tests {
             retry_after: Some(Duration::from_millis(1500)),
             sent: tool::Sent::No,
         };
-        let error = GatewayError::of_failure(&failure, "a:b#1", &Scrubber::default());
+        let error = GatewayError::from_failure(&failure, "a:b#1", &Scrubber::default());
         assert_eq!(
             error.to_json().as_str(),
             r#"{"error":"RATE_LIMITED","message":"upstream call failed: rate limited","path":"a:b#1","retryable":true,"details":{"retry_after":1.5}}"#
@@ -126,7 +126,7 @@ mod tests {
     fn what_upstreams_say_is_collapsed_and_scrubbed() {
         let reason = "401 for\nhttps://u:hunter22@internal/x".to_owned();
         let failure = Failure::Unauthorized { reason, sent: tool::Sent::No };
-        let error = GatewayError::of_failure(&failure, "", &Scrubber::default());
+        let error = GatewayError::from_failure(&failure, "", &Scrubber::default());
         assert_eq!(error.code, Code::AuthFailed);
         assert_eq!(
             error.message,

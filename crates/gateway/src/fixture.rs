@@ -10,7 +10,7 @@ pub(crate) use testkit::scripts::{Hung, settle};
 use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Reply};
 
 use crate::choice::Surface;
-use crate::gateway::{Gateway, Parts};
+use crate::gateway::{Gateway, GatewayParts};
 use crate::record::RecentRecords;
 use roster::{Connector, Upstream};
 use tool::clock::Fake;
@@ -134,9 +134,12 @@ pub(crate) struct Opened {
     pub(crate) records: Arc<RecentRecords>,
 }
 
-pub(crate) async fn open(upstreams: Vec<Upstream>, change: impl FnOnce(&mut Parts)) -> Opened {
+pub(crate) async fn open(
+    upstreams: Vec<Upstream>,
+    change: impl FnOnce(&mut GatewayParts),
+) -> Opened {
     let records = Arc::new(RecentRecords::new(100));
-    let mut parts = Parts::new(upstreams, Arc::new(Fake::default()));
+    let mut parts = GatewayParts::new(upstreams, Arc::new(Fake::default()));
     parts.observers.records = Arc::clone(&records) as _;
     change(&mut parts);
     let gateway = Gateway::new(parts);

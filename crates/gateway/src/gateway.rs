@@ -1,4 +1,5 @@
-//! The gateway as a whole: many upstreams in, surfaces out.
+//! The gateway as a whole: built from its parts, it connects to many upstreams and
+//! serves them to clients as surfaces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tool::{Finding, ProviderSource};
 
 use crate::builtin::{BuiltinTools, Scripts};
 use crate::choice::Surface;
-use crate::dispatch::{Dispatcher, Scripting, Shapes};
+use crate::dispatch::{DefaultPicks, Dispatcher, ScriptRunner};
 use crate::learning::{Learning, LearningSink, NoLearning, UsageStore};
 use crate::recipes::{RecipeStore, Recipes};
 use crate::record::{Recorder, Sink};
@@ -16,15 +17,15 @@ use crate::search::Search;
 use crate::surface::about::About;
 use crate::surface::catalog_events::CatalogEvents;
 use crate::surface::factory::{SurfaceFactory, SurfaceSource};
-use crate::surface::listed::{self, Live};
+use crate::surface::listed::{self, ListedFunctions};
 use crate::surface::meta;
-use crate::unmatched::{self, Written};
+use crate::unmatched::{self, ConfiguredPatterns};
 use artifacts::gate;
 use policy::Stages;
-use policy::approval::{Approvals, InMemoryQueue, QueuedApproval, desk, queued};
+use policy::approval::{Approvals, InMemoryQueue, QueuedApproval, approvals, queued};
 use policy::live::LiveStages;
 use policy::visibility::{self, VisibilityFilter};
-use roster::inspect::ListingChecker;
+use roster::listing_check::ListingChecker;
 use roster::{self, ListingStore, Observer, Roster, Upstream};
 use skills::Library;
 use skills::skill_index::SkillIndex;
@@ -32,8 +33,8 @@ use tool::clock::Clock;
 
 pub use crate::surface::about::Manifest;
 
-/// What a gateway is made of, grouped by the part that uses it.
-pub struct Parts {
+/// Everything that a gateway is built from, grouped by the component that uses it.
+pub struct GatewayParts {
     pub upstreams: Vec<Upstream>,
     pub skills: Library,
     pub server: ServerParts,
@@ -44,14 +45,14 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
 }
 
-/// How gatelet presents itself to clients.
+/// How the gateway presents itself to clients.
 pub struct ServerParts {
     /// gatelet's version, as clients see it.
     pub version: String,
-    /// What `cash://server` says: who this server is, as JSON. Asked whenever it
-    /// is read; the resource is not listed when `None`.
+    /// Returns the content of the resource `cash://server` whenever it is read; the
+    /// resource is not listed when `None`.
     pub manifest: Option<Manifest>,
-    /// The surface of clients that do not come in by a named one, for the events.
+    /// The surface of clients that connect without naming one, for events.
     pub surface: Surface,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
@@ -62,54 +63,54 @@ pub struct ServerParts {
 /// How upstreams are run and listed.
 pub struct RosterParts {
     pub config: roster::Config,
-    /// What is expected of listings.
-    pub inspection: roster::inspect::Config,
-    /// Where listings are kept between runs.
+    /// What the operator expects of listings.
+    pub inspection: roster::listing_check::Config,
+    /// Where listings are stored between runs.
     pub listing_store: Arc<dyn ListingStore>,
 }
 
-/// What decides about calls.
+/// The policies that decide about calls.
 pub struct PolicyParts {
     pub stages: Stages,
-    /// Who sees what.
+    /// Which callers see which functions, resources and prompts.
     pub visibility: VisibilityFilter,
-    /// The requests for approval, for whoever decides about them.
+    /// The calls that wait for approval, for whoever decides about them.
     pub approvals: Arc<Approvals>,
 }
 
-/// What happens to long answers.
+/// How answers are shortened, stored and computed by scripts.
 pub struct AnswerParts {
-    /// The size limit.
+    /// The size limit of answers.
     pub gate: gate::Config,
     /// Which part of an answer goes out where the caller does not say.
-    pub shapes: Shapes,
+    pub default_picks: DefaultPicks,
     pub artifacts: Arc<dyn artifacts::Store>,
-    /// Whether an unscrubbed copy of a kept answer is kept, too.
-    pub raw: artifacts::Raw,
-    /// What runs scripts; `None` where they are off.
-    pub scripting: Option<Arc<Scripting>>,
-    /// Scripts that are functions.
+    /// Whether artifacts are stored with their unscrubbed result as well.
+    pub raw: artifacts::RawResults,
+    /// Runs scripts; `None` when scripts are switched off.
+    pub scripting: Option<Arc<ScriptRunner>>,
+    /// Scripts that are listed as functions.
     pub recipes: Recipes,
-    /// Where models save recipes; `None` where they cannot.
+    /// Where models save recipes; `None` when they may not.
     pub recipe_store: Option<Arc<dyn RecipeStore>>,
 }
 
-/// Who is told about calls.
+/// Who is notified about calls.
 pub struct ObserverParts {
     pub records: Arc<dyn Sink>,
-    /// What searches learn from.
+    /// Which function was called after which search, for ranking.
     pub usage: Arc<dyn UsageStore>,
 }
 
-impl Parts {
-    /// A gateway to these upstreams with everything else as it is by default:
-    /// in memory, with no records.
-    pub fn new(upstreams: Vec<Upstream>, clock: Arc<dyn Clock>) -> Parts {
+impl GatewayParts {
+    /// Describes a gateway to these upstreams with defaults for everything else: all
+    /// state in memory, no records.
+    pub fn new(upstreams: Vec<Upstream>, clock: Arc<dyn Clock>) -> GatewayParts {
         let artifacts = artifacts::Memory::new(artifacts::Config::default(), Arc::clone(&clock));
         let queue = Arc::new(InMemoryQueue::default());
-        let approvals = Arc::new(Approvals::new(queue, Arc::clone(&clock), desk::LIFE));
+        let approvals = Arc::new(Approvals::new(queue, Arc::clone(&clock), approvals::LIFE));
         let approval = QueuedApproval::new(Arc::clone(&approvals), queued::Config::default());
-        Parts {
+        GatewayParts {
             upstreams,
             skills: Library::default(),
             server: ServerParts {
@@ -121,7 +122,7 @@ impl Parts {
             },
             roster: RosterParts {
                 config: roster::Config::default(),
-                inspection: roster::inspect::Config::default(),
+                inspection: roster::listing_check::Config::default(),
                 listing_store: Arc::new(roster::listing_store::InMemory::default()),
             },
             policies: PolicyParts {
@@ -131,9 +132,9 @@ impl Parts {
             },
             answers: AnswerParts {
                 gate: gate::Config::default(),
-                shapes: Shapes::default(),
+                default_picks: DefaultPicks::default(),
                 artifacts: Arc::new(artifacts),
-                raw: artifacts::Raw::Dropped,
+                raw: artifacts::RawResults::Dropped,
                 scripting: None,
                 recipes: Recipes::default(),
                 recipe_store: None,
@@ -147,21 +148,21 @@ impl Parts {
     }
 }
 
-/// What an operator may change while calls are made.
+/// The settings that an operator may change while the gateway runs.
 pub struct Controls {
     pub stages: Stages,
     pub gate: gate::Config,
     /// Which part of an answer goes out where the caller does not say.
-    pub shapes: Shapes,
+    pub default_picks: DefaultPicks,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
     /// Which functions are listed whole beside gatelet's own tools.
     pub listed: listed::Config,
-    /// What is expected of listings, from an upstream's next one on.
-    pub inspection: roster::inspect::Config,
+    /// What the operator expects of listings, from an upstream's next one on.
+    pub inspection: roster::listing_check::Config,
 }
 
-/// Many upstreams behind one server.
+/// A gateway: many upstreams behind one server.
 #[derive(Clone)]
 pub struct Gateway {
     roster: Arc<Roster>,
@@ -173,17 +174,15 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Lists what is remembered at once and starts nothing: upstreams start when
-    /// the first client comes, or are [warmed].
-    ///
-    /// [warmed]: Gateway::warm
-    pub fn new(parts: Parts) -> Gateway {
-        let Parts { upstreams, skills, server, roster, policies, answers, observers, clock } =
+    /// Builds a gateway that lists what is remembered of the upstreams. It starts
+    /// none of them: that happens with the first client, or with [`Gateway::warm`].
+    pub fn new(parts: GatewayParts) -> Gateway {
+        let GatewayParts { upstreams, skills, server, roster, policies, answers, observers, clock } =
             parts;
         let scrubber = Arc::clone(&policies.stages.scrubber);
         let live = Arc::new(LiveStages::new(policies.stages, policies.visibility));
         let library = Arc::new(ArcSwap::from_pointee(skills));
-        let listed = Arc::new(Live::new(server.listed, Arc::clone(&observers.usage)));
+        let listed = Arc::new(ListedFunctions::new(server.listed, Arc::clone(&observers.usage)));
         let learning = Arc::new(Learning::new(observers.usage, Arc::clone(&clock)));
         let sink =
             Arc::new(LearningSink { learning: Arc::clone(&learning), sink: observers.records });
@@ -216,7 +215,7 @@ impl Gateway {
         );
         let catalog_events =
             Arc::new(CatalogEvents { recorder: Arc::clone(&recorder), surface: server.surface });
-        let roster_parts = roster::Parts {
+        let roster_parts = roster::Collaborators {
             listings: roster.listing_store,
             builtin: Arc::new(builtin),
             listing_checker: Arc::clone(&listing_checker),
@@ -227,7 +226,7 @@ impl Gateway {
             scrubber,
             live,
             gate: ArcSwap::from_pointee(answers.gate),
-            shapes: ArcSwap::from_pointee(answers.shapes),
+            default_picks: ArcSwap::from_pointee(answers.default_picks),
             artifacts: answers.artifacts,
             raw: answers.raw,
             scripting: answers.scripting,
@@ -249,7 +248,7 @@ impl Gateway {
         Gateway { roster, listing_checker, surfaces, library, catalog_events, approvals }
     }
 
-    /// Serves clients by this surface.
+    /// Returns what gives every client its provider on this surface.
     pub fn surface(&self, surface: Surface) -> Arc<dyn ProviderSource> {
         let (roster, surfaces) = (Arc::clone(&self.roster), self.surfaces.clone());
         Arc::new(SurfaceSource { roster, factory: surfaces, surface })
@@ -262,25 +261,25 @@ impl Gateway {
         self.roster.default_pool();
     }
 
-    /// What a configuration names and nothing is called by, as far as is known
-    /// without starting anything.
-    pub fn unmatched(&self, written: &Written<'_>) -> Vec<Finding> {
-        unmatched::findings(&self.roster.known(), &self.library.load(), written)
+    /// Reports the patterns of a configuration that match nothing, as far as is known
+    /// without starting an upstream.
+    pub fn unmatched(&self, configured: &ConfiguredPatterns<'_>) -> Vec<Finding> {
+        unmatched::findings(&self.roster.current_snapshot(), &self.library.load(), configured)
     }
 
-    /// How much is kept of long answers; `None` where the store does not say.
+    /// Returns how much the artifacts use; `None` if the store does not know.
     pub async fn artifact_usage(&self) -> Option<artifacts::Usage> {
         self.surfaces.pipeline.artifacts.usage().await
     }
 
-    /// How many calls wait for their turn, by upstream; only where some do.
+    /// Counts the calls that wait for their turn, by upstream; only upstreams with some.
     pub fn waiting_calls(&self) -> HashMap<String, usize> {
         self.surfaces.pipeline.live.now().stages.retry.waiting()
     }
 
-    /// Reports the catalog once more, for an observer that came later than it.
+    /// Reports the current catalog once more, for an observer that was added later.
     pub fn report_catalog(&self) {
-        self.catalog_events.published(&self.roster.known());
+        self.catalog_events.published(&self.roster.current_snapshot());
     }
 
     /// Where long answers are stored.
@@ -288,7 +287,7 @@ impl Gateway {
         &self.surfaces.pipeline.artifacts
     }
 
-    /// The requests for approval, for whoever decides about them.
+    /// Returns the calls that wait for approval, for whoever decides about them.
     pub fn approvals(&self) -> &Arc<Approvals> {
         &self.approvals
     }
@@ -297,27 +296,26 @@ impl Gateway {
         &self.roster
     }
 
-    /// Replaces the rules of who sees what, and has every client list again if
-    /// the rules changed.
+    /// Replaces the visibility rules, and has every client list again if they changed.
     pub fn set_visibility(&self, rules: visibility::Config) {
         if self.surfaces.pipeline.live.set_visibility(rules) {
             self.roster.announce();
         }
     }
 
-    /// Replaces the rules and limits of calls. Calls under way end as they
-    /// began.
+    /// Replaces the rules and limits of calls. Calls that are running keep the old
+    /// ones.
     pub fn control(&self, controls: Controls) {
-        let Controls { stages, gate, shapes, meta, listed, inspection } = controls;
+        let Controls { stages, gate, default_picks, meta, listed, inspection } = controls;
         let pipeline = &self.surfaces.pipeline;
         pipeline.scrubber.copy_settings_from(&stages.scrubber);
         pipeline.live.replace(stages);
         pipeline.gate.store(Arc::new(gate));
-        pipeline.shapes.store(Arc::new(shapes));
+        pipeline.default_picks.store(Arc::new(default_picks));
         self.surfaces.meta.store(Arc::new(meta));
-        let relists = *self.surfaces.listed.config() != listed;
+        let is_listing_changed = *self.surfaces.listed.config() != listed;
         self.surfaces.listed.replace(listed);
-        if relists {
+        if is_listing_changed {
             self.roster.announce();
         }
         self.listing_checker.config.store(Arc::new(inspection));

@@ -35,4 +35,4 @@ mod primitive;
 mod fixture;
 
 pub use choice::Surface;
-pub use gateway::{Gateway, Manifest, Parts};
+pub use gateway::{Gateway, GatewayParts, Manifest};

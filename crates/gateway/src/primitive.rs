@@ -1,13 +1,13 @@
-//! Resources and prompts as tool results: what the gate measures and a model
-//! reads, whichever request it came from.
+//! Converts resources and prompts into tool results, the only form that the gate
+//! measures and models read.
 
 use serde_json::json;
 use tool::{Json, Object};
 
-/// A resource as the content of a tool result: text as text, images as
-/// images, everything else as embedded resources.
-pub(crate) fn read(json: &Json) -> Json {
-    let contents: Vec<Json> = json.member_as("contents").unwrap_or_default();
+/// Converts the result of `resources/read`: text becomes text, images become
+/// images, everything else becomes embedded resources.
+pub(crate) fn resource_to_tool_result(read_result: &Json) -> Json {
+    let contents: Vec<Json> = read_result.member_as("contents").unwrap_or_default();
     let block = |content: &Json| -> Json {
         if let Some(text) = content.member_as::<String>("text") {
             return json!({"type": "text", "text": text}).into();
@@ -25,12 +25,12 @@ pub(crate) fn read(json: &Json) -> Json {
             }
         }
     };
-    result_of(&contents.iter().map(block).collect::<Vec<_>>())
+    tool_result(&contents.iter().map(block).collect::<Vec<_>>())
 }
 
-/// A rendered prompt: every message with its role.
-pub(crate) fn prompt(json: &Json) -> Json {
-    let messages: Vec<Json> = json.member_as("messages").unwrap_or_default();
+/// Converts the result of `prompts/get`: every message with its role.
+pub(crate) fn prompt_to_tool_result(prompt_result: &Json) -> Json {
+    let messages: Vec<Json> = prompt_result.member_as("messages").unwrap_or_default();
     let mut blocks: Vec<Json> = Vec::new();
     for message in &messages {
         let role: String = message.member_as("role").unwrap_or_default();
@@ -46,10 +46,10 @@ pub(crate) fn prompt(json: &Json) -> Json {
             }
         }
     }
-    result_of(&blocks)
+    tool_result(&blocks)
 }
 
-fn result_of(content: &[Json]) -> Json {
+fn tool_result(content: &[Json]) -> Json {
     let mut result = Object::new();
     result.push("content", Json::encode(content));
     result.to_json()

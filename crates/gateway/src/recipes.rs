@@ -1,15 +1,15 @@
-//! Scripts that the operator saved: functions like any other, in the namespace
+//! Recipes: saved scripts that are listed and called as functions of the namespace
 //! `gatelet.recipes`.
 
 use serde_json::json;
 use tool::{Json, Tool};
 
-use policy::pattern::{Named, Pattern};
+use policy::pattern::{Names, Pattern};
 
-/// What the names of recipes begin with, as functions of the namespace `gatelet`.
+/// The prefix of a recipe's name as a function of the namespace `gatelet`.
 pub(crate) const PREFIX: &str = "recipes.";
 
-/// What is said where scripts are off; it says how they are switched on.
+/// The message for callers when scripts are switched off.
 pub const SCRIPTS_OFF: &str = "Scripts are off. The operator switches them on with `[scripts] enabled = true` \
      in the configuration and a restart of gatelet";
 
@@ -19,19 +19,20 @@ pub struct Recipe {
     /// Lower case letters, digits and `_`.
     pub name: String,
     pub description: String,
-    /// The schema of what it is given, which is its `inputs`.
+    /// The JSON Schema of its arguments, which the script reads as `inputs`.
     pub inputs: Json,
     /// The functions that it may call; all that its caller may call when empty.
     pub functions: Vec<Pattern>,
-    /// Whether it says that it only reads.
+    /// Whether the author declares that it only reads.
     pub read_only: bool,
     pub code: String,
 }
 
 impl Recipe {
-    /// Whether it may call a function.
-    pub(crate) fn may_call(&self, named: Named<'_>) -> bool {
-        self.functions.is_empty() || self.functions.iter().any(|pattern| pattern.means(named))
+    /// Returns whether the script may call a function, given by its names.
+    pub(crate) fn may_call(&self, named: Names<'_>) -> bool {
+        self.functions.is_empty()
+            || self.functions.iter().any(|pattern| pattern.matches_exactly(named))
     }
 
     fn tool(&self) -> Option<Tool> {
@@ -56,25 +57,24 @@ pub struct Draft {
     pub code: String,
 }
 
-/// Where recipes are saved.
+/// Stores the recipes that models save.
 pub trait RecipeStore: Send + Sync {
-    /// Whether a draft could be saved; the error says what is wrong with it.
+    /// Returns whether a draft could be saved; the error says what is wrong with it.
     fn check(&self, draft: &Draft) -> Result<(), String>;
 
-    /// Saves a draft under its name, if there is none of that name yet.
+    /// Saves a draft under its name, which must be new.
     fn save(&self, draft: &Draft) -> Result<(), String>;
 }
 
-/// The longest arguments by which a recipe is saved: whoever agrees has to see all
-/// of it.
-const LONGEST_DRAFT: usize = 12 << 10;
+/// The most bytes of a draft: whoever approves it has to read all of it.
+const MAX_DRAFT_BYTES: usize = 12 << 10;
 
 impl Draft {
-    /// Reads the arguments of the function that saves recipes.
-    pub(crate) fn read(arguments: &Json) -> Result<Draft, String> {
-        if LONGEST_DRAFT < arguments.as_bytes().len() {
+    /// Parses the arguments of `save_recipe`.
+    pub(crate) fn parse(arguments: &Json) -> Result<Draft, String> {
+        if MAX_DRAFT_BYTES < arguments.as_bytes().len() {
             return Err(format!(
-                "a recipe that a model saves has at most {LONGEST_DRAFT} bytes, so that whoever agrees \
+                "a recipe that a model saves has at most {MAX_DRAFT_BYTES} bytes, so that whoever agrees \
                  can read it"
             ));
         }
@@ -82,12 +82,12 @@ impl Draft {
     }
 }
 
-/// All of them.
+/// All recipes, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipes(Vec<Recipe>);
 
 impl Recipes {
-    /// Of several with one name, the first counts.
+    /// Of several recipes with one name, the first counts.
     pub fn new(mut recipes: Vec<Recipe>) -> Recipes {
         recipes.sort_by(|one, other| one.name.cmp(&other.name));
         recipes.dedup_by(|one, other| one.name == other.name);
@@ -98,12 +98,13 @@ impl Recipes {
         self.0.iter()
     }
 
-    /// The recipe that a function of the namespace `gatelet` is.
-    pub(crate) fn of_tool(&self, tool: &str) -> Option<&Recipe> {
-        self.named(tool.strip_prefix(PREFIX)?)
+    /// Returns the recipe behind a function of the namespace `gatelet`, by the
+    /// function's name.
+    pub(crate) fn find_by_function(&self, function: &str) -> Option<&Recipe> {
+        self.find(function.strip_prefix(PREFIX)?)
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<&Recipe> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Recipe> {
         self.0.iter().find(|recipe| recipe.name == name)
     }
 

@@ -1,5 +1,5 @@
-//! Exactly one [`Record`] for every call, however it ended, where a sink takes
-//! records.
+//! The [`Record`] that every call leaves, exactly one however the call ended, and the
+//! [`Sink`] that it is sent to.
 //!
 //! Logs, counters, audit and the dashboard are views of records. A record
 //! shares the payloads, so that tokens are counted outside of the call.
@@ -17,7 +17,7 @@ use crate::choice::Surface;
 use artifacts::Artifact;
 use policy::call::Callee;
 use policy::code::{Code, classify};
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use tool::clock::Clock;
 
 /// One call, from its arrival to its end.
@@ -29,40 +29,39 @@ pub struct Record {
     pub session: Arc<str>,
     pub client: Arc<Client>,
     pub caller: Arc<Identity>,
-    /// What was called; all of its names are empty when nothing was found.
+    /// What was called; all of its names are empty when it was not found.
     pub callee: Arc<Callee>,
-    /// The gateway surface's word for what was done (`tool_execute`,
-    /// `resource_read`, `prompt_get`); `task` and `help` for what is asked
-    /// about a function beside calling it. Empty when nothing was found.
+    /// The meta-tool of the gateway surface that does the same (`tool_execute`,
+    /// `resource_read`, `prompt_get`), or `task` or `help` for requests about a
+    /// function that do not call it. Empty when nothing was found.
     pub meta_tool: &'static str,
     pub ending: Ending,
-    /// What it was called with. Of these, only the keys are for the record.
+    /// The arguments of the call. Only their keys may be written down.
     pub arguments: Option<Json>,
-    /// The script that made the call, by its id.
+    /// The id of the script that made the call.
     pub script: Option<Arc<str>>,
-    /// How often the upstream was asked.
+    /// How often the request was sent to the upstream.
     pub attempts: u32,
     pub took: Duration,
-    /// The stages that the call came to, in order. The last one is where it
-    /// ended.
+    /// The stages that the call entered, in order. It ended in the last one.
     pub stages: Vec<StageEntry>,
-    /// What was kept of the answer.
+    /// The artifact as which the answer was stored.
     pub artifact: Option<Arc<Artifact>>,
-    /// The upstream's result.
+    /// The upstream's result, scrubbed.
     pub raw: Option<Json>,
-    /// What the client got.
+    /// The reply that the client got.
     pub sent: Option<Json>,
-    /// The tokens of both, counted by whoever asks first.
+    /// The tokens of `raw` and `sent`, counted by whoever asks first.
     pub counts: Arc<TokenCounts>,
-    /// The trace that the call belongs to, where somebody traces.
+    /// The distributed trace that the call belongs to, if there is one.
     pub trace: Option<Arc<Trace>>,
 }
 
-/// A stage of the pipeline, and when the call came to it.
+/// A stage of the pipeline, and when the call entered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageEntry {
     pub stage: Stage,
-    /// Since the call's arrival.
+    /// The time since the call's arrival.
     pub at: Duration,
 }
 
@@ -71,21 +70,21 @@ pub struct StageEntry {
 pub enum Stage {
     Validate,
     Admission,
-    /// A view of something kept.
+    /// The call is a view of an artifact.
     View,
-    /// Whether the answer to an identical call was kept.
+    /// The stored answer of an identical call is looked up.
     Kept,
     Quota,
     Approval,
     Cache,
-    /// The upstream is asked, once or several times.
+    /// The request is sent to the upstream, once or several times.
     Upstream,
     Scrub,
     Gate,
 }
 
 impl Stage {
-    /// A stable word for it.
+    /// Returns a stable name for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Validate => "validate",
@@ -117,35 +116,35 @@ pub enum Ending {
     Answered,
     /// The tool answered that it could not do it.
     ToolError,
-    /// The answer was too long and was kept.
+    /// The answer was over the size limit and was stored as an artifact.
     Gated,
-    /// A kept answer was given without asking the tool again.
+    /// The stored answer of an identical call was returned; the tool did not run.
     Replayed,
-    /// An answer from the cache.
+    /// The answer came from the cache.
     Cached,
-    /// A dry run: nothing was asked.
+    /// It was a dry run: the upstream was not asked.
     Planned,
-    /// The pipeline refused it, and why.
-    Refused(Refused),
-    /// The upstream refused the request as such; by which code.
+    /// The pipeline refused the call, for this reason.
+    Refused(RefusalCode),
+    /// The upstream refused the request with a JSON-RPC error of this code.
     Rejected(Code),
-    /// No answer came, and why.
+    /// No answer came, for this reason.
     Failed(Failure),
-    /// The caller no longer waited.
+    /// The caller hung up.
     Cancelled,
 }
 
-/// Where records go.
+/// Receives records and events.
 pub trait Sink: Send + Sync {
     /// Takes a record. Never blocks.
     fn put(&self, record: Record);
 
-    /// Whether it takes records; if not, none are made.
+    /// Returns whether it takes records; if not, none are made.
     fn takes_records(&self) -> bool {
         true
     }
 
-    /// Whether it takes events; if not, none are made.
+    /// Returns whether it takes events; if not, none are made.
     fn takes_events(&self) -> bool {
         false
     }
@@ -159,24 +158,24 @@ pub trait Sink: Send + Sync {
 pub struct GatewayEvent {
     /// Milliseconds since 1970.
     pub at: u64,
-    /// Empty where no session brought it about.
+    /// The session that caused it; empty if none did.
     pub session: Arc<str>,
-    /// The canonical id that it is about, empty where it is about none.
+    /// The canonical id of the function, resource or prompt that it is about; may be empty.
     pub id: String,
     pub took: Option<Duration>,
-    /// The code of the error it was answered with.
+    /// The code of the error reply, if it was one.
     pub error: Option<Code>,
     pub what: EventKind,
 }
 
-/// What happened, without its content: no queries, no results.
+/// What happened, without queries and results.
 #[derive(Clone, Debug)]
 pub enum EventKind {
     Browsed {
         query_chars: usize,
         path_depth: usize,
         ids: Vec<String>,
-        /// The definitions of the tools among them, which were not sent.
+        /// The definitions of the tools among `ids`, which were not sent.
         definitions: Vec<Json>,
         sent: Json,
     },
@@ -188,22 +187,22 @@ pub enum EventKind {
         selector: String,
         sent: Json,
     },
-    /// A catalog is there: the first one of its pool, or a later one.
+    /// A new catalog is in use.
     Published {
         generation: u64,
-        /// Tools by namespace.
+        /// The namespaces, each with its number of tools.
         namespaces: Vec<(String, usize)>,
-        /// The definitions that there are.
+        /// The definitions of all tools.
         definitions: Vec<Json>,
-        /// What clients get by default, and the definitions that they see.
+        /// The default surface, and the definitions that its clients see.
         surface: Surface,
         exposed: Vec<Json>,
-        /// Everything skipped, renamed or damaged.
+        /// Everything that was skipped, renamed or damaged.
         findings: Vec<Finding>,
     },
 }
 
-/// For who keeps no records.
+/// A sink that takes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSink;
 
@@ -215,17 +214,17 @@ impl Sink for NoSink {
     }
 }
 
-/// The last records, in memory.
+/// A sink that holds the last records in memory.
 #[derive(Debug)]
 pub struct RecentRecords {
-    room: usize,
+    capacity: usize,
     records: Mutex<VecDeque<Record>>,
 }
 
 impl RecentRecords {
-    /// Keeps the last `room` records.
-    pub fn new(room: usize) -> RecentRecords {
-        RecentRecords { room, records: Mutex::default() }
+    /// Makes a sink that holds the last `capacity` records.
+    pub fn new(capacity: usize) -> RecentRecords {
+        RecentRecords { capacity, records: Mutex::default() }
     }
 
     pub fn records(&self) -> Vec<Record> {
@@ -237,20 +236,20 @@ impl RecentRecords {
 impl Sink for RecentRecords {
     fn put(&self, record: Record) {
         let mut records = self.records.lock();
-        if records.len() == self.room {
+        if records.len() == self.capacity {
             records.pop_front();
         }
         records.push_back(record);
     }
 }
 
-/// What a text costs a model.
+/// Counts the tokens of a text.
 pub fn tokens(text: &str) -> usize {
     tokens::count(text)
 }
 
 impl Ending {
-    /// A stable word for it.
+    /// Returns a stable name for logs and metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
             Ending::Answered => "answered",
@@ -266,8 +265,8 @@ impl Ending {
         }
     }
 
-    /// Whether the caller did not get what it asked for. A caller that hung up
-    /// made no error.
+    /// Returns whether the caller did not get what it asked for. Hanging up is not an
+    /// error.
     pub fn is_error(&self) -> bool {
         match self {
             Ending::Answered
@@ -282,7 +281,7 @@ impl Ending {
         }
     }
 
-    /// The code of the taxonomy, for what did not end well.
+    /// Returns the error code of a call that was refused, rejected or failed.
     pub fn code(&self) -> Option<Code> {
         match self {
             Ending::Answered
@@ -300,13 +299,13 @@ impl Ending {
 }
 
 impl Record {
-    /// What the upstream's result would have cost the model.
+    /// Counts the tokens of the upstream's result.
     pub fn tokens_raw(&self) -> usize {
         let count = || self.raw.as_ref().map_or(0, |json| tokens::count(json.as_str()));
         *self.counts.raw.get_or_init(count)
     }
 
-    /// What the client's answer costs the model.
+    /// Counts the tokens of the reply that the client got.
     pub fn tokens_sent(&self) -> usize {
         let count = || match (&self.sent, &self.raw) {
             // Most answers go out as they came.
@@ -318,11 +317,10 @@ impl Record {
     }
 }
 
-/// A record being written. It reaches the sink once: when it is closed, or,
-/// because a caller who hangs up drops the whole call, when it is dropped.
+/// A record that is being written. It reaches the sink once: when it is closed, or
+/// when it is dropped, because a caller who hangs up drops the whole call.
 pub(crate) struct OpenRecord<'a> {
-    /// `None` where nobody takes it. Boxed: a call under way carries it through
-    /// all of its stages.
+    /// `None` if the sink takes no records. Boxed to keep the future of a call small.
     record: Option<Box<Record>>,
     since: Duration,
     recorder: &'a Recorder,
@@ -335,7 +333,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Reports something that a client did.
+    /// Reports something that a client did, `since` a time on the recorder's clock.
     pub(crate) fn event(
         &self,
         context: &Context,
@@ -401,11 +399,11 @@ impl Recorder {
     }
 }
 
-/// How many stages a call comes to that is answered by its upstream.
+/// How many stages a call enters that its upstream answers.
 const STAGES: usize = 9;
 
 impl OpenRecord<'_> {
-    /// Notes that the call comes to a stage now.
+    /// Notes that the call enters a stage now.
     pub(crate) fn enter(&mut self, stage: Stage) {
         if let Some(record) = &mut self.record {
             let at = self.recorder.clock.elapsed().saturating_sub(self.since);

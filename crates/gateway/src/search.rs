@@ -1,5 +1,5 @@
-//! The one path of every search, on every surface: it meets the quota of
-//! browsing, leaves an event, and is learnt from.
+//! Runs every search of every surface: spends the quota, reports an event, and
+//! learns from the query.
 
 use std::sync::Arc;
 
@@ -20,59 +20,60 @@ pub(crate) struct Search {
     recorder: Arc<Recorder>,
 }
 
-/// What is looked for.
+/// What a search is charged and reported as.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
-    /// The meta-tool whose quota it meets.
+pub(crate) struct SearchRequest<'a> {
+    /// The meta-tool whose quota is spent.
     pub(crate) meta_tool: &'a str,
     pub(crate) query_chars: usize,
     pub(crate) path_depth: usize,
 }
 
-impl<'a> Wanted<'a> {
-    /// A search for functions by words.
-    pub(crate) fn functions(query: &str) -> Wanted<'a> {
-        Wanted::by_words("tool_browse", query)
+impl<'a> SearchRequest<'a> {
+    /// Describes a search for functions.
+    pub(crate) fn functions(query: &str) -> SearchRequest<'a> {
+        SearchRequest::by_words("tool_browse", query)
     }
 
-    pub(crate) fn by_words(meta_tool: &'a str, query: &str) -> Wanted<'a> {
-        Wanted { meta_tool, query_chars: query.chars().count(), path_depth: 0 }
+    pub(crate) fn by_words(meta_tool: &'a str, query: &str) -> SearchRequest<'a> {
+        SearchRequest { meta_tool, query_chars: query.chars().count(), path_depth: 0 }
     }
 }
 
-/// What a search found.
+/// What a search found, as ids and as the reply.
 pub(crate) struct SearchAnswer {
-    /// The canonical ids, best first.
+    /// The canonical ids of what was found, best first.
     pub(crate) ids: Vec<String>,
     pub(crate) reply: Reply,
 }
 
 impl SearchAnswer {
-    /// What stands at these places, and how it is told.
-    pub(crate) fn at(
+    /// Makes an answer of the items that were found and the reply that shows them.
+    pub(crate) fn new(
         snapshot: &Snapshot,
-        places: impl IntoIterator<Item = ItemRef>,
+        items: impl IntoIterator<Item = ItemRef>,
         reply: Reply,
     ) -> SearchAnswer {
         SearchAnswer {
-            ids: places.into_iter().filter_map(|place| id(snapshot, place)).collect(),
+            ids: items.into_iter().filter_map(|item| id(snapshot, item)).collect(),
             reply,
         }
     }
 }
 
-/// Why a search has no answer.
+/// An error that a search can end with.
 pub(crate) trait SearchError {
-    fn refused(refusal: Refusal) -> Self;
+    /// Makes the error for a search that the quota refuses.
+    fn from_refusal(refusal: Refusal) -> Self;
 
     fn code(&self) -> Code;
 
-    /// The error as it goes out.
+    /// Returns the error as the client gets it.
     fn to_json(&self) -> Json;
 }
 
 impl SearchError for Refusal {
-    fn refused(refusal: Refusal) -> Refusal {
+    fn from_refusal(refusal: Refusal) -> Refusal {
         refusal
     }
 
@@ -85,8 +86,8 @@ impl SearchError for Refusal {
     }
 }
 
-/// Errors after which a search has cost nothing.
-const FREE: [Code; 4] =
+/// Errors after which the quota of a search is refunded.
+const REFUNDED: [Code; 4] =
     [Code::ArgsInvalid, Code::AuthRequired, Code::PolicyDenied, Code::PermissionDenied];
 
 impl Search {
@@ -102,7 +103,7 @@ impl Search {
     /// rejects costs nothing.
     pub(crate) async fn run<E: SearchError>(
         &self,
-        wanted: Wanted<'_>,
+        request: SearchRequest<'_>,
         check: Result<(), E>,
         snapshot: &Snapshot,
         context: &Context,
@@ -110,19 +111,19 @@ impl Search {
     ) -> Result<Reply, E> {
         let since = self.recorder.clock.elapsed();
         let spent = match check {
-            Ok(()) => self.quota(wanted.meta_tool, context).await.map_err(E::refused),
+            Ok(()) => self.spend_quota(request.meta_tool, context).await.map_err(E::from_refusal),
             Err(error) => Err(error),
         };
         let answer = match spent {
-            Ok(()) => self.refunded(wanted.meta_tool, context, answer.await).await,
+            Ok(()) => self.refund_if_refused(request.meta_tool, context, answer.await).await,
             Err(error) => Err(error),
         };
         let code = answer.as_ref().err().map(SearchError::code);
         self.recorder.event(context, "", since, code, || {
             let ids = answer.as_ref().map(|found| found.ids.clone()).unwrap_or_default();
             EventKind::Browsed {
-                query_chars: wanted.query_chars,
-                path_depth: wanted.path_depth,
+                query_chars: request.query_chars,
+                path_depth: request.path_depth,
                 definitions: definitions(snapshot, &ids),
                 ids,
                 sent: match &answer {
@@ -135,42 +136,42 @@ impl Search {
         answer.map(|found| found.reply)
     }
 
-    /// Notes the query, and returns what was chosen after similar ones before.
+    /// Notes the query, and returns how often each tool was called after similar ones.
     pub(crate) fn priors(&self, context: &Context, query: &str) -> Priors {
-        self.learning.asked(context, query)
+        self.learning.note_query(context, query)
     }
 
-    async fn quota(&self, meta_tool: &str, context: &Context) -> Result<(), Refusal> {
+    async fn spend_quota(&self, meta_tool: &str, context: &Context) -> Result<(), Refusal> {
         self.policies.now().stages.quota.spend_meta(meta_tool, context).await
     }
 
-    /// Refunds the quota of a search that was refused after all.
-    async fn refunded<E: SearchError>(
+    /// Refunds the quota of a search that was refused after all, and returns its answer.
+    async fn refund_if_refused<E: SearchError>(
         &self,
         meta_tool: &str,
         context: &Context,
         answer: Result<SearchAnswer, E>,
     ) -> Result<SearchAnswer, E> {
-        if answer.as_ref().is_err_and(|error| FREE.contains(&error.code())) {
+        if answer.as_ref().is_err_and(|error| REFUNDED.contains(&error.code())) {
             self.policies.now().stages.quota.refund_meta(meta_tool, context).await;
         }
         answer
     }
 }
 
-/// The canonical id of what is at a place; `None` for skills, which have none.
-fn id(snapshot: &Snapshot, place: ItemRef) -> Option<String> {
+/// Returns the canonical id of an item; `None` for skills, which have none.
+fn id(snapshot: &Snapshot, item: ItemRef) -> Option<String> {
     let directory = snapshot.directory();
-    let section = match place {
+    let section = match item {
         ItemRef::Tool(slot) => return Some(snapshot.target(slot).callee.id.clone()),
         ItemRef::Resource { .. } | ItemRef::Template { .. } => &directory.resources,
         ItemRef::Prompt { .. } => &directory.prompts,
         ItemRef::Skill { .. } => return None,
     };
-    directory.at(place).map(|at| section.entries()[at].id.clone())
+    directory.position(item).map(|at| section.entries()[at].id.clone())
 }
 
-/// The definitions of the tools among these ids.
+/// Returns the definitions of the tools among these ids.
 fn definitions(snapshot: &Snapshot, ids: &[String]) -> Vec<Json> {
     let tools = &snapshot.directory().tools;
     let raw = |id: &String| match tools.entries()[tools.get(id)?].item {

@@ -1,4 +1,4 @@
-//! What clients see.
+//! The surfaces: the sets of tools that clients see instead of the upstreams' own.
 //!
 //! Each surface is a provider over the same catalog and the same dispatch; they
 //! differ in how much they show and how it is asked for.
@@ -11,6 +11,7 @@ pub mod proxy;
 pub mod meta;
 
 pub(crate) mod factory;
+pub(crate) mod provider;
 
 pub(crate) mod about;
 pub(crate) mod answer;

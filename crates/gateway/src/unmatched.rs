@@ -1,117 +1,118 @@
-//! What the operator's configuration names and nothing is called by: a rule, a
-//! limit, a danger, a hidden name that does nothing now.
+//! Finds patterns in the operator's configuration that match nothing, so that a rule, a
+//! limit or a hidden name has no effect.
 //!
-//! It is told rather than refused: a server may list the tool tomorrow. What only
-//! a server that was never listed could have is not judged, nor are addresses of
-//! resources, which a server need not list to have them.
+//! They are reported rather than refused: a server may list the tool tomorrow.
+//! Patterns that may match something of a server that was never listed are not
+//! reported, nor are URIs of resources, which a server need not list to have them.
 
-use crate::dispatch::Shapes;
+use crate::dispatch::DefaultPicks;
 use catalog::source::Role;
 use catalog::{Catalog, Source, State, name, nearest};
-use policy::pattern::{Breadth, Named, Pattern};
-use policy::visibility::{self, Thing, What};
+use policy::pattern::{Breadth, Names, Pattern};
+use policy::visibility::{self, Item, ItemPattern};
 use policy::{cache, quota, retry, rules, trust};
 use roster::Snapshot;
 use skills::Library;
 use tool::{Finding, Severity};
 
-/// Every place of a configuration that names tools.
+/// The parts of a configuration that have patterns of names in them.
 #[derive(Clone, Copy)]
-pub struct Written<'a> {
+pub struct ConfiguredPatterns<'a> {
     pub rules: &'a rules::Config,
     pub rates: &'a quota::Config,
     pub cache: &'a cache::Config,
-    pub shapes: &'a Shapes,
+    pub default_picks: &'a DefaultPicks,
     pub retry: &'a retry::Config,
     pub trust: &'a trust::Config,
     pub visibility: &'a visibility::Config,
 }
 
-/// One finding for each name that is nobody's in this snapshot.
+/// Returns one finding for each pattern that matches nothing in this snapshot.
 pub(crate) fn findings(
     snapshot: &Snapshot,
     skills: &Library,
-    written: &Written<'_>,
+    configured: &ConfiguredPatterns<'_>,
 ) -> Vec<Finding> {
-    let patterns = written.patterns();
-    let hidden = written.hidden();
+    let patterns = configured.patterns();
+    let hidden = configured.visibility_selectors();
     if patterns.is_empty() && hidden.is_empty() {
         return Vec::new();
     }
-    let here = Here::of(snapshot, skills);
-    let lost = patterns.iter().filter(|written| !here.has(written));
-    let lost = lost.filter(|written| here.is_judged(written.text()));
+    let known = KnownNames::new(snapshot, skills);
+    let unmatched = patterns.iter().filter(|one| !known.matches(one));
+    let unmatched = unmatched.filter(|one| known.is_decidable(one.text()));
     let mut findings: Vec<Finding> =
-        lost.map(|written| here.finding(&written.place, written.text())).collect();
-    let lost = hidden.iter().filter(|(_, what)| !here.has_thing(what));
-    let lost = lost.filter(|(_, what)| here.is_thing_judged(what));
-    findings.extend(lost.map(|(place, what)| here.finding(place, what.text())));
+        unmatched.map(|one| known.finding(&one.key, one.text())).collect();
+    let unmatched = hidden.iter().filter(|(_, what)| !known.matches_selector(what));
+    let unmatched = unmatched.filter(|(_, what)| known.is_selector_decidable(what));
+    findings.extend(unmatched.map(|(key, what)| known.finding(key, what.text())));
     findings
 }
 
-/// A pattern, and where in the configuration it stands.
-struct Place<'a> {
-    place: String,
+/// A pattern of the configuration.
+struct ConfiguredPattern<'a> {
+    /// Its key in the configuration, such as `controls.rule[0]`.
+    key: String,
     namespace: Option<&'a Pattern>,
     tool: Option<&'a Pattern>,
-    /// Whether it lets something through, so that it has to be exact.
+    /// Whether it allows something, so that it has to match exactly.
     allows: bool,
 }
 
-impl Place<'_> {
+impl ConfiguredPattern<'_> {
     fn text(&self) -> &str {
         self.tool.or(self.namespace).map_or("", Pattern::as_str)
     }
 
-    fn names(&self, named: Named<'_>) -> bool {
+    fn matches(&self, named: Names<'_>) -> bool {
         let breadth = if self.allows { Breadth::Exact } else { Breadth::Wide };
         let is_in =
-            |pattern: &Pattern| pattern.names_namespace(named.upstream, named.name, breadth);
+            |pattern: &Pattern| pattern.matches_namespace(named.upstream, named.name, breadth);
         let is_tool = |pattern: &Pattern| match self.allows {
-            true => pattern.means(named),
-            false => pattern.may_mean(named),
+            true => pattern.matches_exactly(named),
+            false => pattern.may_match(named),
         };
         self.namespace.is_none_or(is_in) && self.tool.is_none_or(is_tool)
     }
 }
 
-impl<'a> Written<'a> {
-    fn patterns(&self) -> Vec<Place<'a>> {
-        let tool = |place: String, pattern: &'a Pattern, allows: bool| Place {
-            place,
+impl<'a> ConfiguredPatterns<'a> {
+    fn patterns(&self) -> Vec<ConfiguredPattern<'a>> {
+        let tool = |key: String, pattern: &'a Pattern, allows: bool| ConfiguredPattern {
+            key,
             namespace: None,
             tool: Some(pattern),
             allows,
         };
-        let mut places = Vec::new();
+        let mut patterns = Vec::new();
         for (at, rule) in self.rules.rules.iter().enumerate() {
             let (namespace, tool) = (rule.namespace.as_ref(), rule.tool.as_ref());
             if namespace.or(tool).is_some() {
-                let place = format!("controls.rule[{at}]");
+                let key = format!("controls.rule[{at}]");
                 let allows = rule.action == rules::Action::Allow;
-                places.push(Place { place, namespace, tool, allows });
+                patterns.push(ConfiguredPattern { key, namespace, tool, allows });
             }
         }
         for (at, (pattern, _)) in self.rates.tools.iter().enumerate() {
-            places.push(tool(format!("controls.rate[{at}]"), pattern, false));
+            patterns.push(tool(format!("controls.rate[{at}]"), pattern, false));
         }
         for (at, pattern) in self.cache.allow.iter().flatten().enumerate() {
-            places.push(tool(format!("controls.cache.allow[{at}]"), pattern, true));
+            patterns.push(tool(format!("controls.cache.allow[{at}]"), pattern, true));
         }
-        for (at, (pattern, _)) in self.shapes.0.iter().enumerate() {
-            places.push(tool(format!("shape[{at}]"), pattern, true));
+        for (at, (pattern, _)) in self.default_picks.0.iter().enumerate() {
+            patterns.push(tool(format!("shape[{at}]"), pattern, true));
         }
         for (at, pattern) in self.retry.repeatable.iter().enumerate() {
-            places.push(tool(format!("controls.retry.repeatable[{at}]"), pattern, true));
+            patterns.push(tool(format!("controls.retry.repeatable[{at}]"), pattern, true));
         }
         for (at, (pattern, danger)) in self.trust.rules.iter().enumerate() {
             let allows = *danger == trust::Danger::Safe;
-            places.push(tool(format!("trust.rule[{at}]"), pattern, allows));
+            patterns.push(tool(format!("trust.rule[{at}]"), pattern, allows));
         }
-        places
+        patterns
     }
 
-    fn hidden(&self) -> Vec<(String, &'a What)> {
+    fn visibility_selectors(&self) -> Vec<(String, &'a ItemPattern)> {
         let mut places = Vec::new();
         for (at, rule) in self.visibility.rules.iter().enumerate() {
             for (key, list) in [("show", &rule.show), ("hide", &rule.hide)] {
@@ -124,16 +125,16 @@ impl<'a> Written<'a> {
     }
 }
 
-/// What there is.
-struct Here<'a> {
+/// Everything that exists, for patterns to match.
+struct KnownNames<'a> {
     snapshot: &'a Snapshot,
     skills: &'a Library,
-    /// Labels of upstreams that never listed anything.
+    /// The labels of upstreams that never listed anything.
     unlisted: Vec<&'a str>,
 }
 
-impl<'a> Here<'a> {
-    fn of(snapshot: &'a Snapshot, skills: &'a Library) -> Here<'a> {
+impl<'a> KnownNames<'a> {
+    fn new(snapshot: &'a Snapshot, skills: &'a Library) -> KnownNames<'a> {
         let is_unlisted = |source: &&Source| {
             let listing = &source.listing;
             matches!(source.state, State::Unavailable { .. })
@@ -143,30 +144,29 @@ impl<'a> Here<'a> {
         };
         let sources = snapshot.catalog.sources().iter();
         let unlisted = sources.filter(is_unlisted).map(|source| source.label.as_str()).collect();
-        Here { snapshot, skills, unlisted }
+        KnownNames { snapshot, skills, unlisted }
     }
 
     fn catalog(&self) -> &'a Catalog {
         &self.snapshot.catalog
     }
 
-    fn has(&self, written: &Place<'_>) -> bool {
+    fn matches(&self, pattern: &ConfiguredPattern<'_>) -> bool {
         let catalog = self.catalog();
         let mut functions = catalog.slots().map(|slot| self.snapshot.target(slot));
-        functions.any(|target| written.names(target.callee.named()))
+        functions.any(|target| pattern.matches(target.callee.names()))
             || catalog.sources().iter().enumerate().any(|(at, source)| {
                 let resources = source.listing.resources.iter();
                 let mut resources = resources.map(|one| self.snapshot.resource(at, &one.uri));
                 let prompts = source.listing.prompts.iter();
                 let mut prompts = prompts.map(|one| self.snapshot.prompt(at, &one.name));
-                resources.any(|target| written.names(target.callee.named()))
-                    || prompts.any(|target| written.names(target.callee.named()))
+                resources.any(|target| pattern.matches(target.callee.names()))
+                    || prompts.any(|target| pattern.matches(target.callee.names()))
             })
     }
 
-    /// Whether it is known of everything that a pattern could name whether it is
-    /// there.
-    fn is_judged(&self, text: &str) -> bool {
+    /// Returns whether everything that a pattern could match is listed.
+    fn is_decidable(&self, text: &str) -> bool {
         // A server may have resources that it does not list.
         let is_address = text.contains("://");
         if is_address && self.offers("resources") {
@@ -185,38 +185,38 @@ impl<'a> Here<'a> {
         self.catalog().sources().iter().any(has)
     }
 
-    fn has_thing(&self, what: &What) -> bool {
+    fn matches_selector(&self, what: &ItemPattern) -> bool {
         let catalog = self.catalog();
         let mut namespaces = catalog.namespaces().iter().filter(|one| !one.path.is_empty());
         let mut skills = self.skills.skills().iter();
-        namespaces.any(|one| what.speaks_of(&Thing::Namespace(&one.path)))
-            || catalog.slots().any(|slot| what.speaks_of(&Thing::function(catalog, slot)))
+        namespaces.any(|one| what.may_match(&Item::Namespace(&one.path)))
+            || catalog.slots().any(|slot| what.may_match(&Item::function(catalog, slot)))
             || skills.any(|skill| {
-                what.speaks_of(&Thing::Skill { namespace: &skill.namespace, name: &skill.name })
+                what.may_match(&Item::Skill { namespace: &skill.namespace, name: &skill.name })
             })
             || catalog.sources().iter().any(|source| {
                 let (upstream, listing) = (source.label.as_str(), &source.listing);
                 let mut resources = listing.resources.iter().map(|one| &one.uri);
                 let mut templates = listing.templates.iter().map(|one| &one.uri_template);
                 let mut prompts = listing.prompts.iter().map(|one| &one.name);
-                resources.any(|uri| what.speaks_of(&Thing::Resource { upstream, uri }))
-                    || templates.any(|uri| what.speaks_of(&Thing::Resource { upstream, uri }))
-                    || prompts.any(|name| what.speaks_of(&Thing::Prompt { upstream, name }))
+                resources.any(|uri| what.may_match(&Item::Resource { upstream, uri }))
+                    || templates.any(|uri| what.may_match(&Item::Resource { upstream, uri }))
+                    || prompts.any(|name| what.may_match(&Item::Prompt { upstream, name }))
             })
     }
 
-    fn is_thing_judged(&self, what: &What) -> bool {
+    fn is_selector_decidable(&self, what: &ItemPattern) -> bool {
         match what {
-            What::Resource(_) => !self.offers("resources"),
+            ItemPattern::Resource(_) => !self.offers("resources"),
             // Which skills a server has is asked only when somebody wants one.
-            What::Skill(_) => !self.offers("extensions") && self.unlisted.is_empty(),
-            What::Namespace(pattern) | What::Function(pattern) | What::Prompt(pattern) => {
-                self.is_judged(pattern.as_str())
-            }
+            ItemPattern::Skill(_) => !self.offers("extensions") && self.unlisted.is_empty(),
+            ItemPattern::Namespace(pattern)
+            | ItemPattern::Function(pattern)
+            | ItemPattern::Prompt(pattern) => self.is_decidable(pattern.as_str()),
         }
     }
 
-    fn finding(&self, place: &str, text: &str) -> Finding {
+    fn finding(&self, key: &str, text: &str) -> Finding {
         let catalog = self.catalog();
         let builtin = |slot| catalog.source(slot).role == Role::Builtin;
         let slots = catalog.slots().filter(|slot| !builtin(*slot));
@@ -231,7 +231,7 @@ impl<'a> Here<'a> {
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let text = catalog::summary::cut(text, 200);
         let message = format!("`{text}` names nothing that is here now, so it does nothing{hint}");
-        Finding::new(Severity::Warning, "matches-nothing", place, message)
+        Finding::new(Severity::Warning, "matches-nothing", key, message)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use conform::{Options, Role, Subject, Trial, Verdict, judge, survey};
-use gateway::{Gateway, Parts, Surface};
+use gateway::{Gateway, GatewayParts, Surface};
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
 use skills::{File, Library};
@@ -89,8 +89,8 @@ const ELSEWHERE: [&str; 2] = ["C100", "C101"];
 
 #[tokio::test]
 async fn every_item_that_can_be_seen_from_outside_passes() {
-    let mut parts = Parts::new(shop(), Arc::new(System::start()));
-    parts.skills = Library::read(&[skill()]).0;
+    let mut parts = GatewayParts::new(shop(), Arc::new(System::start()));
+    parts.skills = Library::parse(&[skill()]).0;
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
     let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
@@ -133,7 +133,7 @@ async fn printer(limit: usize) -> Arc<dyn Provider> {
         Ok(Reply::text(&letter.repeat(count)))
     });
     let upstreams = vec![Upstream::new("press", Arc::new(Ready(provider)))];
-    let mut parts = Parts::new(upstreams, Arc::new(System::start()));
+    let mut parts = GatewayParts::new(upstreams, Arc::new(System::start()));
     parts.answers.gate = artifacts::gate::Config { limit, ..Default::default() };
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));

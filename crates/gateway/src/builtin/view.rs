@@ -1,6 +1,6 @@
-//! `gatelet.view`: from plain arguments to a piece of a kept result.
+//! `gatelet.view`: returns a part of an artifact, chosen by simple arguments.
 
-use offload::Stop;
+use offload::StopFlag;
 use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
@@ -11,6 +11,7 @@ use artifacts::view as selecting;
 use artifacts::view::{Budget, Selector};
 use artifacts::{Artifact, ArtifactMeta, Owner, ResultText, Store};
 
+/// Returns the schema of the arguments.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",
@@ -50,15 +51,15 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// How much a view may show.
+/// How much the reply of one view may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerBudget {
     chars: usize,
     image_bytes: usize,
 }
 
-/// What stands below a piece has about so many characters.
-const FOOTER: usize = 200;
+/// About how many characters the notes below a viewed part have.
+const FOOTER_CHARS: usize = 200;
 
 impl Default for AnswerBudget {
     fn default() -> AnswerBudget {
@@ -68,42 +69,44 @@ impl Default for AnswerBudget {
 }
 
 impl AnswerBudget {
-    /// What fits a limit in characters together with what is said about it. An
-    /// image is no text to be read: only the ceiling bounds it.
-    pub(crate) fn of(limit: usize, ceiling: Option<usize>) -> AnswerBudget {
+    /// Derives the budget from the size limit in characters, of which the notes need
+    /// some too. Images are bounded by the operator's `ceiling` only.
+    pub(crate) fn new(limit: usize, ceiling: Option<usize>) -> AnswerBudget {
         let most = AnswerBudget::default();
-        let chars = (limit - FOOTER.min(limit / 2)).max(1);
+        let chars = (limit - FOOTER_CHARS.min(limit / 2)).max(1);
         let bytes = ceiling.map_or(usize::MAX, |ceiling| ceiling / 4 * 3);
         AnswerBudget { chars: chars.min(most.chars), image_bytes: bytes.min(most.image_bytes) }
     }
 
-    /// Lines are counted as readers do.
-    fn limits(self) -> Budget {
+    /// Returns the budget for the selectors, with lines counted from 1.
+    fn selector_budget(self) -> Budget {
         let AnswerBudget { chars, image_bytes } = self;
         Budget { chars, image_bytes, first_line: 1, ..Budget::default() }
     }
 }
 
+/// Answers a call of `gatelet.view`: a part of the artifact that `handle` names, or the
+/// list of the caller's artifacts without one.
 pub(crate) async fn view(
     store: &dyn Store,
     arguments: &Json,
     budget: &AnswerBudget,
     context: &Context,
 ) -> Reply {
-    let limits = budget.limits();
+    let limits = budget.selector_budget();
     let owner = Owner::from_context(context);
     let selector = match selector(arguments) {
         Ok(selector) => selector,
         Err(why) => return Reply::error_text(&format!("**Error:** {why}")),
     };
     let Some(handle) = arguments.member_as::<String>("handle") else {
-        return listed(&store.list(&owner).await, selector, limits, context).await;
+        return view_list(&store.list(&owner).await, selector, limits, context).await;
     };
-    let (own, at) = envelope::split_handle(&handle);
+    let (artifact_handle, part) = envelope::split_handle(&handle);
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
-    let viewed = match store.get(&owner, own).await {
+    let viewed = match store.get(&owner, artifact_handle).await {
         Ok(Some(artifact)) => {
-            let cut = move |stop: &Stop| piece(&artifact, at, &selector, &limits, stop);
+            let cut = move |stop: &StopFlag| view_part(&artifact, part, &selector, &limits, stop);
             let cut = offload::evaluate(context.caller.caller_key(), cut).await;
             cut.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
         }
@@ -111,47 +114,52 @@ pub(crate) async fn view(
         Err(away) => return Reply::error_text(&format!("**Error:** {away}. Try again later.")),
     };
     match viewed {
-        Some(viewed) => answered(viewed),
+        Some(viewed) => view_reply(viewed),
         None => {
-            let kept = kept(&store.list(&owner).await, limits.chars);
+            let kept = artifact_list(&store.list(&owner).await, limits.chars);
             let handle = catalog::summary::echo(&handle);
             Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"))
         }
     }
 }
 
-/// The piece of a part that is asked for, if there is such a part.
-fn piece(
+/// Applies a selector to one part of a result, by the part's number; `None` if there
+/// is no such part.
+fn view_part(
     artifact: &Artifact,
-    at: usize,
+    part: usize,
     selector: &Selector,
     limits: &Budget,
-    stop: &Stop,
+    stop: &StopFlag,
 ) -> Option<Viewed> {
-    let part = match (at, selector) {
-        // Who asks for the image of a result means the one that is in it.
+    let part = match (part, selector) {
+        // The image of a result is the first one in it.
         (0, Selector::Image) => {
             let seen = artifact.parts().iter().position(|part| is_media(&part.media_type));
             envelope::part(artifact, seen.unwrap_or(0))?
         }
         (0, Selector::Bytes { .. }) => envelope::part(artifact, 0)?,
         (0, _) => {
-            let (text, media_type) = content(artifact, selector);
+            let (text, media_type) = text_for(artifact, selector);
             let viewed = selecting::view(text.as_bytes(), media_type, selector, limits, stop);
-            return Some(viewed.map(|view| with_parts(view, artifact, selector)));
+            return Some(viewed.map(|view| with_part_lines(view, artifact, selector)));
         }
-        (at, _) => envelope::part(artifact, at)?,
+        (part, _) => envelope::part(artifact, part)?,
     };
     Some(selecting::view(&part.bytes, &part.media_type, selector, limits, stop))
 }
 
-/// How many parts of a result are told apart by their lines.
-const PARTS_TOLD: usize = 12;
+/// How many parts are named with the line at which they begin.
+const MAX_PART_LINES: usize = 12;
 
-/// Matching lines of a result with several texts, with the lines at which each
-/// text begins: so a reader knows which part a match is in.
-fn with_parts(view: selecting::View, artifact: &Artifact, selector: &Selector) -> selecting::View {
-    let counted = match selector {
+/// Adds to a view of lines at which line each text of the result begins, so that a
+/// reader knows which part a match is in.
+fn with_part_lines(
+    view: selecting::View,
+    artifact: &Artifact,
+    selector: &Selector,
+) -> selecting::View {
+    let shows_lines = match selector {
         Selector::Grep(grep) => !grep.count,
         Selector::Lines(_) => true,
         Selector::Head { .. }
@@ -163,7 +171,7 @@ fn with_parts(view: selecting::View, artifact: &Artifact, selector: &Selector) -
         | Selector::Bytes { .. }
         | Selector::Image => false,
     };
-    let result = Reply::Result(artifact.result.clone()).tool_result().filter(|_| counted);
+    let result = Reply::Result(artifact.result.clone()).tool_result().filter(|_| shows_lines);
     let Some(result) = result else { return view };
     let starts = ResultText::starts(&result);
     if starts.len() < 2 {
@@ -173,35 +181,36 @@ fn with_parts(view: selecting::View, artifact: &Artifact, selector: &Selector) -
         let name = uri.as_deref().map(|uri| catalog::summary::cut(uri, 60));
         format!("{} at line {}", name.unwrap_or_else(|| format!("part {}", at + 1)), line + 1)
     };
-    let told: Vec<String> = starts.iter().enumerate().take(PARTS_TOLD).map(part).collect();
-    let more = if PARTS_TOLD < starts.len() { ", …" } else { "" };
-    selecting::View { note: format!("{}; {}{more}", view.note, told.join(", ")), ..view }
+    let begins: Vec<String> = starts.iter().enumerate().take(MAX_PART_LINES).map(part).collect();
+    let more = if MAX_PART_LINES < starts.len() { ", …" } else { "" };
+    selecting::View { note: format!("{}; {}{more}", view.note, begins.join(", ")), ..view }
 }
 
-/// How long an error may be, which may repeat what was asked for.
-const MISTAKE: usize = 800;
+/// The most characters of an error, which may repeat what was asked for.
+const MAX_ERROR: usize = 800;
 
 type Viewed = Result<selecting::View, selecting::ViewError>;
 
-fn answered(viewed: Viewed) -> Reply {
+fn view_reply(viewed: Viewed) -> Reply {
     match viewed {
         Ok(view) => {
-            // As this function takes it, beside the handle.
+            // In the form of this function's arguments.
             let next = view.next.as_ref().map(|next| {
                 tool::Object::from_iter([("selector".to_owned(), next.clone())]).to_json()
             });
             Reply::Result(selecting::View { next, ..view }.to_result())
         }
         Err(error) => {
-            let error = catalog::summary::cut(&error.to_string(), MISTAKE);
+            let error = catalog::summary::cut(&error.to_string(), MAX_ERROR);
             Reply::error_text(&format!("**Error:** {error}"))
         }
     }
 }
 
-/// What a selector works on: the text as a reader sees it, but for jq and its
-/// like the structured content where the text is no JSON.
-fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
+/// Returns the text that a selector is applied to, and its media type: the text as a
+/// reader sees it, but for jq and the like the structured content if the text is not
+/// JSON.
+fn text_for(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
     let is_json = |text: &str| {
         text.trim_start().starts_with(['{', '[']) && Json::parse(text.to_owned()).is_ok()
     };
@@ -226,20 +235,20 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
     }
 }
 
-/// Whether this is seen or heard rather than read.
+/// Returns whether a media type is an image or sound.
 pub(crate) fn is_media(media_type: &str) -> bool {
     media_type.starts_with("image/") || media_type.starts_with("audio/")
 }
 
-/// The arguments that say which part, of which there can be one.
-const PARTS: [&str; 6] = ["head", "tail", "lines", "grep", "jq", "selector"];
+/// The arguments that select a part, of which there can be one.
+const SELECTING_ARGUMENTS: [&str; 6] = ["head", "tail", "lines", "grep", "jq", "selector"];
 
-/// What else can be said about `grep`.
-const GREP: [&str; 2] = ["count", "context"];
+/// The arguments that go with `grep`.
+const GREP_ARGUMENTS: [&str; 2] = ["count", "context"];
 
-/// Which part is asked for, if one is; or what is wrong with how it is.
+/// Parses the selecting argument, if there is one.
 fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
-    let given: Vec<&str> = PARTS
+    let given: Vec<&str> = SELECTING_ARGUMENTS
         .into_iter()
         .filter(|part| arguments.member(part).is_some_and(|it| !it.is_null()))
         .collect();
@@ -258,7 +267,7 @@ fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
         "jq" => text().map(|filter| json!({"type": "jq", "filter": filter}).into()),
         "grep" => text().map(|pattern| {
             let mut grep = json!({"type": "grep", "pattern": pattern});
-            for more in GREP {
+            for more in GREP_ARGUMENTS {
                 if let Some(value) = arguments.member_as::<Value>(more) {
                     grep[more] = value;
                 }
@@ -276,11 +285,11 @@ fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
     };
     let wanted = wanted.ok_or_else(|| format!("`{part}` must be {expected}."))?;
     let malformed =
-        |error: selecting::ViewError| catalog::summary::cut(&error.to_string(), MISTAKE);
+        |error: selecting::ViewError| catalog::summary::cut(&error.to_string(), MAX_ERROR);
     Selector::parse(&wanted).map(Some).map_err(malformed)
 }
 
-/// `10-40`, `10-` or `10`, both ends included, as a selector counts them.
+/// Makes a selector of a range of lines: `10-40`, `10-` or `10`, both ends included.
 fn lines(range: &str) -> Option<Value> {
     let (start, end) = match range.trim().split_once(['-', ':', ',']) {
         Some((start, end)) => (start.trim(), end.trim()),
@@ -291,27 +300,28 @@ fn lines(range: &str) -> Option<Value> {
     (start <= end).then(|| json!({"type": "lines", "start": start - 1, "end": end}))
 }
 
-/// How many lines are shown from one on.
+/// How many lines follow the first one when the range has no end.
 const PAGE: u32 = 99;
 
-/// How many kept results are named at once.
-const NAMED: usize = 20;
+/// How many artifacts are listed at once.
+const MAX_LISTED: usize = 20;
 
-/// What is kept, or the part of that list that is asked for.
-async fn listed(
-    headers: &[ArtifactMeta],
+/// Lists the caller's artifacts, or applies a selector to that list.
+async fn view_list(
+    artifacts: &[ArtifactMeta],
     selector: Option<Selector>,
     limits: Budget,
     context: &Context,
 ) -> Reply {
-    let Some(selector) = selector.filter(|_| !headers.is_empty()) else {
-        return Reply::text(&kept(headers, limits.chars));
+    let Some(selector) = selector.filter(|_| !artifacts.is_empty()) else {
+        return Reply::text(&artifact_list(artifacts, limits.chars));
     };
-    let text = headers.iter().map(line).collect::<Vec<_>>().join("\n");
-    let cut =
-        move |stop: &Stop| selecting::view(text.as_bytes(), "text/plain", &selector, &limits, stop);
+    let text = artifacts.iter().map(line).collect::<Vec<_>>().join("\n");
+    let cut = move |stop: &StopFlag| {
+        selecting::view(text.as_bytes(), "text/plain", &selector, &limits, stop)
+    };
     let cut = offload::evaluate(context.caller.caller_key(), cut).await;
-    answered(cut.unwrap_or(Err(selecting::ViewError::Stopped)))
+    view_reply(cut.unwrap_or(Err(selecting::ViewError::Stopped)))
 }
 
 fn line(meta: &ArtifactMeta) -> String {
@@ -319,14 +329,14 @@ fn line(meta: &ArtifactMeta) -> String {
     format!("- {handle}: {upstream} {tool}, {} characters", thousands(*chars))
 }
 
-/// As many as are named at once and have room, but one in any case.
-fn kept(headers: &[ArtifactMeta], chars: usize) -> String {
-    if headers.is_empty() {
+/// Lists as many artifacts as fit into `chars` characters, but at least one.
+fn artifact_list(artifacts: &[ArtifactMeta], chars: usize) -> String {
+    if artifacts.is_empty() {
         return "Nothing is kept for you now.".to_owned();
     }
     let mut lines: Vec<String> = Vec::new();
     let mut left = chars;
-    for line in headers.iter().take(NAMED).map(line) {
+    for line in artifacts.iter().take(MAX_LISTED).map(line) {
         let length = line.chars().count() + 1;
         if left < length && !lines.is_empty() {
             break;
@@ -335,7 +345,7 @@ fn kept(headers: &[ArtifactMeta], chars: usize) -> String {
         lines.push(line);
     }
     let named = lines.len();
-    let more = match headers.len() - named {
+    let more = match artifacts.len() - named {
         0 => String::new(),
         more => {
             let next = named + 1;

@@ -1,30 +1,33 @@
-//! Keeps answers that are over the size limit, and returns them again.
+//! Stores answers that are over the size limit as artifacts, and returns stored
+//! ones to callers who ask again.
 
 use std::sync::Arc;
 
 use tool::{Context, Failure, Json, Reply};
 
-use crate::dispatch::measured::measured;
+use crate::dispatch::delivery::Delivery;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::measuring::measure;
 use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::Outcome;
-use crate::dispatch::picking::{self, Source, Wish};
-use crate::dispatch::pipeline::Dispatcher;
+use crate::dispatch::picking::{self, PickChoice, PickedFrom};
 use artifacts::gate::{self, Gated};
 use artifacts::pick::PickError;
 use artifacts::{self, Artifact, Owner, StoredIn};
 use policy::admission::Admission;
 use policy::approval::ApprovalRequest;
 use policy::call::Callee;
-use policy::refusal::{Refusal, Refused};
+use policy::refusal::{Refusal, RefusalCode};
 use policy::rules;
 use policy::validate::ValidCall;
 
 impl Dispatcher {
-    /// A kept answer, for its owner, if the rules let them view it.
-    pub(crate) async fn viewable(
+    /// Returns the caller's artifact with this handle, if the rules let them view
+    /// it. `approval_token` is the token that the caller got for an approval.
+    pub(crate) async fn viewable_artifact(
         &self,
         handle: &str,
-        token: Option<&str>,
+        approval_token: Option<&str>,
         context: &Context,
     ) -> Result<Option<Arc<Artifact>>, Refusal> {
         let found = self.artifacts.get(&Owner::from_context(context), handle).await?;
@@ -40,7 +43,7 @@ impl Dispatcher {
                 callee: &callee,
                 digest: None,
                 arguments: &arguments,
-                token,
+                token: approval_token,
                 call_text: String::new(),
             };
             in_force.stages.approval.agree(&question, &request, context).await?;
@@ -48,56 +51,57 @@ impl Dispatcher {
         Ok(found)
     }
 
-    /// The kept answer of an identical call, for a caller who now gives a size
-    /// limit, or asks for a part.
+    /// Returns the stored answer of an identical call, for a caller who now gives a
+    /// size limit, or asks for a part. The call that made it was approved and paid for.
     ///
     /// The function has run; running it again because its answer was long would
-    /// repeat its side effects. Once an answer was returned whole, or the part
+    /// repeat its side effects. Once the answer was returned whole, or the part
     /// that was asked for, the next call runs.
     pub(super) async fn replay(
         &self,
         call: &ValidCall,
-        limit: usize,
-        wish: &Wish,
-        origin: Origin,
-        context: &Context,
+        delivery: &Delivery<'_>,
     ) -> Result<Option<Outcome>, Refusal> {
-        if call.continues() {
+        let asks_again = delivery.has_size_limit || delivery.pick.is_callers();
+        if !asks_again || call.continues() {
             return Ok(None);
         }
         // Boxed, here and below, so that rare cases do not enlarge the future of
         // every call.
-        Box::pin(self.find_kept(call, limit, wish, origin, context)).await
+        Box::pin(self.find_stored(call, delivery)).await
     }
 
-    async fn find_kept(
+    async fn find_stored(
         &self,
         call: &ValidCall,
-        limit: usize,
-        wish: &Wish,
-        origin: Origin,
-        context: &Context,
+        delivery: &Delivery<'_>,
     ) -> Result<Option<Outcome>, Refusal> {
+        let Delivery { limit, pick: choice, origin, context, .. } = delivery;
         let owner = Owner::from_context(context);
         let key = Artifact::fingerprint(&call.key());
         let Some(artifact) = self.artifacts.find_by_call(&owner, &key).await? else {
             return Ok(None);
         };
-        if let Wish::Caller(pick) = wish {
-            return Ok(Some(match picking::run(pick.clone(), &artifact.result, limit).await {
+        if let PickChoice::Caller(pick) = choice {
+            return Ok(Some(match picking::run(pick.clone(), &artifact.result, *limit).await {
                 Ok(picked) => {
                     self.artifacts.forget_call(&owner, &artifact.handle).await;
                     let reply = picking::to_reply(&artifact.result, &picked, None);
                     let (chars, handle) = (artifact.chars, &artifact.handle);
-                    Outcome::Reply(picking::noted(reply, chars, handle, origin.surface))
+                    Outcome::Reply(picking::with_artifact_note(
+                        reply,
+                        chars,
+                        handle,
+                        origin.surface,
+                    ))
                 }
                 Err(why) => Outcome::Unpicked { artifact, why, stored: Ok(()) },
             }));
         }
         let whole = Reply::Result(artifact.result.clone());
-        let measured = measured(whole, limit, |reply| reply).await;
-        let gated = measured.map_err(|slow| unmeasured(&slow))?.gated;
-        Ok(Some(match gated.over() {
+        let measured = measure(whole, *limit, |reply| reply).await;
+        let gated = measured.map_err(|failure| not_measurable(&failure))?.gated;
+        Ok(Some(match gated.excess() {
             Some(over) => Outcome::Kept { artifact, over: over.clone() },
             None => {
                 self.artifacts.forget_call(&owner, &artifact.handle).await;
@@ -106,39 +110,40 @@ impl Dispatcher {
         }))
     }
 
-    /// Keeps an answer that is over the limit, and a long one of which only a part
-    /// goes out, with its unscrubbed form where the operator wants that.
+    /// Stores an answer that is over the limit, and a long one of which only a part
+    /// goes out. `unscrubbed` is stored with it where the operator wants that.
     pub(super) async fn keep(
         &self,
         call: &ValidCall,
         gated: Gated,
-        source: Source,
-        raw: Option<Reply>,
+        picked_from: PickedFrom,
+        unscrubbed: Option<Reply>,
         origin: Origin,
         context: &Context,
     ) -> Outcome {
-        match (gated.apart(), source) {
-            ((_, _), Source::Unpicked { whole, why }) => {
-                Box::pin(self.keep_unpicked(call, whole, why, raw, context)).await
+        match (gated.into_parts(), picked_from) {
+            ((_, _), PickedFrom::Failed { whole, why }) => {
+                Box::pin(self.store_unpicked(call, whole, why, unscrubbed, context)).await
             }
-            ((Reply::Result(result), Some(over)), Source::Itself | Source::Whole(_)) => {
-                Box::pin(self.store_artifact(call, over, result, raw, context)).await
-            }
-            ((reply, None), Source::Whole(whole)) => {
-                Box::pin(self.keep_rest(call, reply, whole, raw, origin, context)).await
+            (
+                (Reply::Result(result), Some(over)),
+                PickedFrom::NothingPicked | PickedFrom::Whole(_),
+            ) => Box::pin(self.store_over_limit(call, over, result, unscrubbed, context)).await,
+            ((reply, None), PickedFrom::Whole(whole)) => {
+                Box::pin(self.store_whole(call, reply, whole, unscrubbed, origin, context)).await
             }
             ((reply, _), _) => Outcome::Reply(reply),
         }
     }
 
-    /// Keeps a long answer of which a part goes out. It is not the answer to the
-    /// same call made again, which the caller may mean to run.
-    async fn keep_rest(
+    /// Stores a long answer of which a part goes out. The artifact does not answer
+    /// the same call made again, because the caller may want that to run.
+    async fn store_whole(
         &self,
         call: &ValidCall,
         part: Reply,
         whole: Json,
-        raw: Option<Reply>,
+        unscrubbed: Option<Reply>,
         origin: Origin,
         context: &Context,
     ) -> Outcome {
@@ -147,12 +152,14 @@ impl Dispatcher {
             return Outcome::Reply(part);
         }
         let chars = whole.as_str().chars().count();
-        let artifact = self.new_artifact(call, chars, whole, raw, context);
+        let artifact = self.new_artifact(call, chars, whole, unscrubbed, context);
         let key = Artifact::fingerprint(&artifact.handle);
         let artifact = Artifact { key, ..artifact };
         let handle = artifact.handle.clone();
         match self.artifacts.put(artifact).await {
-            Ok(_) => Outcome::Reply(picking::noted(part, chars, &handle, origin.surface)),
+            Ok(_) => {
+                Outcome::Reply(picking::with_artifact_note(part, chars, &handle, origin.surface))
+            }
             Err(why) => {
                 tracing::debug!(upstream = call.callee.upstream, %why, "the rest is not kept");
                 Outcome::Reply(part)
@@ -160,19 +167,19 @@ impl Dispatcher {
         }
     }
 
-    /// Keeps an answer of which the wanted part could not be had, so that the
+    /// Stores an answer of which the wanted part could not be picked, so that the
     /// same call with another `pick` does not run again.
-    async fn keep_unpicked(
+    async fn store_unpicked(
         &self,
         call: &ValidCall,
         whole: Json,
         why: PickError,
-        raw: Option<Reply>,
+        unscrubbed: Option<Reply>,
         context: &Context,
     ) -> Outcome {
         let chars = whole.as_str().chars().count();
-        let artifact = self.new_artifact(call, chars, whole, raw, context);
-        look_through(&artifact).await;
+        let artifact = self.new_artifact(call, chars, whole, unscrubbed, context);
+        compute_overview(&artifact).await;
         let stored = self.artifacts.put(artifact.clone()).await.map(|_| ());
         Outcome::Unpicked { artifact: Arc::new(artifact), why, stored }
     }
@@ -182,7 +189,7 @@ impl Dispatcher {
         call: &ValidCall,
         chars: usize,
         result: Json,
-        raw: Option<Reply>,
+        unscrubbed: Option<Reply>,
         context: &Context,
     ) -> Artifact {
         let owner = Owner::from_context(context);
@@ -195,29 +202,29 @@ impl Dispatcher {
             id: call.callee.id.clone(),
             key: Artifact::fingerprint(&call.key()),
             result,
-            raw: match raw {
+            raw: match unscrubbed {
                 Some(Reply::Result(raw)) => Some(raw),
                 Some(Reply::Error(_)) | None => None,
             },
             chars,
-            parts: artifacts::Parts::default(),
+            parts: artifacts::PartIndex::default(),
         }
     }
 
-    /// Stores a long result under a new handle.
-    async fn store_artifact(
+    /// Stores a result that is over the limit under a new handle.
+    async fn store_over_limit(
         &self,
         call: &ValidCall,
-        over: gate::Over,
+        over: gate::Excess,
         result: Json,
-        raw: Option<Reply>,
+        unscrubbed: Option<Reply>,
         context: &Context,
     ) -> Outcome {
-        let artifact = self.new_artifact(call, over.chars, result, raw, context);
-        look_through(&artifact).await;
-        let kept = self.artifacts.put(artifact.clone()).await;
+        let artifact = self.new_artifact(call, over.chars, result, unscrubbed, context);
+        compute_overview(&artifact).await;
+        let stored = self.artifacts.put(artifact.clone()).await;
         let artifact = Arc::new(artifact);
-        match kept {
+        match stored {
             Ok(StoredIn::Stored) => Outcome::Kept { artifact, over },
             Ok(StoredIn::MemoryFallback { reason }) => {
                 let handle = &artifact.handle;
@@ -226,8 +233,8 @@ impl Dispatcher {
             }
             Err(why) => {
                 tracing::warn!(upstream = call.callee.upstream, %why, "a long result is not kept");
-                let (read, bound) = (Arc::clone(&artifact), over.clone());
-                let beginning = offload::run(move |_| gate::beginning(&read, &bound)).await;
+                let (stored, bound) = (Arc::clone(&artifact), over.clone());
+                let beginning = offload::run(move |_| gate::beginning(&stored, &bound)).await;
                 let beginning = beginning.unwrap_or_else(|slow| format!("({slow})"));
                 Outcome::Unkept { artifact, over, why, beginning }
             }
@@ -235,21 +242,22 @@ impl Dispatcher {
     }
 }
 
-/// What is told of a long answer takes reading all of it, so it is done once,
-/// here; if it takes too long, it goes on in the background.
-async fn look_through(artifact: &Artifact) {
+/// Computes the overview of a long artifact, which its reply needs and which takes
+/// reading all of it, once and on another thread. If that takes too long, it goes
+/// on in the background.
+async fn compute_overview(artifact: &Artifact) {
     if offload::is_long(artifact.bytes()) {
-        let read = artifact.clone();
-        let _ = offload::run(move |_| read.overview().tokens).await;
+        let artifact = artifact.clone();
+        let _ = offload::run(move |_| artifact.overview().tokens).await;
     }
 }
 
-/// What is told where a kept answer cannot be measured. Its call has run, so it
-/// does not run now.
-fn unmeasured(why: &Failure) -> Refusal {
+/// Refuses a call whose stored answer cannot be measured now. The call has run
+/// before, so it must not run again.
+fn not_measurable(why: &Failure) -> Refusal {
     let message = format!(
         "the result of this call is kept and cannot be measured now: {why}. Nothing was called; \
          view it in pieces"
     );
-    Refusal { code: Refused::Unavailable, message, retry_after: None }
+    Refusal { code: RefusalCode::Unavailable, message, retry_after: None }
 }

@@ -1,10 +1,10 @@
-//! The part of an answer that a caller asked for, or that the operator set for
-//! a function.
+//! Picks the part of an answer that the caller asked for, or that the operator
+//! configured for the function, with a jq program.
 
 use artifacts::gate::thousands;
 use artifacts::pick::{Pick, PickError, Picked};
 use catalog::summary::cut;
-use policy::call::Mode;
+use policy::call::CallMode;
 use policy::pattern::Pattern;
 use policy::validate::ValidCall;
 use serde_json::json;
@@ -12,116 +12,131 @@ use tool::{Json, Object, Reply};
 
 use crate::choice::Surface;
 
-/// The operator's default picks, by function: the first that fits counts.
+/// The operator's default picks, by function. The first pattern that matches counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shapes(pub Vec<(Pattern, Pick)>);
+pub struct DefaultPicks(pub Vec<(Pattern, Pick)>);
 
-impl Shapes {
-    fn of(&self, call: &ValidCall) -> Option<&Pick> {
-        let fits = |(pattern, _): &&(Pattern, Pick)| pattern.means(call.callee.named());
+impl DefaultPicks {
+    fn for_call(&self, call: &ValidCall) -> Option<&Pick> {
+        let fits = |(pattern, _): &&(Pattern, Pick)| pattern.matches_exactly(call.callee.names());
         self.0.iter().find(fits).map(|(_, pick)| pick)
     }
 }
 
-/// Which part of an answer goes out, and who says so.
+/// Which part of an answer goes out, and who chose it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum PickChoice {
     Whole,
     Caller(Pick),
     Operator(Pick),
 }
 
-impl Wish {
-    pub(super) fn new(asked: Option<Pick>, shapes: &Shapes, call: &ValidCall, mode: Mode) -> Wish {
-        match (asked, mode) {
-            (_, Mode::Pass | Mode::Plan | Mode::Inner) => Wish::Whole,
-            (Some(pick), _) => Wish::Caller(pick),
-            (None, Mode::Run | Mode::Strict) if shapes.0.is_empty() => Wish::Whole,
-            (None, Mode::Run | Mode::Strict) => {
-                shapes.of(call).map_or(Wish::Whole, |pick| Wish::Operator(pick.clone()))
+impl PickChoice {
+    pub(super) fn new(
+        callers: Option<Pick>,
+        default_picks: &DefaultPicks,
+        call: &ValidCall,
+        mode: CallMode,
+    ) -> PickChoice {
+        match (callers, mode) {
+            (_, CallMode::PassThrough | CallMode::DryRun | CallMode::FromScript) => {
+                PickChoice::Whole
             }
+            (Some(pick), _) => PickChoice::Caller(pick),
+            (None, CallMode::Run | CallMode::Strict) if default_picks.0.is_empty() => {
+                PickChoice::Whole
+            }
+            (None, CallMode::Run | CallMode::Strict) => default_picks
+                .for_call(call)
+                .map_or(PickChoice::Whole, |pick| PickChoice::Operator(pick.clone())),
         }
     }
 
-    /// Whether the caller asked for a part.
+    /// Returns whether the caller asked for a part.
     pub(super) fn is_callers(&self) -> bool {
-        matches!(self, Wish::Caller(_))
+        matches!(self, PickChoice::Caller(_))
     }
 }
 
-/// An answer from which a part may have been picked, and what it was picked
-/// from.
-pub(super) struct Part {
+/// The reply that goes out, and the whole answer if it is only a part of that.
+pub(super) struct PickedReply {
     pub(super) reply: Reply,
-    pub(super) source: Source,
+    pub(super) picked_from: PickedFrom,
 }
 
-/// What the part was picked from.
-pub(super) enum Source {
-    /// The answer is whole.
-    Itself,
-    /// A whole answer; it is worth keeping if it is long.
+/// The answer that a part was picked from.
+pub(super) enum PickedFrom {
+    /// Nothing was picked: the reply is the whole answer.
+    NothingPicked,
+    /// The reply is a part of this answer, which is worth storing if it is long.
     Whole(Json),
-    /// Nothing could be picked from this.
-    Unpicked { whole: Json, why: PickError },
+    /// The wanted part could not be picked from this answer.
+    Failed { whole: Json, why: PickError },
 }
 
-impl Source {
-    /// The whole answer, where only a part of it goes out.
+impl PickedFrom {
+    /// Returns the whole answer, if only a part of it goes out.
     pub(super) fn whole(&self) -> Option<&Json> {
         match self {
-            Source::Itself => None,
-            Source::Whole(whole) | Source::Unpicked { whole, .. } => Some(whole),
+            PickedFrom::NothingPicked => None,
+            PickedFrom::Whole(whole) | PickedFrom::Failed { whole, .. } => Some(whole),
         }
     }
 }
 
-/// Picks the wanted part of an answer, of at most `limit` characters. What is no
-/// result of a tool, or reports an error, stays whole.
-pub(super) async fn pick(wish: Wish, reply: Reply, limit: usize) -> Part {
-    let (pick, is_operators) = match wish {
-        Wish::Whole => return Part { reply, source: Source::Itself },
-        Wish::Caller(pick) => (pick, false),
-        Wish::Operator(pick) => (pick, true),
+/// Picks the chosen part of an answer, of at most `limit` characters. An answer that
+/// is not a finished tool result, or reports an error, stays whole.
+pub(super) async fn pick(choice: PickChoice, reply: Reply, limit: usize) -> PickedReply {
+    let (pick, is_operators) = match choice {
+        PickChoice::Whole => return PickedReply { reply, picked_from: PickedFrom::NothingPicked },
+        PickChoice::Caller(pick) => (pick, false),
+        PickChoice::Operator(pick) => (pick, true),
     };
     match reply {
         Reply::Result(whole) if is_finished(&whole) => {
-            Box::pin(picked(pick, whole, limit, is_operators)).await
+            Box::pin(pick_from_result(pick, whole, limit, is_operators)).await
         }
-        reply @ (Reply::Result(_) | Reply::Error(_)) => Part { reply, source: Source::Itself },
+        reply @ (Reply::Result(_) | Reply::Error(_)) => {
+            PickedReply { reply, picked_from: PickedFrom::NothingPicked }
+        }
     }
 }
 
-async fn picked(pick: Pick, whole: Json, limit: usize, is_operators: bool) -> Part {
+async fn pick_from_result(
+    pick: Pick,
+    whole: Json,
+    limit: usize,
+    is_operators: bool,
+) -> PickedReply {
     match run(pick, &whole, limit).await {
         Ok(picked) => {
-            let note = is_operators.then_some(SHAPED);
+            let note = is_operators.then_some(PICKED_BY_OPERATOR);
             let reply = to_reply(&whole, &picked, note);
-            Part { reply, source: Source::Whole(whole) }
+            PickedReply { reply, picked_from: PickedFrom::Whole(whole) }
         }
-        // Nobody asked for it, so what nothing can be picked from goes on whole.
+        // The caller did not ask for a part, so a result that it does not fit goes out whole.
         Err(why) if is_operators => {
             tracing::warn!(%why, "the operator's shape does not fit a result");
-            Part { reply: Reply::Result(whole), source: Source::Itself }
+            PickedReply { reply: Reply::Result(whole), picked_from: PickedFrom::NothingPicked }
         }
         Err(why) => {
             let reply = Reply::Result(whole.clone());
-            Part { reply, source: Source::Unpicked { whole, why } }
+            PickedReply { reply, picked_from: PickedFrom::Failed { whole, why } }
         }
     }
 }
 
-/// What a caller is told who did not ask for a part.
-const SHAPED: &str = "[shaped by the operator; `pick=\".\"` gives all]";
+/// Tells a caller who did not ask for a part that they got one.
+const PICKED_BY_OPERATOR: &str = "[shaped by the operator; `pick=\".\"` gives all]";
 
-/// More is never picked, whatever a caller asks for.
-const LONGEST: usize = 4 << 20;
+/// The longest part that is ever picked, in characters, whatever a caller asks for.
+const MAX_CHARS: usize = 4 << 20;
 
 /// Runs a pick on a thread of its own.
 pub(super) async fn run(pick: Pick, whole: &Json, limit: usize) -> Result<Picked, PickError> {
     let whole = whole.clone();
-    let limit = limit.min(LONGEST);
-    let work = move |stop: &offload::Stop| pick.run(&whole, limit, stop);
+    let limit = limit.min(MAX_CHARS);
+    let work = move |stop: &offload::StopFlag| pick.run(&whole, limit, stop);
     let slow = |_| PickError::Program {
         why: artifacts::view::ViewError::Stopped,
         shape: Box::new(artifacts::shape::Shape::of_text("")),
@@ -129,20 +144,21 @@ pub(super) async fn run(pick: Pick, whole: &Json, limit: usize) -> Result<Picked
     offload::run(work).await.unwrap_or_else(|why| Err(slow(why)))
 }
 
-/// Whether a result is an answer without an error, not a question or a task.
+/// Returns whether a result is a final answer without an error: not a question to
+/// the client, and not a task.
 fn is_finished(result: &Json) -> bool {
-    let says = |key: &str| result.mentions(key);
-    let is_error = says("\"isError\"") && result.member_as("isError").unwrap_or(false);
+    let has = |key: &str| result.mentions(key);
+    let is_error = has("\"isError\"") && result.member_as("isError").unwrap_or(false);
     let kind = || result.member_as::<String>("resultType").unwrap_or_default();
-    let is_unfinished = (says("\"resultType\"") && kind() != "complete")
-        || (says("\"taskId\"") && result.member("taskId").is_some());
+    let is_unfinished = (has("\"resultType\"") && kind() != "complete")
+        || (has("\"taskId\"") && result.member("taskId").is_some());
     !is_error && !is_unfinished
 }
 
-/// What was picked, as a result in place of the whole one.
+/// Makes a tool result of what was picked, in place of the whole one.
 pub(super) fn to_reply(whole: &Json, picked: &Picked, note: Option<&str>) -> Reply {
     let mut content = vec![json!({"type": "text", "text": picked.text})];
-    if let Some(data) = &picked.nothing {
+    if let Some(data) = &picked.data_if_empty {
         let line = format!("[nothing there: the data is {}]", cut(data, 400));
         content.push(json!({"type": "text", "text": line}));
     }
@@ -153,8 +169,14 @@ pub(super) fn to_reply(whole: &Json, picked: &Picked, note: Option<&str>) -> Rep
     Reply::Result(result.to_json())
 }
 
-/// The reply with a line about what it was picked from.
-pub(super) fn noted(reply: Reply, chars: usize, handle: &str, surface: Surface) -> Reply {
+/// Adds a line to a picked reply that says under which handle the whole answer is
+/// stored. `chars` is the length of that answer.
+pub(super) fn with_artifact_note(
+    reply: Reply,
+    chars: usize,
+    handle: &str,
+    surface: Surface,
+) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };
     let content = result.get("content").and_then(|content| content.parse_as::<Vec<Json>>().ok());

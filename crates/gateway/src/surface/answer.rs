@@ -1,32 +1,32 @@
-//! An answer as a model reads it: data once, and silence said to be silence.
+//! Polishes the result of a tool for a model: removes data that is in it twice, and
+//! says so when a result is empty or names no id.
 //!
-//! Nothing is taken away that is not there a second time, and what is added
-//! stands in a block of its own. Where answers are passed on as they are (the
-//! surface `direct`) nothing here is asked.
+//! Only duplicates are removed, and remarks are added as a block of their own. The
+//! surface `direct` passes results unchanged and does not use this.
 
 use artifacts::gate::SameData;
 use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Json, Object, Reply};
 
-/// Answers of more bytes are not compared with their own text.
-const COMPARED: usize = 1 << 20;
-/// Answers of more bytes are not empty, and name what they made somewhere.
-const SHORT: usize = 600;
+/// Results of more bytes are not searched for duplicate data.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
+/// Results of more bytes count as neither empty nor without an id.
+const SHORT_BYTES: usize = 600;
 
 const EMPTY: &str = "(The answer is empty.)";
 const NO_ID: &str = "(The server named no id.)";
 
-/// What is to be known of the function that answered.
+/// What kind of effect a tool has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It makes something that could be named: `create_issue`, `send_mail`.
-    Makes,
+    /// It creates something that could have an id: `create_issue`, `send_mail`.
+    Creates,
     Other,
 }
 
 impl Effect {
-    /// Judged by the verb in front and by what the server says of itself.
+    /// Guesses the effect of a tool from the verbs in its name and its annotations.
     pub(crate) fn of_tool(tool: &tool::Tool) -> Effect {
         const VERBS: [&str; 8] =
             ["create", "add", "post", "send", "insert", "publish", "upload", "schedule"];
@@ -35,24 +35,26 @@ impl Effect {
         let verbs = words.split_last().map_or(&[][..], |(_, before)| before);
         let makes = verbs.iter().any(|word| VERBS.contains(&word.to_lowercase().as_str()));
         match makes && tool.annotations.read_only != Some(true) {
-            true => Effect::Makes,
+            true => Effect::Creates,
             false => Effect::Other,
         }
     }
 }
 
-/// The answer with equal data sent once, and with a remark where it says nothing.
-pub(crate) fn finished(reply: Reply, same_data: SameData, effect: Effect) -> Reply {
+/// Returns the result with duplicate data removed, or with a remark if it is empty or
+/// names no id of what was created.
+pub(crate) fn polish(reply: Reply, same_data: SameData, effect: Effect) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
-    let may_repeat = json.mentions("structuredContent") && json.as_bytes().len() <= COMPARED;
-    if !may_repeat && SHORT < json.as_bytes().len() {
+    let may_repeat =
+        json.mentions("structuredContent") && json.as_bytes().len() <= MAX_COMPARED_BYTES;
+    if !may_repeat && SHORT_BYTES < json.as_bytes().len() {
         return reply;
     }
     let (Some(result), Ok(mut object)) = (reply.tool_result(), Object::parse(json)) else {
         return reply;
     };
     let unfinished = result.result_type.as_deref().is_some_and(|kind| kind != "complete");
-    // Of an answer that has its content twice nobody knows which one counts.
+    // A result with two members `content` is ambiguous.
     let n_contents = object.keys().filter(|key| *key == "content").count();
     if unfinished || n_contents != 1 {
         return reply;
@@ -63,13 +65,13 @@ pub(crate) fn finished(reply: Reply, same_data: SameData, effect: Effect) -> Rep
         object.set("content", Json::array(content));
         return Reply::Result(object.to_json());
     }
-    if may_repeat && once(&mut object, same_data) {
+    if may_repeat && remove_duplicate(&mut object, same_data) {
         return Reply::Result(object.to_json());
     }
     reply
 }
 
-/// What has to be said of an answer that says nothing.
+/// Returns the remark for a result that is empty or names no id.
 fn remark(result: &ToolResult, effect: Effect) -> Option<&'static str> {
     if result.is_error || result.structured.is_some() {
         return None;
@@ -82,13 +84,14 @@ fn remark(result: &ToolResult, effect: Effect) -> Option<&'static str> {
     let identifies = text.contains("://") || text.contains(names_it);
     match (text.trim().is_empty(), effect) {
         (true, _) => Some(EMPTY),
-        (false, Effect::Makes) if !identifies && text.len() < SHORT => Some(NO_ID),
-        (false, Effect::Makes | Effect::Other) => None,
+        (false, Effect::Creates) if !identifies && text.len() < SHORT_BYTES => Some(NO_ID),
+        (false, Effect::Creates | Effect::Other) => None,
     }
 }
 
-/// Takes out the text or the structured content where both are the same data.
-fn once(object: &mut Object, same_data: SameData) -> bool {
+/// Removes the text or the structured content if both are the same data. Returns
+/// whether it did.
+fn remove_duplicate(object: &mut Object, same_data: SameData) -> bool {
     let content: Vec<Json> =
         object.get("content").and_then(|it| it.parse_as().ok()).unwrap_or_default();
     let structured = object.get("structuredContent").and_then(|it| it.to_value().ok());
@@ -101,7 +104,7 @@ fn once(object: &mut Object, same_data: SameData) -> bool {
     match same_data {
         SameData::Text => {
             let Ok(mut block) = Object::parse(block) else { return false };
-            // Data for programs is laid out for people; a model pays for every space.
+            // Servers indent JSON for people; a model pays for every space.
             block.set("text", Json::encode(&compacted(&text)));
             object.set("content", Json::array([&block.to_json()]));
             object.remove("structuredContent");
@@ -115,7 +118,7 @@ fn once(object: &mut Object, same_data: SameData) -> bool {
     }
 }
 
-/// JSON text without the white space between its parts; every name, text and
+/// Removes the white space between the parts of JSON text; every name, text and
 /// number stays as it is written.
 fn compacted(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
@@ -138,7 +141,7 @@ mod tests {
 
     #[track_caller]
     fn check(given: Value, same_data: SameData, effect: Effect, expected: &Value) {
-        let reply = finished(Reply::Result(given.into()), same_data, effect);
+        let reply = polish(Reply::Result(given.into()), same_data, effect);
         let Reply::Result(json) = reply else { panic!("an error: {reply:?}") };
         assert_eq!(&json.to_value().unwrap(), expected);
     }
@@ -182,7 +185,7 @@ mod tests {
             json!([]),
         ] {
             let given = json!({"content": content, "structuredContent": {"a": 1}});
-            check(given.clone(), SameData::Text, Effect::Makes, &given);
+            check(given.clone(), SameData::Text, Effect::Creates, &given);
         }
     }
 
@@ -194,21 +197,21 @@ mod tests {
         let none = json!({"content": [text(EMPTY)]});
         check(json!({"content": []}), SameData::Text, Effect::Other, &none);
         let image = json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}]});
-        check(image.clone(), SameData::Text, Effect::Makes, &image);
+        check(image.clone(), SameData::Text, Effect::Creates, &image);
         let question = json!({"resultType": "input_required", "content": []});
-        check(question.clone(), SameData::Text, Effect::Makes, &question);
+        check(question.clone(), SameData::Text, Effect::Creates, &question);
     }
 
     #[test]
     fn a_write_that_names_no_id_is_said_to_name_none() {
         let vague = json!({"content": [text("Issue created")]});
         let told = json!({"content": [text("Issue created"), text(NO_ID)]});
-        check(vague.clone(), SameData::Text, Effect::Makes, &told);
+        check(vague.clone(), SameData::Text, Effect::Creates, &told);
         check(vague.clone(), SameData::Text, Effect::Other, &vague);
         let named = json!({"content": [text("Created ENG-7")]});
-        check(named.clone(), SameData::Text, Effect::Makes, &named);
+        check(named.clone(), SameData::Text, Effect::Creates, &named);
         let failed = json!({"content": [text("no rights")], "isError": true});
-        check(failed.clone(), SameData::Text, Effect::Makes, &failed);
+        check(failed.clone(), SameData::Text, Effect::Creates, &failed);
     }
 
     #[test]
@@ -217,7 +220,7 @@ mod tests {
             let raw = json!({"name": name, "annotations": hints});
             Effect::of_tool(&tool::Tool::parse(raw.into()).unwrap())
         };
-        assert_eq!(of("slack_post_message", json!({})), Effect::Makes);
+        assert_eq!(of("slack_post_message", json!({})), Effect::Creates);
         assert_eq!(of("API-post-search", json!({"readOnlyHint": true})), Effect::Other);
         assert_eq!(of("list_issues", json!({})), Effect::Other);
         assert_eq!(of("git_add", json!({})), Effect::Other);

@@ -1,4 +1,4 @@
-//! Kept answers as resources: `artifact://handle`.
+//! Lists and reads stored answers (artifacts) as MCP resources: `artifact://handle`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,21 +11,21 @@ use artifacts::envelope::{self, PartRef, Provenance};
 use artifacts::{Artifact, ArtifactMeta, Owner, Store};
 use policy::cache;
 
-/// How the URI of a kept answer begins.
+/// The scheme of an artifact's URI.
 pub(crate) const SCHEME: &str = "artifact://";
 
-/// Everything that is kept for whoever asks, part by part, the latest first.
-pub(crate) async fn listed(store: &dyn Store, context: &Context) -> Vec<Resource> {
+/// Lists the caller's artifacts, one resource per part, the latest first.
+pub(crate) async fn list(store: &dyn Store, context: &Context) -> Vec<Resource> {
     let kept = store.list(&Owner::from_context(context)).await;
-    kept.into_iter().flat_map(described).collect()
+    kept.into_iter().flat_map(resources).collect()
 }
 
-/// Where a kept answer comes from, as its envelope says.
+/// Returns where an artifact comes from, for its envelope.
 pub(crate) fn provenance<'a>(artifact: &Artifact, tool_id: &'a str) -> Provenance<'a> {
     Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of_tool(tool_id) }
 }
 
-fn described(meta: ArtifactMeta) -> Vec<Resource> {
+fn resources(meta: ArtifactMeta) -> Vec<Resource> {
     let ArtifactMeta { upstream, tool, parts, .. } = meta;
     let resource = |part: PartRef| {
         let name = match part.label.is_empty() {
@@ -44,21 +44,22 @@ fn described(meta: ArtifactMeta) -> Vec<Resource> {
     parts.into_iter().map(resource).collect()
 }
 
-/// The contents of a kept answer, for its owner and nobody else.
+/// Reads an artifact for its owner. `approval_token` is the one that the caller got for
+/// an approval.
 pub(crate) async fn read(
     pipeline: &Dispatcher,
     uri: &str,
-    token: Option<&str>,
+    approval_token: Option<&str>,
     context: &Context,
 ) -> Reply {
-    let (handle, at) = envelope::split_handle(uri);
-    let artifact = match pipeline.viewable(handle, token, context).await {
+    let (handle, part) = envelope::split_handle(uri);
+    let artifact = match pipeline.viewable_artifact(handle, approval_token, context).await {
         Ok(artifact) => artifact,
         Err(refusal) => return Reply::Error(RpcError::new(-32600, refusal.message)),
     };
     let own = uri.to_owned();
     let contents = match artifact {
-        Some(artifact) => match offload::run(move |_| contents(&artifact, at, &own)).await {
+        Some(artifact) => match offload::run(move |_| contents(&artifact, part, &own)).await {
             Ok(contents) => contents,
             Err(slow) => return Reply::Error(RpcError::new(-32603, slow.to_string())),
         },
@@ -70,8 +71,8 @@ pub(crate) async fn read(
     })
 }
 
-fn contents(artifact: &Artifact, at: usize, uri: &str) -> Option<Reply> {
-    let part = envelope::part(artifact, at)?;
+fn contents(artifact: &Artifact, part: usize, uri: &str) -> Option<Reply> {
+    let part = envelope::part(artifact, part)?;
     let media_type = part.media_type;
     let content = match String::from_utf8(part.bytes) {
         Ok(text) => json!({"uri": uri, "mimeType": media_type, "text": text}),

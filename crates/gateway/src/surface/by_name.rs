@@ -1,4 +1,5 @@
-//! Functions by one name that every host accepts: `label_tool`.
+//! Names of tools that every host accepts, `label_tool`, and the way back from a name to
+//! its tool.
 //!
 //! The name is made of the upstream's label and the tool's own name, so it does
 //! not depend on other upstreams.
@@ -14,19 +15,20 @@ use super::cuts;
 use policy::live::LiveStages;
 use roster::{Snapshot, UpstreamPool};
 
-/// Characters that a host accepts in a name.
-const LONGEST: usize = 64;
+/// The most characters that hosts accept in a name.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The names of all tools, and the way back from each.
-pub(crate) struct Names {
+/// All tools of a snapshot under their host-safe names.
+pub(crate) struct ToolNames {
     tools: Vec<(Slot, Tool)>,
+    /// The tool of each name.
     slots: FastMap<String, Slot>,
-    /// What hosts would cut of them.
+    /// Which names and descriptions hosts would cut.
     pub(crate) findings: Vec<Finding>,
 }
 
-impl Names {
-    /// Every tool with its name here, whole otherwise.
+impl ToolNames {
+    /// Returns every tool with its definition, which is the upstream's but for the name.
     pub(crate) fn tools(&self) -> &[(Slot, Tool)] {
         &self.tools
     }
@@ -35,22 +37,22 @@ impl Names {
         self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
     }
 
-    /// Those of a snapshot, made when first needed.
-    pub(crate) fn of(snapshot: &Snapshot) -> &Names {
-        snapshot.derived(|| Names::make(snapshot))
+    /// Returns the names of a snapshot's tools, computed when first needed.
+    pub(crate) fn of(snapshot: &Snapshot) -> &ToolNames {
+        snapshot.derived(|| ToolNames::compute(snapshot))
     }
 
-    fn make(snapshot: &Snapshot) -> Names {
+    fn compute(snapshot: &Snapshot) -> ToolNames {
         let catalog = &snapshot.catalog;
         let (mut tools, mut slots, mut findings) = (Vec::new(), FastMap::default(), Vec::new());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
         for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
             let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
-            let mut name = legal(label, &tool.name);
+            let mut name = host_safe(label, &tool.name);
             if slots.contains_key(&name) {
-                name = tagged(&name, label, &tool.name);
+                name = with_hash(&name, label, &tool.name);
             }
-            let shortened = LONGEST < label.len() + 1 + tool.name.len();
+            let shortened = MAX_NAME_CHARS < label.len() + 1 + tool.name.len();
             findings.extend(cuts::findings(label, tool, &name, shortened));
             tools.push((slot, renamed(tool, &name)));
             slots.insert(name, slot);
@@ -62,30 +64,30 @@ impl Names {
                 slots.entry(name.to_owned()).or_insert(slot);
             }
         }
-        Names { tools, slots, findings }
+        ToolNames { tools, slots, findings }
     }
 }
 
-/// The name of a tool here: `label_name` with what hosts reject replaced.
-fn legal(label: &str, name: &str) -> String {
+/// Returns `label_name` with the characters that hosts reject replaced.
+fn host_safe(label: &str, name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     let joined: String = format!("{label}_{name}").chars().map(keep).collect();
-    match joined.len() <= LONGEST {
+    match joined.len() <= MAX_NAME_CHARS {
         true => joined,
-        false => tagged(&joined, label, name),
+        false => with_hash(&joined, label, name),
     }
 }
 
-/// A name with a tag of what it stands for, short enough.
-fn tagged(joined: &str, label: &str, name: &str) -> String {
+/// Shortens a name and appends a hash of the label and the tool's own name.
+fn with_hash(joined: &str, label: &str, name: &str) -> String {
     let digest = Sha256::digest(format!("{label}\n{name}").as_bytes());
     let tag = hex::encode(&digest[..4]);
-    let head: String = joined.chars().take(LONGEST - 9).collect();
+    let head: String = joined.chars().take(MAX_NAME_CHARS - 9).collect();
     format!("{head}_{tag}")
 }
 
-/// The definition, whole but for its name. Official clients refuse a whole list
-/// for one schema in it that is none, so such a schema is left out.
+/// Returns the definition under another name. Official clients refuse a whole list if one
+/// schema in it is not an object, so such a schema is left out.
 fn renamed(tool: &Tool, name: &str) -> Tool {
     let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
     raw.set("name", Json::encode(name));
@@ -98,14 +100,15 @@ fn renamed(tool: &Tool, name: &str) -> Tool {
     Tool { name: name.to_owned(), raw: raw.to_json(), ..tool.clone() }
 }
 
-/// Finds functions by their names here.
-pub(crate) struct ByName<'a> {
+/// Finds tools by their host-safe names.
+pub(crate) struct NameResolver<'a> {
     pub(crate) pool: &'a UpstreamPool,
     pub(crate) live: &'a LiveStages,
 }
 
-impl ByName<'_> {
-    /// The function of a name and the snapshot that has it, if the caller sees it.
+impl NameResolver<'_> {
+    /// Returns the tool with this name, if the caller sees it, and the snapshot that it was
+    /// looked up in. Waits for upstreams that are not listed yet.
     pub(crate) async fn resolve(
         &self,
         name: &str,
@@ -115,28 +118,28 @@ impl ByName<'_> {
         if let found @ Some(_) = self.find(&snapshot, name, context) {
             return (snapshot, found);
         }
-        let snapshot = Box::pin(self.waited(snapshot, name, context)).await;
+        let snapshot = Box::pin(self.wait_for_listings(snapshot, name, context)).await;
         let found = self.find(&snapshot, name, context);
         (snapshot, found)
     }
 
-    /// The tool of a name, if the caller sees it.
+    /// Returns the tool with this name in a snapshot, if the caller sees it.
     fn find(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Option<Slot> {
-        let slot = Names::of(snapshot).slots.get(name).copied()?;
+        let slot = ToolNames::of(snapshot).slots.get(name).copied()?;
         let visible = self.live.visible_to(&context.caller);
         visible.shows_function(&snapshot.catalog, slot).then_some(slot)
     }
 
-    /// The snapshot to answer from when nobody knows a name: what is listed for
-    /// the first time is waited for, and what is remembered is looked at, where
-    /// the name begins with the label of an upstream that the caller knows of.
-    async fn waited(
+    /// Waits until the upstreams that may have a tool of this name are listed, and
+    /// returns the snapshot afterwards. Upstreams with a remembered listing are
+    /// started.
+    async fn wait_for_listings(
         &self,
         snapshot: Arc<Snapshot>,
         name: &str,
         context: &Context,
     ) -> Arc<Snapshot> {
-        let labels = self.meant(&snapshot, name, context);
+        let labels = self.possible_upstreams(&snapshot, name, context);
         if labels.is_empty() {
             return snapshot;
         }
@@ -153,13 +156,19 @@ impl ByName<'_> {
         self.pool.snapshot()
     }
 
-    /// The upstreams whose tool a name may be, as far as the caller knows.
-    fn meant(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Vec<String> {
+    /// Returns the labels that a name may begin with, of upstreams that the caller sees.
+    fn possible_upstreams(
+        &self,
+        snapshot: &Snapshot,
+        name: &str,
+        context: &Context,
+    ) -> Vec<String> {
         let (catalog, visible) = (&snapshot.catalog, self.live.visible_to(&context.caller));
-        let knows = |label: &str| visible.shows_upstream(catalog, label);
+        let sees = |label: &str| visible.shows_upstream(catalog, label);
         let labels = catalog.sources().iter().map(|source| source.label.as_str());
-        let meant = labels.filter(|label| name.starts_with(&legal(label, "")) && knows(label));
-        meant.map(str::to_owned).collect()
+        let possible =
+            labels.filter(|label| name.starts_with(&host_safe(label, "")) && sees(label));
+        possible.map(str::to_owned).collect()
     }
 }
 
@@ -169,11 +178,11 @@ mod tests {
 
     #[test]
     fn names_are_legal_and_do_not_depend_on_other_upstreams() {
-        assert_eq!(legal("github", "create_issue"), "github_create_issue");
-        assert_eq!(legal("fs", "read.file x"), "fs_read_file_x");
-        let long = legal("label", &"n".repeat(100));
+        assert_eq!(host_safe("github", "create_issue"), "github_create_issue");
+        assert_eq!(host_safe("fs", "read.file x"), "fs_read_file_x");
+        let long = host_safe("label", &"n".repeat(100));
         assert_eq!(long.len(), 64);
-        assert_ne!(long, legal("label", &"n".repeat(101)));
+        assert_ne!(long, host_safe("label", &"n".repeat(101)));
     }
     #[test]
     fn a_definition_whose_schema_is_none_is_one_that_clients_take() {

@@ -1,28 +1,28 @@
-//! What every surface declares that it can do.
+//! The MCP capabilities that surfaces declare.
 //!
-//! Nothing is declared whose methods are not answered: of what upstreams declare,
-//! only what is carried for them is joined.
+//! Of the capabilities that upstreams declare, only those are declared whose requests
+//! gatelet forwards.
 
 use serde_json::{Map, Value, json};
 
 use super::groups;
 use super::listed::Config;
 use super::served_skills;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 use roster::Snapshot;
 use skills::skill_index::SkillIndex;
 
-/// Extensions of upstreams that need nothing but what is carried anyway: calls,
-/// resources, and `tasks/*`.
-const CARRIED: [&str; 2] = ["io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"];
+/// Extensions of upstreams that use only requests that gatelet forwards: calls, resources
+/// and `tasks/*`.
+const FORWARDED: [&str; 2] = ["io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"];
 
-/// What is declared where everything of upstreams is passed on: on `cash` and
-/// `direct`.
-pub(crate) fn whole(
+/// Returns the capabilities of the surfaces `cash` and `direct`, which pass on resources
+/// and prompts as such.
+pub(crate) fn of_primitives(
     index: &SkillIndex,
     listed: &Config,
     snapshot: &Snapshot,
-    visible: &Visible<'_>,
+    visible: &CallerView<'_>,
 ) -> Value {
     let all = json!({
         "tools": {"listChanged": true},
@@ -35,20 +35,20 @@ pub(crate) fn whole(
     with_extensions(all, index, listed, snapshot, visible)
 }
 
-/// What is declared where resources and prompts are behind tools.
+/// Returns the capabilities of surfaces with resources and prompts behind meta-tools.
 pub(crate) fn of_meta_tools(
     index: &SkillIndex,
     listed: &Config,
     snapshot: &Snapshot,
-    visible: &Visible<'_>,
+    visible: &CallerView<'_>,
 ) -> Value {
     let all = json!({"tools": {"listChanged": true}, "resources": {}});
     with_extensions(all, index, listed, snapshot, visible)
 }
 
-/// With what upstreams that the caller sees can do with tasks.
-fn with_tasks(mut all: Value, snapshot: &Snapshot, visible: &Visible<'_>) -> Value {
-    let tasks = members(snapshot, visible, "tasks");
+/// Adds the task capabilities of the upstreams that the caller sees.
+fn with_tasks(mut all: Value, snapshot: &Snapshot, visible: &CallerView<'_>) -> Value {
+    let tasks = merged(snapshot, visible, "tasks");
     if let Some(mut tasks) = tasks {
         // Tasks of several upstreams are not listed together.
         tasks.remove("list");
@@ -57,16 +57,17 @@ fn with_tasks(mut all: Value, snapshot: &Snapshot, visible: &Visible<'_>) -> Val
     all
 }
 
+/// Adds the extensions of the upstreams that the caller sees, and gatelet's own.
 fn with_extensions(
     mut all: Value,
     index: &SkillIndex,
     listed: &Config,
     snapshot: &Snapshot,
-    visible: &Visible<'_>,
+    visible: &CallerView<'_>,
 ) -> Value {
-    let mut extensions = members(snapshot, visible, "extensions").unwrap_or_default();
-    extensions.retain(|name, _| CARRIED.contains(&name.as_str()));
-    if let Some((name, settings)) = served_skills::declared(index, snapshot, visible) {
+    let mut extensions = merged(snapshot, visible, "extensions").unwrap_or_default();
+    extensions.retain(|name, _| FORWARDED.contains(&name.as_str()));
+    if let Some((name, settings)) = served_skills::extension(index, snapshot, visible) {
         extensions.insert(name.to_owned(), settings);
     }
     if listed.groups {
@@ -78,9 +79,9 @@ fn with_extensions(
     all
 }
 
-/// What upstreams that the caller sees declare under a key, one level deep; of
-/// two that declare the same, the first counts.
-fn members(snapshot: &Snapshot, visible: &Visible<'_>, key: &str) -> Option<Map<String, Value>> {
+/// Merges what the upstreams that the caller sees declare under a key, one level deep.
+/// Of two that declare the same member, the first counts.
+fn merged(snapshot: &Snapshot, visible: &CallerView<'_>, key: &str) -> Option<Map<String, Value>> {
     let mut all: Option<Map<String, Value>> = None;
     for (at, source) in snapshot.catalog.sources().iter().enumerate() {
         let theirs = source.listing.server.capabilities.member_as::<Map<String, Value>>(key);

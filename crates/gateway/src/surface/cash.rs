@@ -1,13 +1,12 @@
-//! Three tools for everything: `call`, `help`, `skill`.
+//! The surface `cash`: three tools for everything, `call`, `help` and `skill`.
 //!
-//! `call` runs a function by namespace and name, `help` lists what there is,
-//! layer by layer, `skill` returns instructions. However many functions there
-//! are, a client pays for three definitions. Errors say how to write the call
-//! correctly.
+//! `call` runs a function by namespace and name, `help` lists namespaces and functions,
+//! `skill` returns instructions. However many functions there are, a client pays for
+//! three definitions. Errors say how to write the call correctly.
 
-mod provider;
 mod request;
 mod resolve;
+mod tool_calls;
 
 mod arguments;
 mod batch;
@@ -22,7 +21,7 @@ mod remote_help;
 mod skill;
 mod upstream_skill;
 
-pub(crate) use definitions::MAP;
+pub(crate) use definitions::MAX_MAP_TOKENS;
 pub use definitions::tools;
 pub use remote_help::{HELP, REMOTE_FUNCTION};
 pub use request::Cash;

@@ -1,4 +1,4 @@
-//! An event for every new catalog, with what clients see of it.
+//! Reports an event for every new catalog, with the definitions that clients see of it.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use catalog::reply;
 use catalog::source::Role;
 use tool::{Finding, Json, Tool};
 
-use super::by_name::Names;
-use super::stripped::Stripped;
+use super::by_name::ToolNames;
+use super::stripped::StrippedTools;
 use super::{cash, gateway, meta};
 use crate::choice::Surface;
 use crate::record::{EventKind, Recorder};
@@ -16,7 +16,7 @@ use roster::{Observer, Snapshot};
 /// Reports every published snapshot.
 pub(crate) struct CatalogEvents {
     pub(crate) recorder: Arc<Recorder>,
-    /// What clients get by default.
+    /// The default surface of clients.
     pub(crate) surface: Surface,
 }
 
@@ -39,29 +39,29 @@ impl Observer for CatalogEvents {
     }
 }
 
-/// What is to be known of the catalog, and of how hosts take it.
+/// Returns the findings about the catalog and about definitions that hosts would cut.
 fn findings(surface: Surface, snapshot: &Snapshot) -> Vec<Finding> {
     let mut findings = snapshot.report();
     match surface {
         Surface::Cash | Surface::Gateway | Surface::Auto => {}
-        Surface::Proxy => findings.extend(Stripped::of(snapshot).findings.iter().cloned()),
-        Surface::Direct => findings.extend(Names::of(snapshot).findings.iter().cloned()),
+        Surface::Proxy => findings.extend(StrippedTools::of(snapshot).findings.iter().cloned()),
+        Surface::Direct => findings.extend(ToolNames::of(snapshot).findings.iter().cloned()),
     }
     findings
 }
 
-/// The definitions that a client sees from whom nothing is hidden.
+/// Returns the definitions that a client sees if nothing is hidden from it.
 fn exposed(surface: Surface, snapshot: &Snapshot) -> Vec<Json> {
     let raw = |tools: Vec<Tool>| tools.into_iter().map(|tool| tool.raw).collect();
-    let map = |room| reply::map(&snapshot.catalog, room, &|_| true);
+    let map = |max_tokens| reply::map(&snapshot.catalog, max_tokens, &|_| true);
     match surface {
-        // Whoever says nothing of itself gets the first.
-        Surface::Cash | Surface::Auto => raw(cash::tools(&map(cash::MAP))),
+        // On `auto`, a client that does not identify itself gets `cash`.
+        Surface::Cash | Surface::Auto => raw(cash::tools(&map(cash::MAX_MAP_TOKENS))),
         Surface::Gateway => {
             let names = gateway::names(snapshot.directory(), false, &|_| true);
-            raw(meta::tools(&names, &map(meta::MAP)))
+            raw(meta::tools(&names, &map(meta::MAX_MAP_TOKENS)))
         }
-        Surface::Proxy => Stripped::of(snapshot).definitions(),
-        Surface::Direct => Names::of(snapshot).definitions(),
+        Surface::Proxy => StrippedTools::of(snapshot).definitions(),
+        Surface::Direct => ToolNames::of(snapshot).definitions(),
     }
 }

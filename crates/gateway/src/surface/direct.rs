@@ -1,103 +1,60 @@
-//! Every upstream tool, whole, under a name that every host accepts.
+//! The surface `direct`: every upstream tool with its whole definition, under a name that
+//! every host accepts.
 //!
-//! Definitions, arguments and answers pass as they are; only the name is ours.
+//! Definitions, arguments and answers pass unchanged; only the name is gatelet's.
 //! The name is made of the upstream's label and the tool's own name, so it does
 //! not depend on other upstreams.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use catalog::Slot;
 use catalog::summary::echo;
-use futures::stream::BoxStream;
-use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Resource,
-    RpcError, Tool,
-};
+use tool::{Call, Context, Failure, Json, Listing, Reply, RpcError, Tool};
 
-use super::by_name::{ByName, Names};
+use super::by_name::{NameResolver, ToolNames};
 use super::cash::Cash;
 use super::instructions::instructions;
-use super::listed::ClientKind;
-use super::listings;
-use super::names;
-use super::other_requests::OtherRequests;
+use super::provider::ToolSurface;
 use super::tasks::Tasks;
 use super::upstream_instructions;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, no_call_text};
-use policy::call::{Mode, Request};
-use policy::confirm::lift;
-use policy::visibility::Visible;
-use roster::UpstreamPool;
+use policy::call::{CallMode, Request};
+use policy::confirm::move_to_meta;
+use policy::visibility::CallerView;
+use roster::{Snapshot, UpstreamPool};
 
 /// The origin of this surface's calls.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: no_call_text };
 
-/// The surface, for clients with one set of capabilities.
+/// The surface `direct`, for clients with one set of capabilities.
 pub struct Direct {
     pub(crate) pool: Arc<UpstreamPool>,
-    /// Whose session it is.
-    pub(crate) caller: Arc<Identity>,
     pub(crate) pipeline: Arc<Dispatcher>,
     pub(crate) tasks: Arc<Tasks>,
     /// Lists everything but the tools.
     pub(crate) cash: Cash,
-    /// Answers everything that is not a tool call.
-    pub(crate) other_requests: OtherRequests,
 }
 
-#[async_trait]
-impl Provider for Direct {
-    fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.pool.snapshot();
-        let visible = self.visible_to(&self.caller);
-        let variant = self.cash.listed.variant(ClientKind::default());
-        listings::listing(&snapshot, Surface::Direct, variant, visible.key(), || {
-            let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
-            let tools = Names::of(&snapshot).tools().iter().filter(seen);
-            let member = |slot, tool| self.cash.listed.member(&snapshot, Some(slot), tool);
-            let tools = tools.map(|(slot, tool)| member(*slot, tool)).collect();
-            let mut listing = Listing { tools, ..(*self.cash.listing()).clone() };
-            let told = instructions(Surface::Direct, &snapshot.catalog, &visible);
-            // Hosts cut what is long, so what the upstreams tell comes last.
-            let theirs = upstream_instructions::joined(&snapshot, &visible);
-            let told = [Some(told), theirs].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
-            listing.server.instructions = Some(told);
-            listing.findings.extend(Names::of(&snapshot).findings.iter().cloned());
-            listing
-        })
-    }
-
-    fn events(&self) -> BoxStream<'static, Event> {
-        self.other_requests.events(&self.caller)
-    }
-
-    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
-        self.other_requests.resources(context).await
-    }
-
-    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        if let Some(reply) = names::refused(&ask, &self.pipeline, ORIGIN, context) {
-            return Ok(reply);
-        }
-        match ask {
-            Ask::Call(call) => self.call(call, context).await,
-            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                Box::pin(self.other_requests.ask(ask, context)).await
-            }
-        }
-    }
-}
-
-impl Direct {
-    fn visible_to<'a>(&self, caller: &'a Identity) -> Visible<'a> {
-        self.pipeline.live.visible_to(caller)
+impl ToolSurface for Direct {
+    fn listing(&self, snapshot: &Snapshot, visible: &CallerView<'_>) -> Listing {
+        let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
+        let tools = ToolNames::of(snapshot).tools().iter().filter(seen);
+        let member = |slot, tool| self.cash.listed.with_group(snapshot, Some(slot), tool);
+        let tools = tools.map(|(slot, tool)| member(*slot, tool)).collect();
+        let mut listing = Listing { tools, ..self.cash.listing(snapshot, visible) };
+        let own = instructions(Surface::Direct, &snapshot.catalog, visible);
+        // Hosts cut long instructions, so those of the upstreams come last.
+        let theirs = upstream_instructions::joined(snapshot, visible);
+        let all = [Some(own), theirs].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        listing.server.instructions = Some(all);
+        listing.findings.extend(ToolNames::of(snapshot).findings.iter().cloned());
+        listing
     }
 
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
-        let call = lift(call);
-        let by_name = ByName { pool: &self.pool, live: &self.pipeline.live };
+        let call = move_to_meta(call);
+        let by_name = NameResolver { pool: &self.pool, live: &self.pipeline.live };
         let (snapshot, found) = by_name.resolve(&call.name, context).await;
         let Some(slot) = found else {
             return Ok(Reply::Error(RpcError::new(
@@ -106,22 +63,18 @@ impl Direct {
             )));
         };
         let request = Request {
-            target: snapshot.target(slot),
             arguments: call.arguments,
             rest: call.other_params,
-            wanted: None,
-            share: None,
-            pick: None,
-            script: None,
-            mode: Mode::Pass,
+            mode: CallMode::PassThrough,
+            ..Request::new(snapshot.target(slot), Json::empty_object())
         };
         let mut failure = None;
-        let say = |outcome| match outcome {
+        let to_reply = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => {
-                self.tasks.notice_call(&snapshot, slot, context, &reply);
+                self.tasks.remember_call(&snapshot, slot, context, &reply);
                 reply
             }
-            // Nothing is kept or planned in this mode.
+            // Nothing is stored or planned in this mode.
             Ok(
                 Outcome::Kept { artifact, .. }
                 | Outcome::Unkept { artifact, .. }
@@ -137,7 +90,7 @@ impl Direct {
                 Reply::error_text(&error.to_string())
             }
         };
-        let reply = self.pipeline.dispatch(&snapshot, request, ORIGIN, context, say).await;
+        let reply = self.pipeline.dispatch(&snapshot, request, ORIGIN, context, to_reply).await;
         // A client that talks to the upstream itself would see the failure too.
         failure.map_or(Ok(reply), Err)
     }
@@ -147,9 +100,10 @@ impl Direct {
 mod tests {
     use std::time::Duration;
 
+    use async_trait::async_trait;
     use serde_json::json;
     use testkit::{Scripted, listing, tool};
-    use tool::Client;
+    use tool::{Ask, Client, Provider};
 
     use super::*;
     use crate::fixture::{open, settle};

@@ -1,4 +1,4 @@
-//! Makes the surface that a client sees.
+//! Makes the surface that a client sees, as a provider.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use super::about::About;
 use super::cash::{self, Cash};
 use super::direct::{self, Direct};
 use super::gateway as browsing;
-use super::listed::{ClientKind, Live};
+use super::listed::{ClientKind, ListedFunctions};
 use super::meta::{self, MetaTools};
 use super::other_requests::OtherRequests;
+use super::provider::{SurfaceProvider, ToolSurface};
 use super::proxy::{self, Proxy};
 use super::served_skills::ServedSkills;
 use super::tasks::Tasks;
@@ -21,7 +22,7 @@ use crate::search::Search;
 use roster::{Roster, UpstreamPool};
 use skills::skill_index::SkillIndex;
 
-/// Makes surfaces. Each gets only what it needs.
+/// Makes surfaces from the parts of the gateway that they share.
 #[derive(Clone)]
 pub(crate) struct SurfaceFactory {
     pub(crate) pipeline: Arc<Dispatcher>,
@@ -30,10 +31,10 @@ pub(crate) struct SurfaceFactory {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
     pub(crate) meta: Arc<ArcSwap<meta::Config>>,
-    pub(crate) listed: Arc<Live>,
+    pub(crate) listed: Arc<ListedFunctions>,
 }
 
-/// Gives every client its surface.
+/// Gives every client the provider of its surface.
 pub(crate) struct SurfaceSource {
     pub(crate) roster: Arc<Roster>,
     pub(crate) factory: SurfaceFactory,
@@ -43,55 +44,56 @@ pub(crate) struct SurfaceSource {
 impl ProviderSource for SurfaceSource {
     fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
         let (pool, caller) = (self.roster.pool(client), Arc::clone(caller));
-        let kind = ClientKind::of(client, self.surface == Surface::Auto);
+        let kind = ClientKind::new(client, self.surface == Surface::Auto);
+        let factory = &self.factory;
         match self.surface.for_client(client) {
-            Surface::Cash | Surface::Auto => Arc::new(self.factory.cash(pool, caller, kind)),
-            Surface::Gateway => Arc::new(self.factory.browsing(pool, caller, kind)),
-            Surface::Proxy => Arc::new(self.factory.proxy(pool, caller)),
-            Surface::Direct => Arc::new(self.factory.direct(pool, caller)),
+            Surface::Cash | Surface::Auto => {
+                let cash = factory.cash(Arc::clone(&pool), kind);
+                factory.provider(cash, pool, caller, cash::ORIGIN)
+            }
+            Surface::Gateway => {
+                let browsing = factory.browsing(Arc::clone(&pool), kind);
+                factory.provider(browsing, pool, caller, browsing::ORIGIN)
+            }
+            Surface::Proxy => {
+                let tools = factory.meta_tools(proxy::ORIGIN);
+                let proxy = Proxy { pool: Arc::clone(&pool), tools };
+                factory.provider(proxy, pool, caller, proxy::ORIGIN)
+            }
+            Surface::Direct => {
+                let direct = factory.direct(Arc::clone(&pool));
+                factory.provider(direct, pool, caller, direct::ORIGIN)
+            }
         }
     }
 }
 
 impl SurfaceFactory {
-    fn cash(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>, client: ClientKind) -> Cash {
-        let other_requests = self.other_requests(&pool, cash::ORIGIN);
-        let SurfaceFactory { pipeline, skills, search, tasks, about, listed, .. } = self.clone();
-        Cash {
-            pool,
-            caller,
-            pipeline,
-            skills,
-            search,
-            tasks,
-            about,
-            listed,
-            client,
-            other_requests,
-        }
-    }
-
-    fn browsing(
+    /// Makes a surface the provider of one caller's session.
+    fn provider(
         &self,
+        surface: impl ToolSurface + 'static,
         pool: Arc<UpstreamPool>,
         caller: Arc<Identity>,
-        client: ClientKind,
-    ) -> browsing::Gateway {
-        let other_requests = self.other_requests(&pool, browsing::ORIGIN);
-        let tools = self.meta_tools(browsing::ORIGIN);
-        browsing::Gateway { pool, caller, tools, client, other_requests }
+        origin: Origin,
+    ) -> Arc<dyn Provider> {
+        let other_requests = self.other_requests(pool, origin);
+        Arc::new(SurfaceProvider { surface, caller, other_requests })
     }
 
-    fn proxy(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Proxy {
-        let other_requests = self.other_requests(&pool, proxy::ORIGIN);
-        Proxy { pool, caller, tools: self.meta_tools(proxy::ORIGIN), other_requests }
+    fn cash(&self, pool: Arc<UpstreamPool>, client: ClientKind) -> Cash {
+        let SurfaceFactory { pipeline, skills, search, tasks, about, listed, .. } = self.clone();
+        Cash { pool, pipeline, skills, search, tasks, about, listed, client }
     }
 
-    fn direct(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Direct {
-        let other_requests = self.other_requests(&pool, direct::ORIGIN);
-        let cash = self.cash(Arc::clone(&pool), Arc::clone(&caller), ClientKind::default());
+    fn browsing(&self, pool: Arc<UpstreamPool>, client: ClientKind) -> browsing::Gateway {
+        browsing::Gateway { pool, tools: self.meta_tools(browsing::ORIGIN), client }
+    }
+
+    fn direct(&self, pool: Arc<UpstreamPool>) -> Direct {
+        let cash = self.cash(Arc::clone(&pool), ClientKind::default());
         let SurfaceFactory { pipeline, tasks, .. } = self.clone();
-        Direct { pool, caller, pipeline, tasks, cash, other_requests }
+        Direct { pool, pipeline, tasks, cash }
     }
 
     fn meta_tools(&self, origin: Origin) -> MetaTools {
@@ -100,9 +102,9 @@ impl SurfaceFactory {
         MetaTools { pipeline, search, tasks, about, skills, listed, config, origin }
     }
 
-    fn other_requests(&self, pool: &Arc<UpstreamPool>, origin: Origin) -> OtherRequests {
+    fn other_requests(&self, pool: Arc<UpstreamPool>, origin: Origin) -> OtherRequests {
         let SurfaceFactory { pipeline, tasks, about, listed, skills: index, .. } = self.clone();
         let skills = ServedSkills { index, pipeline: Arc::clone(&pipeline) };
-        OtherRequests { pipeline, pool: Arc::clone(pool), tasks, about, skills, listed, origin }
+        OtherRequests { pipeline, pool, tasks, about, skills, listed, origin }
     }
 }

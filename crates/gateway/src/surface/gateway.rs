@@ -1,44 +1,34 @@
-//! Three tools to browse, execute and view; four more for resources and
-//! prompts where upstreams have them.
+//! The surface `gateway`: meta-tools to browse, execute and view, and four more for
+//! resources and prompts if upstreams have them.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use catalog::directory::{Entry, Section};
 use catalog::{Directory, reply};
-use futures::stream::BoxStream;
-use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
-    RpcError,
-};
+use tool::{Call, Context, Failure, Json, Listing, Object, Reply, RpcError};
 
-use super::by_name::ByName;
+use super::by_name::NameResolver;
 use super::listed::{self, ClientKind};
-use super::listings;
-use super::meta::{self, MAP, Meta, MetaTools, WantedPart, call_text, listing, tools};
-use super::names as named;
-use super::other_requests::OtherRequests;
+use super::meta::{self, MAX_MAP_TOKENS, Meta, MetaTools, ReplyPart, call_text, listing, tools};
+use super::provider::ToolSurface;
 use crate::choice::Surface;
 use crate::dispatch::Origin;
-use policy::call::Mode;
-use policy::confirm::lift;
-use roster::UpstreamPool;
+use policy::call::CallMode;
+use policy::confirm::move_to_meta;
+use policy::visibility::CallerView;
+use roster::{Snapshot, UpstreamPool};
 
 /// The origin of this surface's calls.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Gateway, call_text };
 
-/// The surface, for clients with one set of capabilities.
+/// The surface `gateway`, for clients with one set of capabilities.
 pub struct Gateway {
     pub(crate) pool: Arc<UpstreamPool>,
-    /// Whose session it is.
-    pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
     pub(crate) client: ClientKind,
-    /// Answers everything that is not a tool call.
-    pub(crate) other_requests: OtherRequests,
 }
 
-/// The names of the meta-tools for what a caller sees of a catalog.
+/// Returns the names of the meta-tools that are listed for what a caller sees.
 pub(crate) fn names(
     directory: &Directory,
     runs_scripts: bool,
@@ -56,79 +46,50 @@ pub(crate) fn names(
     names
 }
 
-#[async_trait]
-impl Provider for Gateway {
-    fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.pool.snapshot();
-        let visible = self.tools.pipeline.live.visible_to(&self.caller);
-        let variant = self.tools.listed.variant(self.client);
-        listings::listing(&snapshot, Surface::Gateway, variant, visible.key(), || {
-            let catalog = &snapshot.catalog;
-            let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
-            let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
-            let names = names(snapshot.directory(), self.tools.runs_scripts(), &seen);
-            let tools = self.tools.hinted(tools(&names, &map), &map);
-            let mut listing = listing(Surface::Gateway, &self.tools, &snapshot, tools, &visible);
-            let listed = self.tools.listed.listed(&snapshot, self.client, &visible);
-            listing.tools.extend(listed.tools);
-            listing.findings.extend(listed.findings);
-            listing
-        })
+impl ToolSurface for Gateway {
+    fn listing(&self, snapshot: &Snapshot, visible: &CallerView<'_>) -> Listing {
+        let catalog = &snapshot.catalog;
+        let map =
+            reply::map(catalog, MAX_MAP_TOKENS, &|slot| visible.shows_function(catalog, slot));
+        let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
+        let names = names(snapshot.directory(), self.tools.runs_scripts(), &seen);
+        let tools = self.tools.with_hints(tools(&names, &map), &map);
+        let mut listing = listing(Surface::Gateway, &self.tools, snapshot, tools, visible);
+        let listed = self.tools.listed.listed(snapshot, self.client, visible);
+        listing.tools.extend(listed.tools);
+        listing.findings.extend(listed.findings);
+        listing
     }
 
-    fn events(&self) -> BoxStream<'static, Event> {
-        self.other_requests.events(&self.caller)
+    fn client_kind(&self) -> ClientKind {
+        self.client
     }
 
-    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
-        self.other_requests.resources(context).await
-    }
-
-    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        if let Some(reply) = named::refused(&ask, &self.tools.pipeline, ORIGIN, context) {
+    async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        let Call { name, arguments, other_params } = move_to_meta(call);
+        let live = &self.tools.pipeline.live;
+        let listed = meta::listed_snapshot(live, &self.pool, arguments.as_ref(), context);
+        let snapshot = Box::pin(listed).await;
+        let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &other_params);
+        if let Some(reply) = meta.answer(&name, arguments.as_ref()).await {
             return Ok(reply);
         }
-        match ask {
-            Ask::Call(call) => {
-                let Call { name, arguments, other_params } = lift(call);
-                let asked = meta::snapshot(
-                    &self.tools.pipeline.live,
-                    &self.pool,
-                    arguments.as_ref(),
-                    context,
-                );
-                let snapshot = Box::pin(asked).await;
-                let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &other_params);
-                if let Some(reply) = meta.answer(&name, arguments.as_ref()).await {
-                    return Ok(reply);
-                }
-                if let Some(reply) =
-                    self.called_by_name(&name, arguments, &other_params, context).await
-                {
-                    return Ok(reply);
-                }
-                let unknown = || {
-                    let runs = self.tools.runs_scripts();
-                    let known = names(snapshot.directory(), runs, &|entry| meta.shows(entry));
-                    let known = known.join(", ");
-                    let name = catalog::summary::echo(&name);
-                    let message = format!(
-                        "no tool `{name}`: there are {known}; run others with tool_execute"
-                    );
-                    Reply::Error(RpcError::new(-32602, message))
-                };
-                Ok(unknown())
-            }
-            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                self.other_requests.ask(ask, context).await
-            }
+        let by_name = self.call_by_name(&name, arguments, &other_params, context);
+        if let Some(reply) = by_name.await {
+            return Ok(reply);
         }
+        let runs = self.tools.runs_scripts();
+        let known = names(snapshot.directory(), runs, &|entry| meta.shows(entry)).join(", ");
+        let name = catalog::summary::echo(&name);
+        let message = format!("no tool `{name}`: there are {known}; run others with tool_execute");
+        Ok(Reply::Error(RpcError::new(-32602, message)))
     }
 }
 
 impl Gateway {
-    /// A tool that is called by the name under which it is listed, or could be.
-    async fn called_by_name(
+    /// Calls a tool by the name under which it is listed, or could be; returns `None`
+    /// if there is none.
+    async fn call_by_name(
         &self,
         name: &str,
         arguments: Option<Json>,
@@ -138,16 +99,16 @@ impl Gateway {
         if !self.tools.listed.lists_any(self.client) {
             return None;
         }
-        let by_name = ByName { pool: &self.pool, live: &self.tools.pipeline.live };
+        let by_name = NameResolver { pool: &self.pool, live: &self.tools.pipeline.live };
         let (snapshot, found) = by_name.resolve(name, context).await;
         let slot = found?;
-        // An interface is made of the whole answer.
+        // A user interface needs the whole answer.
         let shows = self.client.interfaces && listed::has_interface(snapshot.catalog.tool(slot));
-        let mode = if shows { Mode::Pass } else { Mode::Strict };
+        let mode = if shows { CallMode::PassThrough } else { CallMode::Strict };
         let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, rest);
         let id = &snapshot.target(slot).callee.id;
-        let ran = meta.run(id, arguments, rest.clone(), WantedPart::default(), mode).await;
-        Some(meta.settled(ran))
+        let ran = meta.execute_by_id(id, arguments, rest.clone(), ReplyPart::default(), mode).await;
+        Some(meta.reply_and_record(ran))
     }
 }
 

@@ -1,26 +1,26 @@
-//! Namespaces as the groups of the protocol's grouping extension (a draft of
-//! 2026, behind a switch).
+//! Serves namespaces as groups, by MCP's grouping extension (a draft of 2026, off by
+//! default).
 //!
-//! A group is a namespace that the caller sees, with what it is for; a tool says
-//! in its `_meta` which one it belongs to.
+//! A group is a namespace that the caller sees, with its purpose. The `_meta` of a
+//! tool names the group that it belongs to.
 
 use catalog::source::Role;
 use catalog::{Catalog, Namespace};
 use serde_json::{Value, json};
 use tool::{Json, Object, Tool};
 
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 
-/// The method of the extension, and its name.
+/// The method of the extension, and the extension's name.
 pub(crate) const LIST: &str = "groups/list";
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/grouping";
-/// Where membership stands in `_meta`.
+/// The key of `_meta` that names the groups of a tool.
 const MEMBERSHIP: &str = "io.modelcontextprotocol/groups";
-/// How many groups a page has.
+/// How many groups one page has.
 const PAGE: usize = 100;
 
-/// The groups after those of the page before.
-pub(crate) fn list(catalog: &Catalog, visible: &Visible<'_>, cursor: Option<&str>) -> Json {
+/// Answers `groups/list`. `cursor` is the path of the last group of the page before.
+pub(crate) fn list(catalog: &Catalog, visible: &CallerView<'_>, cursor: Option<&str>) -> Json {
     let is_builtin = |namespace: &Namespace| {
         namespace.source.is_some_and(|at| catalog.sources()[at].role == Role::Builtin)
     };
@@ -53,12 +53,12 @@ fn group(namespace: &Namespace, purpose: &str) -> Value {
     group
 }
 
-/// A tool that says which group it belongs to.
-pub(crate) fn member(tool: &Tool, path: &str) -> Tool {
+/// Adds to a tool that it belongs to the group `path`.
+pub(crate) fn with_group(tool: &Tool, path: &str) -> Tool {
     let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
     let meta = raw.get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
-    // What its own server says of groups names none of ours.
+    // Groups that its own server names are not gatelet's.
     meta.set(MEMBERSHIP, Json::encode(&[path]));
     raw.set("_meta", meta.to_json());
     Tool { raw: raw.to_json(), ..tool.clone() }

@@ -1,6 +1,5 @@
-//! What hosts are told beside the definitions of our own tools: titles,
-//! annotations, and switches in `_meta` that some of them know. Models do not
-//! read them, and hosts that do not know them ignore them.
+//! Adds hints for hosts to the definitions of gatelet's own tools: titles, annotations,
+//! and members of `_meta` that some hosts know. Models do not read them.
 //!
 //! As of 2026-11, Claude Code defers the definitions of every MCP server and
 //! puts results over its own limit into a file: `anthropic/alwaysLoad` keeps a
@@ -12,109 +11,121 @@ use tool::{Annotations, Json, Object, Tool};
 
 use artifacts::gate;
 
-/// The largest limit that Claude Code takes.
+/// The largest result size that Claude Code accepts, in characters.
 const MOST_CHARS: usize = 500_000;
 
-/// What one of our tools is to a host.
-struct Row {
+/// The hints for one of gatelet's own tools.
+struct ToolHints {
     name: &'static str,
     title: &'static str,
     effect: Effect,
-    result: Longest,
+    result: ResultSize,
 }
 
-/// What a call may do to the world.
+/// What a call may do outside of gatelet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// Reads what this process knows.
-    Knows,
-    /// Reads from upstreams.
+    /// Nothing: it reads what this process knows.
+    None,
+    /// It reads from upstreams.
     Reads,
-    /// Runs whatever is asked for.
+    /// It runs any function.
     Runs,
 }
 
-/// How long a result may be that was let through on purpose.
+/// How long a result may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Longest {
-    /// Short by itself.
+enum ResultSize {
+    /// Always short.
     Short,
-    /// As long as the gate lets results be.
+    /// Up to the size limit of the gate.
     Gated,
-    /// As long as a caller may ask for.
-    Asked,
-    /// As long as a view may be.
-    Viewed,
+    /// Up to the largest size limit that a caller may give.
+    CallersLimit,
+    /// Up to the size limit of a view.
+    ViewLimit,
 }
 
-const fn row(name: &'static str, title: &'static str, effect: Effect, result: Longest) -> Row {
-    Row { name, title, effect, result }
+const fn hints(
+    name: &'static str,
+    title: &'static str,
+    effect: Effect,
+    result: ResultSize,
+) -> ToolHints {
+    ToolHints { name, title, effect, result }
 }
 
-const ROWS: &[Row] = &[
-    row("call", "Run a function", Effect::Runs, Longest::Asked),
-    row("call_read", "Run a function that changes nothing", Effect::Reads, Longest::Asked),
-    row("help", "Find functions", Effect::Knows, Longest::Short),
-    row("skill", "Read instructions", Effect::Knows, Longest::Asked),
-    row("tool_browse", "Find tools", Effect::Knows, Longest::Short),
-    row("tool_execute", "Run a tool", Effect::Runs, Longest::Gated),
-    row("tool_run", "Run a script", Effect::Runs, Longest::Gated),
-    row("tool_view", "View a kept result", Effect::Knows, Longest::Viewed),
-    row("tool_hydrate", "Show the schema of a tool", Effect::Knows, Longest::Asked),
-    row("resource_browse", "Find resources", Effect::Knows, Longest::Short),
-    row("resource_read", "Read a resource", Effect::Reads, Longest::Gated),
-    row("prompt_browse", "Find prompts", Effect::Knows, Longest::Short),
-    row("prompt_get", "Get a prompt", Effect::Reads, Longest::Gated),
+const TOOL_HINTS: &[ToolHints] = &[
+    hints("call", "Run a function", Effect::Runs, ResultSize::CallersLimit),
+    hints(
+        "call_read",
+        "Run a function that changes nothing",
+        Effect::Reads,
+        ResultSize::CallersLimit,
+    ),
+    hints("help", "Find functions", Effect::None, ResultSize::Short),
+    hints("skill", "Read instructions", Effect::None, ResultSize::CallersLimit),
+    hints("tool_browse", "Find tools", Effect::None, ResultSize::Short),
+    hints("tool_execute", "Run a tool", Effect::Runs, ResultSize::Gated),
+    hints("tool_run", "Run a script", Effect::Runs, ResultSize::Gated),
+    hints("tool_view", "View a kept result", Effect::None, ResultSize::ViewLimit),
+    hints("tool_hydrate", "Show the schema of a tool", Effect::None, ResultSize::CallersLimit),
+    hints("resource_browse", "Find resources", Effect::None, ResultSize::Short),
+    hints("resource_read", "Read a resource", Effect::Reads, ResultSize::Gated),
+    hints("prompt_browse", "Find prompts", Effect::None, ResultSize::Short),
+    hints("prompt_get", "Get a prompt", Effect::Reads, ResultSize::Gated),
 ];
 
-/// What the switches depend on.
-pub(crate) struct Facts<'a> {
-    /// The namespaces that there are, for a host's search.
+/// The state that the hints depend on.
+pub(crate) struct HintContext<'a> {
+    /// The names of the namespaces, for a host's tool search.
     pub(crate) map: &'a str,
     pub(crate) gate: &'a gate::Config,
     /// The most characters of one view.
     pub(crate) view_chars: usize,
 }
 
-impl Facts<'_> {
-    /// One of our tools as hosts are to see it; every other as it is.
-    pub(crate) fn hinted(&self, tool: Tool) -> Tool {
-        let row = ROWS.iter().find(|row| row.name == tool.name);
-        let (Some(row), Ok(mut raw)) = (row, Object::parse(&tool.raw)) else { return tool };
-        let annotations = row.annotations();
+impl HintContext<'_> {
+    /// Adds the hints to one of gatelet's own tools; returns any other tool unchanged.
+    pub(crate) fn with_hints(&self, tool: Tool) -> Tool {
+        let hints = TOOL_HINTS.iter().find(|hints| hints.name == tool.name);
+        let (Some(hints), Ok(mut raw)) = (hints, Object::parse(&tool.raw)) else { return tool };
+        let annotations = hints.annotations();
         let mut meta = Object::new();
         meta.push("anthropic/alwaysLoad", Json::encode(&true));
-        if ["help", "tool_browse"].contains(&row.name) && !self.map.is_empty() {
+        if ["help", "tool_browse"].contains(&hints.name) && !self.map.is_empty() {
             let phrase = format!("find and use tools of {}", self.map);
             meta.push("anthropic/searchHint", Json::encode(&phrase));
         }
-        if let Some(chars) = self.longest(row.result) {
+        if let Some(chars) = self.max_chars(hints.result) {
             meta.push("anthropic/maxResultSizeChars", Json::encode(&chars));
         }
-        raw.set("title", Json::encode(row.title));
-        raw.set("annotations", row.effect.annotations());
+        raw.set("title", Json::encode(hints.title));
+        raw.set("annotations", hints.effect.annotations());
         raw.set("_meta", meta.to_json());
-        Tool { title: Some(row.title.to_owned()), annotations, raw: raw.to_json(), ..tool }
+        Tool { title: Some(hints.title.to_owned()), annotations, raw: raw.to_json(), ..tool }
     }
 
-    fn longest(&self, result: Longest) -> Option<usize> {
+    fn max_chars(&self, result: ResultSize) -> Option<usize> {
         let chars = match result {
-            Longest::Short => return None,
-            Longest::Gated => self.gate.limit,
-            Longest::Asked => self.gate.ceiling.unwrap_or(MOST_CHARS).max(self.gate.limit),
-            Longest::Viewed => self.view_chars,
+            ResultSize::Short => return None,
+            ResultSize::Gated => self.gate.limit,
+            ResultSize::CallersLimit => {
+                self.gate.ceiling.unwrap_or(MOST_CHARS).max(self.gate.limit)
+            }
+            ResultSize::ViewLimit => self.view_chars,
         };
         Some(chars.min(MOST_CHARS))
     }
 }
 
-impl Row {
+impl ToolHints {
     fn annotations(&self) -> Annotations {
         let runs = self.effect == Effect::Runs;
         Annotations {
             read_only: Some(!runs),
             destructive: Some(runs),
-            open_world: Some(self.effect != Effect::Knows),
+            open_world: Some(self.effect != Effect::None),
             idempotent: None,
         }
     }
@@ -123,7 +134,7 @@ impl Row {
 impl Effect {
     fn annotations(self) -> Json {
         match self {
-            Effect::Knows => json!({"readOnlyHint": true, "openWorldHint": false}).into(),
+            Effect::None => json!({"readOnlyHint": true, "openWorldHint": false}).into(),
             Effect::Reads => json!({"readOnlyHint": true, "openWorldHint": true}).into(),
             Effect::Runs => {
                 let all =
@@ -139,8 +150,8 @@ mod tests {
     use super::*;
     use crate::surface::{cash, meta};
 
-    fn facts(gate: &gate::Config) -> Facts<'_> {
-        Facts { map: "files, mail", gate, view_chars: 8_000 }
+    fn hint_context(gate: &gate::Config) -> HintContext<'_> {
+        HintContext { map: "files, mail", gate, view_chars: 8_000 }
     }
 
     #[test]
@@ -148,9 +159,9 @@ mod tests {
         let gate = gate::Config::default();
         let names: Vec<&str> = meta::names().collect();
         let own = cash::tools("").into_iter().chain(meta::tools(&names, ""));
-        let own: Vec<Tool> = own.map(|tool| facts(&gate).hinted(tool)).collect();
+        let own: Vec<Tool> = own.map(|tool| hint_context(&gate).with_hints(tool)).collect();
         // The tool that only reads is listed by itself.
-        assert_eq!(own.len(), ROWS.len() - 1);
+        assert_eq!(own.len(), TOOL_HINTS.len() - 1);
         for tool in own {
             assert!(tool.title.is_some(), "{}", tool.name);
             let read = Tool::parse(tool.raw.clone()).unwrap();
@@ -168,7 +179,7 @@ mod tests {
         let chars = |gate: gate::Config, name: &str| {
             let names: Vec<&str> = meta::names().collect();
             let mut own = cash::tools("").into_iter().chain(meta::tools(&names, ""));
-            let tool = facts(&gate).hinted(own.find(|tool| tool.name == name).unwrap());
+            let tool = hint_context(&gate).with_hints(own.find(|tool| tool.name == name).unwrap());
             tool.raw.member("_meta")?.member_as::<usize>("anthropic/maxResultSizeChars")
         };
         let gate = |limit, ceiling| gate::Config { limit, ceiling, ..gate::Config::default() };
@@ -185,6 +196,6 @@ mod tests {
         let gate = gate::Config::default();
         let text = r#"{"name":"call_me","_meta":{"a":1}}"#;
         let tool = Tool::parse(Json::parse(text).unwrap()).unwrap();
-        assert_eq!(facts(&gate).hinted(tool).raw.as_str(), text);
+        assert_eq!(hint_context(&gate).with_hints(tool).raw.as_str(), text);
     }
 }

@@ -1,50 +1,53 @@
-//! What hosts read about this server before anybody calls it: `instructions`.
+//! Writes the `instructions` that gatelet gives hosts as an MCP server.
 //!
-//! Hosts decide by this text whether a model looks at the server at all, and
-//! cut it: some read 512 characters, others 2,048. So the first 512 stand
-//! alone, and there are never more than 2,000. The text says how to start and
-//! what is behind, by namespaces; it changes when a namespace comes or goes or
-//! changes its purpose, not with how upstreams fare, so that prompts which hold
-//! it stay cached.
+//! Hosts decide by this text whether a model considers the server at all, and cut it:
+//! some after 512 characters, others after 2,048. So the first 512 make sense alone,
+//! and there are never more than 2,000. The text says how to start and lists the
+//! namespaces. It does not depend on the health of upstreams, so that prompts which
+//! contain it stay cached.
 
 use catalog::source::Role;
 use catalog::{Catalog, Namespace};
 
 use crate::choice::Surface;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 
-/// The characters that every host shows.
-const FIRST: usize = 512;
-/// The most characters.
-const MOST: usize = 2_000;
-/// The most words of a purpose, widest first.
-const WIDTHS: [usize; 4] = [12, 6, 4, 3];
+/// The characters that every host reads.
+const FIRST_CHARS: usize = 512;
+/// The most characters of the text.
+const MAX_CHARS: usize = 2_000;
+/// How many words of each purpose are shown: the first number with which all fit.
+const PURPOSE_WORDS: [usize; 4] = [12, 6, 4, 3];
 
-/// One namespace and what it is for.
-struct Line {
+/// A namespace and its purpose.
+struct NamespacePurpose {
     name: String,
     purpose: String,
 }
 
-/// The instructions of a surface, as far as a caller sees what is behind it.
-pub(crate) fn instructions(surface: Surface, catalog: &Catalog, visible: &Visible<'_>) -> String {
+/// Writes the instructions of a surface, with the namespaces that a caller sees.
+pub(crate) fn instructions(
+    surface: Surface,
+    catalog: &Catalog,
+    visible: &CallerView<'_>,
+) -> String {
     let sees = |slot| visible.shows_function(catalog, slot);
     let top = catalog.root().children.iter().map(|at| &catalog.namespaces()[*at]);
     let is_builtin = |namespace: &Namespace| {
         namespace.source.is_some_and(|at| catalog.sources()[at].role == Role::Builtin)
     };
     let seen = top.filter(|one| !is_builtin(one) && visible.shows_namespace(catalog, one));
-    let line = |namespace: &Namespace| Line {
+    let line = |namespace: &Namespace| NamespacePurpose {
         name: namespace.label.clone(),
         purpose: catalog.purpose(namespace, &sees),
     };
-    let mut lines: Vec<Line> = seen.map(line).collect();
+    let mut lines: Vec<NamespacePurpose> = seen.map(line).collect();
     lines.sort_by(|a, b| a.name.cmp(&b.name));
-    written(start(surface), &lines)
+    write_text(how_to_start(surface), &lines)
 }
 
-/// How a model starts.
-fn start(surface: Surface) -> &'static str {
+/// Says how a model starts on a surface.
+fn how_to_start(surface: Surface) -> &'static str {
     match surface {
         Surface::Cash | Surface::Auto => {
             "Reaches the tools of other servers. help(kwargs={\"query\": \"what to do\"}) finds \
@@ -67,38 +70,42 @@ fn start(surface: Surface) -> &'static str {
     }
 }
 
-/// The text: how to start, all namespaces with what they are for as far as that
-/// fits into the first part, and the rest of it behind.
-fn written(start: &str, lines: &[Line]) -> String {
+/// Writes how to start and all namespaces with their purposes. If that does not fit into
+/// the first characters, names come first and purposes follow.
+fn write_text(start: &str, lines: &[NamespacePurpose]) -> String {
     if lines.is_empty() {
         return format!("{start} No server is connected yet.");
     }
-    let whole = |words: usize| format!("{start} Namespaces: {}.", joined(lines, words));
-    if let Some(text) = WIDTHS.map(whole).into_iter().find(|text| length(text) <= FIRST) {
+    let whole = |words: usize| format!("{start} Namespaces: {}.", join_with_purposes(lines, words));
+    if let Some(text) =
+        PURPOSE_WORDS.map(whole).into_iter().find(|text| length(text) <= FIRST_CHARS)
+    {
         return text;
     }
     let mut text = format!("{start} Namespaces: ");
-    let (first, named) = names(lines, FIRST - length(&text));
+    let (first, n_named) = join_names(lines, FIRST_CHARS - length(&text));
     text.push_str(&first);
-    if named < lines.len() {
-        // A name says more of a server than nothing.
-        let (rest, _) = names(&lines[named..], MOST / 2);
+    if n_named < lines.len() {
+        // A name alone is better than nothing.
+        let (rest, _) = join_names(&lines[n_named..], MAX_CHARS / 2);
         text.push_str("\nMore namespaces: ");
         text.push_str(&rest);
     }
-    let room = MOST - length(&text);
-    let described: Vec<&Line> = lines.iter().filter(|line| !line.purpose.is_empty()).collect();
-    let whole = WIDTHS.map(|words| list(&described, words, usize::MAX));
-    let fitting = whole.into_iter().find(|list| length(list) <= room);
-    text.push_str(&fitting.unwrap_or_else(|| list(&described, WIDTHS[1], room)));
+    let room = MAX_CHARS - length(&text);
+    let described: Vec<&NamespacePurpose> =
+        lines.iter().filter(|line| !line.purpose.is_empty()).collect();
+    let whole = PURPOSE_WORDS.map(|words| purpose_lines(&described, words, usize::MAX));
+    let fitting = whole.into_iter().find(|purpose_lines| length(purpose_lines) <= room);
+    text.push_str(&fitting.unwrap_or_else(|| purpose_lines(&described, PURPOSE_WORDS[1], room)));
     text
 }
 
-/// A line for each namespace, as many as there is room for.
-fn list(lines: &[&Line], words: usize, room: usize) -> String {
+/// Writes a line for each namespace, as many as fit into `room` characters. `words` is
+/// the number of words of each purpose.
+fn purpose_lines(lines: &[&NamespacePurpose], words: usize, room: usize) -> String {
     let mut text = String::new();
     for (at, line) in lines.iter().enumerate() {
-        let more = format!("\n- {}: {}", line.name, shortened(&line.purpose, words));
+        let more = format!("\n- {}: {}", line.name, first_words(&line.purpose, words));
         let rest = format!("\n- and {} more", lines.len() - at);
         if room < length(&text) + length(&more) + length(&rest) {
             return text + &rest;
@@ -108,16 +115,16 @@ fn list(lines: &[&Line], words: usize, room: usize) -> String {
     text
 }
 
-/// All namespaces, each with so many words of what it is for.
-fn joined(lines: &[Line], words: usize) -> String {
-    let one = |line: &Line| match shortened(&line.purpose, words) {
+/// Joins all namespaces, each with the first `words` words of its purpose.
+fn join_with_purposes(lines: &[NamespacePurpose], words: usize) -> String {
+    let one = |line: &NamespacePurpose| match first_words(&line.purpose, words) {
         purpose if purpose.is_empty() => line.name.clone(),
         purpose => format!("{} ({purpose})", line.name),
     };
     lines.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn shortened(purpose: &str, words: usize) -> String {
+fn first_words(purpose: &str, words: usize) -> String {
     let mut all = purpose.split(' ');
     let kept = all.by_ref().take(words).collect::<Vec<_>>().join(" ");
     match all.next() {
@@ -126,8 +133,9 @@ fn shortened(purpose: &str, words: usize) -> String {
     }
 }
 
-/// As many names as fit, with how many are left out; and how many fit.
-fn names(lines: &[Line], room: usize) -> (String, usize) {
+/// Joins as many names as fit into `room` characters and says how many are left out.
+/// Returns how many fit, too.
+fn join_names(lines: &[NamespacePurpose], room: usize) -> (String, usize) {
     let mut text = String::new();
     for (at, line) in lines.iter().enumerate() {
         let comma = if at == 0 { "" } else { ", " };

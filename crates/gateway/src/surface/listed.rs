@@ -1,10 +1,11 @@
-//! Functions that are listed whole beside gatelet's own tools, and called by name.
+//! Chooses the functions that are listed with their whole definition beside gatelet's own
+//! tools, and can be called by name.
 //!
 //! The operator pins them, they are the most used, or they show a user
 //! interface, which hosts render only for tools that are listed and called
-//! directly (MCP Apps). Where everything that a caller sees is small, all of it
-//! is listed. Being listed adds a definition and nothing else: the same
-//! visibility, trust, rules and gate hold for a call.
+//! directly (MCP Apps). If everything that a caller sees is small, all of it
+//! is listed. Listing changes nothing else: the same visibility, trust, rules and gate
+//! hold for a call.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,29 +15,29 @@ use arc_swap::ArcSwap;
 use catalog::{Catalog, Slot, tokens};
 use tool::{Annotations, Client, Finding, Json, Object, Severity, Tool};
 
-use super::by_name::Names;
+use super::by_name::ToolNames;
 use super::groups;
 use crate::learning::UsageStore;
 use policy::pattern::Pattern;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 use roster::Snapshot;
 
 /// Which functions are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// On `auto`, everything is listed when it costs less than so many tokens.
+    /// On `auto`, everything is listed if it costs less than this many tokens.
     pub everything_below: usize,
-    /// What the operator wants to be listed, most wanted first.
+    /// The functions that the operator wants listed, most wanted first.
     pub pinned: Vec<Pattern>,
-    /// How many of the functions that were used most are listed.
+    /// How many of the most used functions are listed.
     pub most_used: usize,
-    /// The most tokens that pinned and most used ones cost together.
+    /// The most tokens that pinned and most used functions may cost together.
     pub tokens: usize,
-    /// Whether there is a tool that runs only what reads.
+    /// Whether there is a tool `call_read`, which runs only functions that only read.
     pub read_tool: bool,
-    /// What only reads by the operator's word.
+    /// The functions that only read, according to the operator.
     pub read_only: Vec<Pattern>,
-    /// Whether namespaces are told as groups.
+    /// Whether namespaces are served as groups.
     pub groups: bool,
 }
 
@@ -54,59 +55,60 @@ impl Default for Config {
     }
 }
 
-/// The most functions with a user interface that are listed: a server does not
-/// get to flood a model.
-const INTERFACES: usize = 64;
+/// The most functions with a user interface that are listed, so that a server cannot
+/// flood a model.
+const MAX_INTERFACES: usize = 64;
 
-/// The configuration in force, and how often it was replaced.
-pub(crate) struct Live {
+/// Chooses listed functions by the current configuration.
+pub(crate) struct ListedFunctions {
     config: ArcSwap<Config>,
+    /// How often the configuration was replaced.
     edition: AtomicU64,
-    /// Knows what was used.
+    /// Knows which functions were used most.
     usage: Arc<dyn UsageStore>,
 }
 
-/// What tells listings of one surface apart beside who asks for them.
+/// What a surface's listing depends on beside the snapshot and the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     edition: u64,
     pub(crate) client: ClientKind,
 }
 
-/// What a client is, as far as listings depend on it.
+/// The properties of a client that listings depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKind {
-    /// It came in by `auto`, so that it may be shown everything.
+    /// It connected on `auto`, so that everything may be listed.
     pub(crate) auto: bool,
     /// It renders user interfaces.
     pub(crate) interfaces: bool,
 }
 
 impl ClientKind {
-    pub(crate) fn of(client: &Client, auto: bool) -> ClientKind {
+    pub(crate) fn new(client: &Client, auto: bool) -> ClientKind {
         let extensions = client.capabilities.member("extensions");
         let interfaces = extensions.is_some_and(|all| all.member(INTERFACE).is_some());
         ClientKind { auto, interfaces }
     }
 }
 
-/// The extension by which clients say that they render user interfaces.
+/// The extension that clients declare if they render user interfaces.
 const INTERFACE: &str = "io.modelcontextprotocol/ui";
 
-/// What is listed, by name, and what could not be.
+/// The chosen functions as listed tools, and findings about those left out.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTools {
     pub(crate) tools: Vec<Tool>,
     pub(crate) findings: Vec<Finding>,
 }
 
-impl Live {
-    pub(crate) fn new(config: Config, usage: Arc<dyn UsageStore>) -> Live {
-        Live { config: ArcSwap::from_pointee(config), edition: AtomicU64::new(0), usage }
+impl ListedFunctions {
+    pub(crate) fn new(config: Config, usage: Arc<dyn UsageStore>) -> ListedFunctions {
+        ListedFunctions { config: ArcSwap::from_pointee(config), edition: AtomicU64::new(0), usage }
     }
 
-    /// Puts another configuration in force. Listings are made anew also where
-    /// it is the same: what else they depend on may have changed with it.
+    /// Replaces the configuration. Listings are made anew even if it is the same,
+    /// because other things they depend on may have changed with it.
     pub(crate) fn replace(&self, config: Config) {
         self.config.store(Arc::new(config));
         self.edition.fetch_add(1, Ordering::Relaxed);
@@ -116,79 +118,80 @@ impl Live {
         self.config.load_full()
     }
 
+    /// Returns what listings for such a client depend on.
     pub(crate) fn variant(&self, client: ClientKind) -> Variant {
         Variant { edition: self.edition.load(Ordering::Relaxed), client }
     }
 
-    /// A tool as it is listed: with its group, where there are groups.
-    pub(crate) fn member(&self, snapshot: &Snapshot, slot: Option<Slot>, tool: &Tool) -> Tool {
+    /// Returns a tool as it is listed: with its group, if groups are on.
+    pub(crate) fn with_group(&self, snapshot: &Snapshot, slot: Option<Slot>, tool: &Tool) -> Tool {
         match slot.filter(|_| self.config.load().groups) {
-            Some(slot) => groups::member(tool, snapshot.catalog.path(slot)),
+            Some(slot) => groups::with_group(tool, snapshot.catalog.path(slot)),
             None => tool.clone(),
         }
     }
 
-    /// Whether functions may be called by name: only where some can be listed.
-    /// Which ones are may have changed since the client looked.
+    /// Returns whether functions may be called by name: only if some can be listed for
+    /// such a client. Which ones are may have changed since the client listed them.
     pub(crate) fn lists_any(&self, client: ClientKind) -> bool {
         let config = self.config.load();
         let chosen = !config.pinned.is_empty() || 0 < config.most_used;
         chosen || client.interfaces || (client.auto && 0 < config.everything_below)
     }
 
-    /// What a client is shown beside our own tools.
+    /// Returns the functions that are listed beside gatelet's own tools.
     pub(crate) fn listed(
         &self,
         snapshot: &Snapshot,
         client: ClientKind,
-        visible: &Visible<'_>,
-    ) -> Listed {
+        visible: &CallerView<'_>,
+    ) -> ListedTools {
         let config = self.config();
         let sees = |slot: Slot| visible.shows_function(&snapshot.catalog, slot);
-        let choice = Choice { snapshot, config: &config, sees: &sees };
-        let mut listed = Listed::default();
+        let candidates = Candidates { snapshot, config: &config, sees: &sees };
+        let mut listed = ListedTools::default();
         let mut loaded = BTreeSet::new();
-        if client.auto && choice.is_small() {
-            loaded.extend(choice.all());
+        if client.auto && candidates.is_small() {
+            loaded.extend(candidates.all());
         } else {
             let used = match config.most_used {
                 0 => Vec::new(),
                 most => self.usage.read().most_used(most),
             };
-            loaded = choice.within_budget(&used, &mut listed.findings);
+            loaded = candidates.choose_within_budget(&used, &mut listed.findings);
         }
         let interfaces = match client.interfaces {
-            true => choice.interfaces(&mut listed.findings),
+            true => candidates.choose_interfaces(&mut listed.findings),
             false => BTreeSet::new(),
         };
-        for (slot, tool) in Names::of(snapshot).tools() {
+        for (slot, tool) in ToolNames::of(snapshot).tools() {
             if loaded.contains(slot) {
-                listed.tools.push(kept_loaded(&self.member(snapshot, Some(*slot), tool)));
+                listed.tools.push(always_loaded(&self.with_group(snapshot, Some(*slot), tool)));
             } else if interfaces.contains(slot) {
-                listed.tools.push(self.member(snapshot, Some(*slot), tool));
+                listed.tools.push(self.with_group(snapshot, Some(*slot), tool));
             }
         }
-        // The same order whatever comes and goes elsewhere.
+        // The order does not depend on other upstreams.
         listed.tools.sort_by(|a, b| a.name.cmp(&b.name));
         listed
     }
 }
 
-/// Chooses among what a caller sees.
-struct Choice<'a> {
+/// The functions that a caller sees, to choose from.
+struct Candidates<'a> {
     snapshot: &'a Snapshot,
     config: &'a Config,
     sees: &'a dyn Fn(Slot) -> bool,
 }
 
-impl Choice<'_> {
+impl Candidates<'_> {
     fn all(&self) -> impl Iterator<Item = Slot> + '_ {
         let catalog = &self.snapshot.catalog;
         catalog.slots().filter(|slot| !catalog.is_builtin(*slot) && (self.sees)(*slot))
     }
 
-    /// Whether everything costs less than the threshold. What is far above it is
-    /// not counted: a token of a definition never has eight bytes on average.
+    /// Returns whether all functions cost fewer tokens than the threshold. If they are
+    /// far above it, tokens are not counted: a token never has eight bytes on average.
     fn is_small(&self) -> bool {
         let (catalog, threshold) = (&self.snapshot.catalog, self.config.everything_below);
         let (mut bytes, mut tools) = (0, Vec::new());
@@ -203,11 +206,12 @@ impl Choice<'_> {
         !tools.is_empty() && tools.iter().map(cost).sum::<usize>() < threshold
     }
 
-    /// What is pinned, then what is used most, as far as the budget goes.
-    fn within_budget(&self, used: &[String], findings: &mut Vec<Finding>) -> BTreeSet<Slot> {
+    /// Chooses pinned functions, then the most used ones, as far as the budget goes.
+    fn choose_within_budget(&self, used: &[String], findings: &mut Vec<Finding>) -> BTreeSet<Slot> {
         let (mut chosen, mut left) = (BTreeSet::new(), self.config.tokens);
         for pattern in &self.config.pinned {
-            let named = |slot: &Slot| pattern.means(self.snapshot.target(*slot).callee.named());
+            let named =
+                |slot: &Slot| pattern.matches_exactly(self.snapshot.target(*slot).callee.names());
             let mut meant = self.all().filter(named).peekable();
             if meant.peek().is_none() {
                 let message = "no tool that is listed now is called so; see `gatelet tools`";
@@ -235,6 +239,8 @@ impl Choice<'_> {
         chosen
     }
 
+    /// Chooses a function if its cost is within what is `left`. Returns whether it is
+    /// chosen.
     fn take(&self, slot: Slot, left: &mut usize, chosen: &mut BTreeSet<Slot>) -> bool {
         if chosen.contains(&slot) {
             return true;
@@ -248,22 +254,22 @@ impl Choice<'_> {
         fits
     }
 
-    /// Tools that show a user interface, or are there for one.
-    fn interfaces(&self, findings: &mut Vec<Finding>) -> BTreeSet<Slot> {
+    /// Chooses tools that show a user interface, or belong to one.
+    fn choose_interfaces(&self, findings: &mut Vec<Finding>) -> BTreeSet<Slot> {
         let catalog = &self.snapshot.catalog;
         let mut all = self.all().filter(|slot| has_interface(catalog.tool(*slot)));
-        let shown = all.by_ref().take(INTERFACES).collect();
+        let shown = all.by_ref().take(MAX_INTERFACES).collect();
         let more = all.count();
         if 0 < more {
             let message =
-                format!("{more} more tools have user interfaces; {INTERFACES} are listed");
+                format!("{more} more tools have user interfaces; {MAX_INTERFACES} are listed");
             findings.push(Finding::new(Severity::Warning, "interfaces-left-out", "tools", message));
         }
         shown
     }
 }
 
-/// Tokens of a definition as models read it.
+/// Counts the tokens of a definition as models read it.
 fn cost(catalog: &Catalog, slot: Slot) -> usize {
     let tool = catalog.tool(slot);
     let Ok(mut raw) = Object::parse(&tool.raw) else { return tokens::count(tool.raw.as_str()) };
@@ -271,9 +277,9 @@ fn cost(catalog: &Catalog, slot: Slot) -> usize {
     tokens::count(raw.to_json().as_str())
 }
 
-/// Whether a tool says that it shows a user interface, in either spelling.
+/// Returns whether a tool declares a user interface, in either spelling.
 pub(crate) fn has_interface(tool: &Tool) -> bool {
-    // Looked for as text first: few tools have it.
+    // A text search comes first, because few tools have it.
     if !tool.raw.mentions("\"ui\"") && !tool.raw.mentions("\"ui/resourceUri\"") {
         return false;
     }
@@ -282,8 +288,8 @@ pub(crate) fn has_interface(tool: &Tool) -> bool {
         || meta.member_as::<String>("ui/resourceUri").is_some()
 }
 
-/// The definition with the switch that keeps hosts from deferring it.
-fn kept_loaded(tool: &Tool) -> Tool {
+/// Adds to a definition that hosts must not defer it.
+fn always_loaded(tool: &Tool) -> Tool {
     let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
     let meta = raw.get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
@@ -292,8 +298,8 @@ fn kept_loaded(tool: &Tool) -> Tool {
     Tool { raw: raw.to_json(), ..tool.clone() }
 }
 
-/// Whether a function only reads: the operator says so, or it says so itself and
-/// `is_trusted`.
+/// Returns whether a function only reads: according to the operator, or according to its
+/// own annotations if `is_trusted` says that these are trusted.
 pub(crate) fn only_reads(
     config: &Config,
     snapshot: &Snapshot,
@@ -301,7 +307,7 @@ pub(crate) fn only_reads(
     is_trusted: impl FnOnce(&str, &Tool) -> bool,
 ) -> bool {
     let callee = snapshot.target(slot).callee;
-    if config.read_only.iter().any(|pattern| pattern.means(callee.named())) {
+    if config.read_only.iter().any(|pattern| pattern.matches_exactly(callee.names())) {
         return true;
     }
     let tool = snapshot.catalog.tool(slot);

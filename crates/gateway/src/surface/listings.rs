@@ -1,4 +1,4 @@
-//! What each surface lists of a snapshot, made when first needed.
+//! Caches the listings that surfaces make of a snapshot.
 
 use std::sync::Arc;
 
@@ -9,24 +9,25 @@ use super::listed::Variant;
 use crate::choice::Surface;
 use roster::Snapshot;
 
-/// How many listings are kept before all are made again.
-const MOST: usize = 64;
+/// How many listings are cached before the cache is cleared.
+const MAX_LISTINGS: usize = 64;
 
-/// By surface, kind of client and what its callers see: every request needs a
-/// listing, and making one takes a look at every tool.
+/// The listings, by surface, variant and visibility key. Every request needs one, and
+/// making one visits every tool.
 #[derive(Default)]
-struct Listings(Mutex<FastMap<(Surface, Variant, String), Arc<Listing>>>);
+struct ListingCache(Mutex<FastMap<(Surface, Variant, String), Arc<Listing>>>);
 
-/// What a surface lists for callers with this visibility key.
-pub(crate) fn listing(
+/// Returns the cached listing of a surface for callers with this visibility key, or makes
+/// it.
+pub(crate) fn get_or_make(
     snapshot: &Snapshot,
     surface: Surface,
     variant: Variant,
-    view_key: String,
+    visibility_key: String,
     make: impl FnOnce() -> Listing,
 ) -> Arc<Listing> {
-    let Listings(listings) = snapshot.derived(Listings::default);
-    let key = (surface, variant, view_key);
+    let ListingCache(listings) = snapshot.derived(ListingCache::default);
+    let key = (surface, variant, visibility_key);
     let lock = || listings.lock();
     if let Some(listing) = lock().get(&key) {
         return Arc::clone(listing);
@@ -34,7 +35,7 @@ pub(crate) fn listing(
     // Outside of the lock: making one may need another listing.
     let listing = Arc::new(make());
     let mut made = lock();
-    if MOST <= made.len() {
+    if MAX_LISTINGS <= made.len() {
         made.clear();
     }
     Arc::clone(made.entry(key).or_insert(listing))

@@ -1,15 +1,15 @@
 //! The meta-tools that the gateway and proxy surfaces share: browse, execute,
 //! view and hydrate.
 //!
-//! Each meta-tool is a method that takes its arguments as they came and always
-//! has an answer: a result, or an error in the specification's shape.
+//! Each meta-tool is a method that takes its unchecked arguments and returns a result, or
+//! an error in the form of the specification.
 
 pub(crate) mod definition;
 
 mod arguments;
 mod batch;
 mod browse;
-mod card_form;
+mod card_format;
 mod execute;
 mod history;
 mod primitives;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use catalog::directory::Entry;
 use catalog::summary::{cut, echo};
 use catalog::{Catalog, Directory, GuessBy, Slot};
-use offload::Stop;
+use offload::StopFlag;
 use tool::{Context, Json, Listing, Reply, Server, Tool};
 
 use super::about;
@@ -31,38 +31,38 @@ use crate::choice::Surface;
 use crate::dispatch::{MAX_REPEATED_ARGUMENTS, repeated_arguments};
 use crate::error::GatewayError;
 use crate::record::EventKind;
-use crate::search::Wanted;
+use crate::search::SearchRequest;
 use artifacts::envelope;
 use artifacts::view::{Selector, Span, ViewError, view};
 use artifacts::{ArtifactMeta, Owner};
-use policy::call::What;
+use policy::call::TargetKind;
 use policy::code::Code;
 use policy::confirm;
 use policy::live::LiveStages;
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use policy::validate::ValidCall;
-use policy::visibility::{Thing, Visible};
-use request::{Answer, members, missing, refused, text};
+use policy::visibility::{CallerView, Item};
+use request::{Answer, missing_argument, parse_arguments, refusal_error, string_argument};
 use roster::{Snapshot, UpstreamPool};
 
-pub(crate) use arguments::Named;
+pub(crate) use arguments::NamedUpstream;
 pub(crate) use batch::ids as ids_of_calls;
 pub use definition::names;
-pub(crate) use definition::{MAP, tools};
-pub(crate) use execute::Wanted as WantedPart;
+pub(crate) use definition::{MAX_MAP_TOKENS, tools};
+pub(crate) use execute::ReplyPart;
 pub use request::Config;
 pub(crate) use request::{MAX_CARDS, Meta, MetaTools};
 
-/// How much of a tool's description is told with its schema.
-const DESCRIPTION: usize = 8_000;
+/// The most characters of a description in the reply of `tool_hydrate`.
+const MAX_DESCRIPTION: usize = 8_000;
 
-/// A call as surfaces of meta-tools have it written.
+/// Renders a call as clients of surfaces with meta-tools write it.
 pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
     let (id, arguments) = (&call.callee.id, repeated_arguments(call));
-    match &call.what {
-        What::Tool(_) => format!("tool_execute(tool_id=\"{id}\", args={arguments}"),
-        What::Prompt { .. } => format!("prompt_get(prompt_id=\"{id}\", args={arguments}"),
-        What::Resource { uri, .. } => {
+    match &call.kind {
+        TargetKind::Tool(_) => format!("tool_execute(tool_id=\"{id}\", args={arguments}"),
+        TargetKind::Prompt { .. } => format!("prompt_get(prompt_id=\"{id}\", args={arguments}"),
+        TargetKind::Resource { uri, .. } => {
             let uri = Json::encode(uri);
             if uri.as_str().len() <= MAX_REPEATED_ARGUMENTS {
                 format!("resource_read(uri={uri}")
@@ -70,39 +70,40 @@ pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
                 String::new()
             }
         }
-        What::Skill { .. }
-        | What::Task { .. }
-        | What::Help { .. }
-        | What::Completion { .. }
-        | What::Subscription { .. } => String::new(),
+        TargetKind::Skill { .. }
+        | TargetKind::Task { .. }
+        | TargetKind::Help { .. }
+        | TargetKind::Completion { .. }
+        | TargetKind::Subscription { .. } => String::new(),
     }
 }
 
-/// The snapshot to answer a request from.
-///
-/// A named upstream that is being listed for the first time is waited for; one
-/// with a remembered listing is started before something is reported missing.
-/// Nobody waits for an upstream that they may not see.
-pub(crate) async fn snapshot(
+/// Returns the snapshot to answer a request from, after waiting until the upstreams that
+/// its arguments name are listed.
+pub(crate) async fn listed_snapshot(
     policies: &LiveStages,
     pool: &UpstreamPool,
     arguments: Option<&Json>,
     context: &Context,
 ) -> Arc<Snapshot> {
     let mut snapshot = pool.snapshot();
-    let several = batch::ids(arguments).iter().map(|id| Named::by_id(id)).collect::<Vec<_>>();
-    for named in several.into_iter().chain(arguments.and_then(arguments::named)) {
+    let several =
+        batch::ids(arguments).iter().map(|id| NamedUpstream::by_id(id)).collect::<Vec<_>>();
+    for named in several.into_iter().chain(arguments.and_then(arguments::named_upstream)) {
         snapshot = wait_for_listing(policies, pool, snapshot, &named, context).await;
     }
     snapshot
 }
 
-/// The same for a request whose tool is known by its id.
+/// Waits until an upstream is listed, and returns the snapshot afterwards.
+///
+/// An upstream with a remembered listing is started only if that does not have the
+/// wanted id. Callers do not wait for an upstream that they may not see.
 pub(crate) async fn wait_for_listing(
     policies: &LiveStages,
     pool: &UpstreamPool,
     snapshot: Arc<Snapshot>,
-    named: &Named,
+    named: &NamedUpstream,
     context: &Context,
 ) -> Arc<Snapshot> {
     let visible = policies.visible_to(&context.caller);
@@ -123,63 +124,77 @@ pub(crate) async fn wait_for_listing(
     pool.snapshot()
 }
 
-/// What a surface of meta-tools lists beside its tools.
+/// Makes the listing of a surface with meta-tools around its `tools`.
 pub(crate) fn listing(
     surface: Surface,
-    own: &MetaTools,
+    meta_tools: &MetaTools,
     snapshot: &Snapshot,
     tools: Vec<Tool>,
-    visible: &Visible<'_>,
+    visible: &CallerView<'_>,
 ) -> Listing {
-    let capabilities =
-        capabilities::of_meta_tools(&own.skills, &own.listed.config(), snapshot, visible);
-    let shows = |thing: &Thing<'_>| visible.shows(thing);
+    let capabilities = capabilities::of_meta_tools(
+        &meta_tools.skills,
+        &meta_tools.listed.config(),
+        snapshot,
+        visible,
+    );
+    let shows = |thing: &Item<'_>| visible.shows(thing);
     let server = Server {
         instructions: Some(instructions(surface, &snapshot.catalog, visible)),
-        ..about::server(&own.about, snapshot, capabilities, &shows)
+        ..about::server(&meta_tools.about, snapshot, capabilities, &shows)
     };
     Listing { server, tools, findings: snapshot.report(), ..Listing::default() }
 }
 
 impl Meta<'_> {
-    /// Answers one meta-tool; `None` when there is none of that name.
+    /// Answers a call of a meta-tool; `None` if there is none of that name.
     pub(crate) async fn answer(&self, name: &str, arguments: Option<&Json>) -> Option<Reply> {
         let answer = match name {
-            "tool_browse" => self.browsed(name, browse::Kind::Tools, arguments).await,
-            "resource_browse" => self.browsed(name, browse::Kind::Resources, arguments).await,
-            "prompt_browse" => self.browsed(name, browse::Kind::Prompts, arguments).await,
-            "tool_view" => self.viewed(name, arguments).await,
-            "tool_hydrate" => self.hydrated(name, arguments).await,
+            "tool_browse" => {
+                self.browse_and_report(name, browse::BrowsedKind::Tools, arguments).await
+            }
+            "resource_browse" => {
+                self.browse_and_report(name, browse::BrowsedKind::Resources, arguments).await
+            }
+            "prompt_browse" => {
+                self.browse_and_report(name, browse::BrowsedKind::Prompts, arguments).await
+            }
+            "tool_view" => self.view_and_report(name, arguments).await,
+            "tool_hydrate" => self.hydrate_and_report(name, arguments).await,
             "tool_run" if !self.config().run_tool => return None,
             "tool_execute" | "tool_run" | "resource_read" | "prompt_get" => {
-                return Some(self.settled(self.carried(name, arguments).await));
+                return Some(self.reply_and_record(self.dispatch(name, arguments).await));
             }
             _ => return None,
         };
         Some(answer.unwrap_or_else(|error| error.to_reply()))
     }
 
-    /// What goes through the pipeline, which takes what it costs.
-    async fn carried(&self, name: &str, arguments: Option<&Json>) -> Answer {
+    /// Answers a meta-tool that goes through the pipeline, which spends the quota.
+    async fn dispatch(&self, name: &str, arguments: Option<&Json>) -> Answer {
         arguments::check(name, arguments)?;
         match name {
             "tool_execute" => self.execute(arguments).await,
             "tool_run" => self.run_script(arguments).await,
-            "resource_read" => self.read(arguments).await,
-            _ => self.prompt(arguments).await,
+            "resource_read" => self.read_resource(arguments).await,
+            _ => self.get_prompt(arguments).await,
         }
     }
 
-    /// Takes what using a meta-tool costs, if it is used as it can be.
-    async fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
+    /// Checks the arguments of a meta-tool and spends its quota.
+    async fn check_and_spend(
+        &self,
+        name: &str,
+        arguments: Option<&Json>,
+    ) -> Result<(), GatewayError> {
         arguments::check(name, arguments)?;
         let in_force = self.tools.pipeline.live.now();
         let spent = in_force.stages.quota.spend_meta(name, self.context).await;
-        spent.map_err(|refusal| refused(&refusal, ""))
+        spent.map_err(|refusal| refusal_error(&refusal, ""))
     }
 
-    /// Gives it back when the use was refused all the same.
-    async fn leave<T>(
+    /// Refunds the quota if the answer is a refusal, and returns the answer.
+    async fn refund_if_refused<T>(
         &self,
         name: &str,
         answer: Result<T, GatewayError>,
@@ -192,58 +207,67 @@ impl Meta<'_> {
         answer
     }
 
-    /// The answer of a call, which leaves a record even where it never got as
-    /// far as the pipeline.
-    pub(crate) fn settled(&self, answer: Answer) -> Reply {
+    /// Turns the answer of a call into a reply. A call that was refused before the
+    /// pipeline leaves a record here.
+    pub(crate) fn reply_and_record(&self, answer: Answer) -> Reply {
         let error = match answer {
             Ok(reply) => return reply,
             Err(error) => error,
         };
-        let (why, reply) = (Refused::before(error.code), error.to_reply());
-        self.tools.pipeline.refused(self.tools.origin, self.context, why, &reply);
+        let (why, reply) = (RefusalCode::from_surface_code(error.code), error.to_reply());
+        self.tools.pipeline.record_refusal(self.tools.origin, self.context, why, &reply);
         reply
     }
 
-    async fn browsed(&self, name: &str, kind: browse::Kind, arguments: Option<&Json>) -> Answer {
-        let given = |key: &str| arguments.and_then(|given| given.member_as::<String>(key));
-        let path = given("path").unwrap_or_default();
-        let wanted = Wanted {
+    async fn browse_and_report(
+        &self,
+        name: &str,
+        kind: browse::BrowsedKind,
+        arguments: Option<&Json>,
+    ) -> Answer {
+        let text = |key: &str| arguments.and_then(|arguments| arguments.member_as::<String>(key));
+        let path = text("path").unwrap_or_default();
+        let request = SearchRequest {
             path_depth: path.split('/').filter(|segment| !segment.is_empty()).count(),
-            ..Wanted::by_words(name, &given("query").unwrap_or_default())
+            ..SearchRequest::by_words(name, &text("query").unwrap_or_default())
         };
         let check = arguments::check(name, arguments);
         let answer = async { self.browse(kind, arguments) };
-        self.tools.search.run(wanted, check, self.snapshot, self.context, answer).await
+        self.tools.search.run(request, check, self.snapshot, self.context, answer).await
     }
 
-    async fn hydrated(&self, name: &str, arguments: Option<&Json>) -> Answer {
+    async fn hydrate_and_report(&self, name: &str, arguments: Option<&Json>) -> Answer {
         let recorder = &self.tools.pipeline.recorder;
         let since = recorder.clock.elapsed();
-        let answer = match self.enter(name, arguments).await {
-            Ok(()) => self.leave(name, self.hydrate(arguments)).await,
+        let answer = match self.check_and_spend(name, arguments).await {
+            Ok(()) => self.refund_if_refused(name, self.hydrate(arguments)).await,
             Err(error) => Err(error),
         };
-        let id = arguments.and_then(|given| given.member_as::<String>("tool_id"));
+        let id = arguments.and_then(|arguments| arguments.member_as::<String>("tool_id"));
         let id = id.and_then(|id| Some(self.resolve(&id).ok()?.0.id.clone())).unwrap_or_default();
-        let what = || EventKind::Hydrated { sent: sent(&answer.as_ref()) };
-        recorder.event(self.context, &id, since, code(&answer), what);
+        let what = || EventKind::Hydrated { sent: sent_json(&answer.as_ref()) };
+        recorder.event(self.context, &id, since, error_code(&answer), what);
         answer
     }
 
-    async fn viewed(&self, name: &str, arguments: Option<&Json>) -> Answer {
+    async fn view_and_report(&self, name: &str, arguments: Option<&Json>) -> Answer {
         let recorder = &self.tools.pipeline.recorder;
         let since = recorder.clock.elapsed();
-        let answer = match self.enter(name, arguments).await {
-            Ok(()) => self.leave(name, self.view(arguments).await).await,
+        let answer = match self.check_and_spend(name, arguments).await {
+            Ok(()) => self.refund_if_refused(name, self.view(arguments).await).await,
             Err(error) => Err(error),
         };
-        let selector = arguments.and_then(|given| given.member("selector"));
+        let selector = arguments.and_then(|arguments| arguments.member("selector"));
         let what = || EventKind::Viewed {
-            handle: arguments.and_then(|given| given.member_as("handle")).unwrap_or_default(),
-            selector: selector.and_then(|given| given.member_as("type")).unwrap_or_default(),
-            sent: sent(&answer.as_ref()),
+            handle: arguments
+                .and_then(|arguments| arguments.member_as("handle"))
+                .unwrap_or_default(),
+            selector: selector
+                .and_then(|arguments| arguments.member_as("type"))
+                .unwrap_or_default(),
+            sent: sent_json(&answer.as_ref()),
         };
-        recorder.event(self.context, "", since, code(&answer), what);
+        recorder.event(self.context, "", since, error_code(&answer), what);
         answer
     }
 
@@ -259,12 +283,12 @@ impl Meta<'_> {
         self.visible.guesses_by()
     }
 
-    /// Whether nothing is hidden from this caller.
+    /// Returns whether nothing is hidden from this caller.
     pub(crate) fn sees_all(&self) -> bool {
         self.visible.shows_all()
     }
 
-    /// Whether an entry exists as far as this caller is concerned.
+    /// Returns whether this caller sees an entry of the directory.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
         self.visible.shows_item(&self.snapshot.catalog, entry.item)
     }
@@ -273,16 +297,17 @@ impl Meta<'_> {
         self.tools.config.load_full()
     }
 
-    /// Everything about one tool that its card leaves out.
+    /// Answers `tool_hydrate`: everything about a tool that its card leaves out.
     fn hydrate(&self, arguments: Option<&Json>) -> Answer {
-        let arguments = members(arguments)?;
-        let id = text(&arguments, "tool_id")?.ok_or_else(|| missing("tool_id"))?;
+        let arguments = parse_arguments(arguments)?;
+        let id =
+            string_argument(&arguments, "tool_id")?.ok_or_else(|| missing_argument("tool_id"))?;
         let (entry, slot, _) = self.resolve(&id)?;
         let tool = self.snapshot.catalog.tool(slot);
         let mut all = tool::Object::new();
         all.push("tool_id", Json::encode(&entry.id));
         if let Some(description) = &tool.description {
-            all.push("description", Json::encode(&cut(description, DESCRIPTION)));
+            all.push("description", Json::encode(&cut(description, MAX_DESCRIPTION)));
         }
         all.push("args_schema", tool.input_schema.clone());
         if let Some(schema) = &tool.output_schema {
@@ -295,28 +320,34 @@ impl Meta<'_> {
         Ok(Reply::text(all.to_json().as_str()))
     }
 
-    /// A piece of something kept, or the list of everything kept.
+    /// Answers `tool_view`: a part of an artifact, or the list of the caller's artifacts.
     async fn view(&self, arguments: Option<&Json>) -> Answer {
-        let given = members(arguments)?;
+        let parsed = parse_arguments(arguments)?;
         let selector = arguments.and_then(|arguments| arguments.member("selector"));
-        let Some(handle) = text(&given, "handle")?.filter(|handle| !handle.is_empty()) else {
-            return self.listed(selector.as_ref()).await;
+        let Some(handle) = string_argument(&parsed, "handle")?.filter(|handle| !handle.is_empty())
+        else {
+            return self.list_artifacts(selector.as_ref()).await;
         };
         let failed = |message: String| GatewayError::new(Code::ViewFailed, message, &handle);
-        let (own, at) = envelope::split_handle(&handle);
+        let (artifact_handle, part) = envelope::split_handle(&handle);
         let gone = || {
             failed(format!("no artifact `{}`: it expired, or is another session's", echo(&handle)))
         };
-        let token = confirm::take(&mut self.rest.clone());
-        let found = self.tools.pipeline.viewable(own, token.as_deref(), self.context).await;
-        let artifact = found.map_err(|refusal| refused(&refusal, &handle))?.ok_or_else(gone)?;
+        let token = confirm::take_token(&mut self.rest.clone());
+        let found = self
+            .tools
+            .pipeline
+            .viewable_artifact(artifact_handle, token.as_deref(), self.context)
+            .await;
+        let artifact =
+            found.map_err(|refusal| refusal_error(&refusal, &handle))?.ok_or_else(gone)?;
         let selector = match &selector {
             Some(selector) => Selector::parse(selector),
             None => Ok(Selector::Head { start: 0, chars: 2_000 }),
         };
         let limits = self.config().view;
-        let cut = move |stop: &Stop| {
-            let part = envelope::part(&artifact, at)?;
+        let cut = move |stop: &StopFlag| {
+            let part = envelope::part(&artifact, part)?;
             Some(selector.and_then(|it| view(&part.bytes, &part.media_type, &it, &limits, stop)))
         };
         let viewed = offload::evaluate(self.context.caller.caller_key(), cut).await;
@@ -325,9 +356,9 @@ impl Meta<'_> {
         Ok(Reply::Result(viewed.map_err(|error| failed(error.to_string()))?.to_result()))
     }
 
-    /// What is kept for the caller, as many as go into an answer; a selector
-    /// picks others.
-    async fn listed(&self, selector: Option<&Json>) -> Answer {
+    /// Lists the caller's artifacts, as many as go into an answer, or those that a
+    /// selector selects.
+    async fn list_artifacts(&self, selector: Option<&Json>) -> Answer {
         let kept = self.tools.pipeline.artifacts.list(&Owner::from_context(self.context)).await;
         if kept.is_empty() {
             return Ok(Reply::text("nothing is kept; results too long to send are"));
@@ -342,14 +373,15 @@ impl Meta<'_> {
         }
         let all = Selector::Lines(Span { start: 0, end: None });
         let (selector, limits) = (selector.map_or(Ok(all), Selector::parse), self.config().view);
-        let cut = move |stop: &Stop| view(text.as_bytes(), "text/plain", &selector?, &limits, stop);
+        let cut =
+            move |stop: &StopFlag| view(text.as_bytes(), "text/plain", &selector?, &limits, stop);
         let viewed = offload::evaluate(self.context.caller.caller_key(), cut).await;
         let viewed = viewed.unwrap_or(Err(ViewError::Stopped));
         let failed = |error: ViewError| GatewayError::new(Code::ViewFailed, error.to_string(), "");
         Ok(Reply::Result(viewed.map_err(failed)?.to_result()))
     }
 
-    /// Remembers that an id was seen, for stable browsing.
+    /// Remembers that the caller used an id, for stable browsing.
     pub(crate) fn note(&self, id: &str) {
         if self.config().cache_stable {
             self.history.with(
@@ -363,8 +395,8 @@ impl Meta<'_> {
     }
 }
 
-/// What goes out, for the event.
-fn sent(answer: &Result<&Reply, &GatewayError>) -> Json {
+/// Returns what the client gets, for the event.
+fn sent_json(answer: &Result<&Reply, &GatewayError>) -> Json {
     match answer {
         Ok(Reply::Result(json)) => json.clone(),
         Ok(Reply::Error(error)) => error.raw.clone(),
@@ -372,6 +404,6 @@ fn sent(answer: &Result<&Reply, &GatewayError>) -> Json {
     }
 }
 
-fn code<T>(answer: &Result<T, GatewayError>) -> Option<Code> {
+fn error_code<T>(answer: &Result<T, GatewayError>) -> Option<Code> {
     answer.as_ref().err().map(|error| error.code)
 }

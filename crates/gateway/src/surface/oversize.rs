@@ -1,16 +1,17 @@
-//! The reply in place of something that is over the size limit: what it is, what
-//! is kept of it, and how to read it.
+//! Replies in place of something that is over the size limit: what it is, where it is
+//! stored, and how to read it.
 
 use serde_json::{Value, json};
 use tool::{Json, Object, Reply};
 
 use crate::builtin;
+use crate::dispatch::{CallError, Outcome};
 use artifacts::envelope::PartRef;
-use artifacts::gate::{self, Over, Shape, thousands};
+use artifacts::gate::{self, Excess, Shape, thousands};
 use artifacts::pick::PickError;
 use artifacts::{Artifact, TooLarge};
 
-/// A text result with structured metadata beside it.
+/// Makes a text result with `_meta`.
 pub(crate) fn annotated(text: &str, is_error: bool, meta: &Value) -> Reply {
     let mut result = Object::new();
     result.push("content", json!([{"type": "text", "text": text}]).into());
@@ -21,28 +22,28 @@ pub(crate) fn annotated(text: &str, is_error: bool, meta: &Value) -> Reply {
     Reply::Result(result.to_json())
 }
 
-/// Says that something other than a call's result, such as a skill, is kept, and
-/// how to read it; `again` says how to ask for more of it at once.
+/// Says that something is over the size limit and stored, and how to read it. `noun`
+/// says what it is, such as "The skill"; `again` says how to ask for all of it at once.
 pub(crate) fn kept(
     config: &gate::Config,
-    what: &str,
+    noun: &str,
     again: Option<&str>,
     artifact: &Artifact,
-    over: &Over,
+    over: &Excess,
 ) -> Reply {
-    let (handle, suggested) = (&artifact.handle, gate::suggestion(over.chars));
+    let (handle, suggested) = (&artifact.handle, gate::suggested_limit(over.chars));
     let tokens = artifact.overview().tokens;
     let mut lines = vec![
         format!(
-            "**Gated:** {what} exceeds size limit (~{} characters, ~{} tokens; limit {}). It is \
+            "**Gated:** {noun} exceeds size limit (~{} characters, ~{} tokens; limit {}). It is \
              kept as `{handle}`.",
             thousands(over.chars),
             thousands(tokens),
             thousands(over.limit),
         ),
-        reading(artifact),
+        how_to_view(artifact),
     ];
-    lines.extend(parts(artifact));
+    lines.extend(part_list(artifact));
     let fits = config.ceiling.is_none_or(|ceiling| over.chars <= ceiling);
     lines.extend(again.filter(|_| fits).map(|again| {
         format!("- Or all of it: {again} with `kwargs={{\"sizelimit\": {suggested}, …}}`")
@@ -59,16 +60,37 @@ pub(crate) fn kept(
     annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
 }
 
-/// The same for what is too large to be kept.
-pub(crate) fn lost(
+/// Turns an outcome into a reply for requests that are never planned and of which no
+/// part is picked. `noun` and `again` are those of [`kept`]. A call error is returned
+/// as it is.
+pub(crate) fn outcome_reply(
     config: &gate::Config,
-    what: &str,
-    over: &Over,
+    noun: &str,
+    again: Option<&str>,
+    outcome: Result<Outcome, CallError>,
+) -> Result<Reply, CallError> {
+    Ok(match outcome? {
+        Outcome::Reply(reply) => reply,
+        Outcome::Kept { artifact, over } => kept(config, noun, again, &artifact, &over),
+        Outcome::Unkept { over, why, beginning, .. } => {
+            not_kept(config, noun, &over, why, &beginning)
+        }
+        // Nothing is planned or picked here.
+        Outcome::Plan(_) | Outcome::Unpicked { .. } => Reply::text(""),
+    })
+}
+
+/// Says that something is over the size limit and too large to be stored, and how it
+/// begins.
+pub(crate) fn not_kept(
+    config: &gate::Config,
+    noun: &str,
+    over: &Excess,
     why: TooLarge,
     beginning: &str,
 ) -> Reply {
     let text = format!(
-        "**Gated:** {what} exceeds size limit (~{} characters; limit {}) and could not be kept: \
+        "**Gated:** {noun} exceeds size limit (~{} characters; limit {}) and could not be kept: \
          {why}.\n\nIt begins:\n\n{beginning}",
         thousands(over.chars),
         thousands(over.limit),
@@ -77,9 +99,9 @@ pub(crate) fn lost(
     annotated(&text, over.is_error || config.gated_is_error, &meta)
 }
 
-/// Says that the part of a result that was asked for cannot be had or is too
-/// long, what the result looks like, and where it is kept.
-pub(crate) fn unpicked(
+/// Says that the part of a result that was asked for could not be picked or is too long,
+/// what the result looks like, and where it is stored.
+pub(crate) fn pick_failed(
     artifact: &Artifact,
     why: &PickError,
     stored: Result<(), TooLarge>,
@@ -87,7 +109,7 @@ pub(crate) fn unpicked(
 ) -> Reply {
     let handle = &artifact.handle;
     let shape = why.shape().or(artifact.overview().shape.as_ref());
-    let is = shape.map_or_else(String::new, |shape| {
+    let described = shape.map_or_else(String::new, |shape| {
         format!("\nIt is: {}.", catalog::summary::cut(&shape.describe(), 300))
     });
     let chars = thousands(artifact.chars);
@@ -95,7 +117,7 @@ pub(crate) fn unpicked(
         Ok(()) => {
             let text = format!(
                 "**Not picked:** {why}. The function ran; its result (~{chars} characters) is kept as \
-                 `{handle}`.{is}\nThe same call with another `pick` does not run again. Or \
+                 `{handle}`.{described}\nThe same call with another `pick` does not run again. Or \
                  `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
                  \"{handle}\", \"jq\": \"…\"}})`."
             );
@@ -104,7 +126,7 @@ pub(crate) fn unpicked(
         Err(large) => {
             let text = format!(
                 "**Not picked:** {why}. The function ran; its result (~{chars} characters) could not \
-                 be kept: {large}. Calling it again runs it again.{is}"
+                 be kept: {large}. Calling it again runs it again.{described}"
             );
             (text, None)
         }
@@ -118,9 +140,9 @@ pub(crate) fn unpicked(
     annotated(&text, is_error, &meta)
 }
 
-/// How to view what is kept: an image or a sound as such, a text in parts, and
-/// with `jq` only where there is JSON.
-pub(crate) fn reading(artifact: &Artifact) -> String {
+/// Says how to view an artifact: media as such, text in parts, and with `jq` only if it
+/// has JSON.
+pub(crate) fn how_to_view(artifact: &Artifact) -> String {
     let (handle, overview) = (&artifact.handle, artifact.overview());
     let view = "call(namespace=\"gatelet\", function=\"view\", kwargs={\"handle\": ";
     // Only then is it worth parsing the result.
@@ -131,7 +153,7 @@ pub(crate) fn reading(artifact: &Artifact) -> String {
              read its bytes with `{{\"type\": \"bytes\", \"start\": 0, \"length\": 3000}}`"
         );
     }
-    let jq = match (overview.is_beside, overview.has_data) {
+    let jq = match (overview.hides_structured, overview.has_data) {
         (true, _) => ", `jq` (which reads its `structuredContent`)",
         (false, true) => ", `jq`",
         (false, false) => "",
@@ -142,11 +164,11 @@ pub(crate) fn reading(artifact: &Artifact) -> String {
     )
 }
 
-/// How many parts of a result are named.
-const PARTS: usize = 8;
+/// The most parts of a result that are listed.
+const MAX_PARTS: usize = 8;
 
-/// The parts that a result consists of, where they are several of several kinds.
-pub(crate) fn parts(artifact: &Artifact) -> Option<String> {
+/// Lists the parts of a result, if it has several of different kinds.
+pub(crate) fn part_list(artifact: &Artifact) -> Option<String> {
     let all = artifact.parts();
     if !artifact.overview().is_mixed || all.len() < 2 {
         return None;
@@ -163,15 +185,16 @@ pub(crate) fn parts(artifact: &Artifact) -> Option<String> {
             }
         }
     };
-    let told: Vec<String> = all.iter().take(PARTS).map(part).collect();
-    let more = match all.len().saturating_sub(PARTS) {
+    let parts: Vec<String> = all.iter().take(MAX_PARTS).map(part).collect();
+    let more = match all.len().saturating_sub(MAX_PARTS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Some(format!("Its parts, each with a handle: {}{more}.", told.join(", ")))
+    Some(format!("Its parts, each with a handle: {}{more}.", parts.join(", ")))
 }
 
-/// `4,821 items in `.orders`, `, before what else is counted.
-pub(crate) fn counted(shape: Option<&Shape>) -> String {
+/// Returns the number of items in a result, such as `4,821 items in `.orders`, `, or an
+/// empty text.
+pub(crate) fn item_count(shape: Option<&Shape>) -> String {
     shape.map_or_else(String::new, |shape| format!("{}, ", shape.count()))
 }

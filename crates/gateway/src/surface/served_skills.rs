@@ -1,8 +1,8 @@
-//! The protocol's skills extension: `skills/list`, `skills/get`, and the files of
-//! skills as resources.
+//! Serves MCP's skills extension: `skills/list`, `skills/get`, and the files of skills as
+//! resources.
 //!
-//! What is at an upstream is read by the caller of this module, the way of every
-//! resource.
+//! Files at an upstream are not read here but by the caller of this module, like every
+//! other resource.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tool::{Ask, Context, Json, Reply, RpcError};
 
 use crate::dispatch::Dispatcher;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 use roster::Snapshot;
-use skills::served::{self, Original, Place, Served};
+use skills::served::{self, FileLocation, ListedFile, SkillEntries};
 use skills::skill_index::SkillIndex;
 use skills::upstream;
 
@@ -20,37 +20,39 @@ use skills::upstream;
 pub(crate) const LIST: &str = "skills/list";
 pub(crate) const GET: &str = "skills/get";
 
-/// Answers the extension, for one surface.
+/// Answers the requests of the extension, for one surface.
 pub(crate) struct ServedSkills {
     pub(crate) index: Arc<SkillIndex>,
     pub(crate) pipeline: Arc<Dispatcher>,
 }
 
-/// Where a file of a skill is.
+/// A file of a skill.
 pub(crate) enum SkillFile {
-    /// Here: what is answered.
-    Here(Reply),
-    Distant(Box<Distant>),
+    /// It is in gatelet: the reply with its content.
+    Local(Reply),
+    Upstream(Box<UpstreamFile>),
 }
 
-/// A file of a skill that is at an upstream.
-pub(crate) struct Distant {
-    /// Which source of the catalog has it.
+/// A file of a skill at an upstream.
+pub(crate) struct UpstreamFile {
+    /// The index of the upstream among the catalog's sources.
     pub(crate) source: usize,
-    /// What it is called there, and here.
-    pub(crate) original: String,
+    /// Its URI at the upstream.
+    pub(crate) upstream_uri: String,
+    /// Its URI in gatelet.
     uri: String,
-    listed: Option<Original>,
+    /// What the upstream listed of it.
+    listed: Option<ListedFile>,
 }
 
-/// Whether this may be a file of a skill.
-pub(crate) fn is_file(uri: &str) -> bool {
+/// Returns whether a URI may be a file of a skill.
+pub(crate) fn is_skill_uri(uri: &str) -> bool {
     uri.starts_with(served::SCHEME)
 }
 
-/// Whether a URI is one that only we give to files: below our own name or below
-/// the label of an upstream with skills, and listed by no upstream itself.
-pub(crate) fn owns(snapshot: &Snapshot, uri: &str) -> bool {
+/// Returns whether a URI is one that only gatelet gives to files: below its own label or
+/// below that of an upstream with skills, and not listed by any upstream.
+pub(crate) fn is_gatelets_own(snapshot: &Snapshot, uri: &str) -> bool {
     let sources = snapshot.catalog.sources();
     let path = uri.strip_prefix(served::SCHEME).unwrap_or_default();
     let first = path.split('/').next().unwrap_or_default();
@@ -63,9 +65,9 @@ pub(crate) fn owns(snapshot: &Snapshot, uri: &str) -> bool {
 }
 
 impl ServedSkills {
-    /// Answers one of the two methods.
+    /// Answers `skills/list` or `skills/get`.
     pub(crate) async fn answer(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Reply {
-        let served = self.served(snapshot, context).await;
+        let served = self.served_skills(snapshot, context).await;
         let text = |key: &str| ask.other_params().get(key).and_then(Json::string_value);
         if ask.method() == LIST {
             return Reply::Result(served.list(text("cursor").as_deref()));
@@ -79,37 +81,39 @@ impl ServedSkills {
         served.get(&uri).map_or_else(unknown, Reply::Result)
     }
 
-    /// The file of a URI; `None` when it is no served skill's.
+    /// Returns the file with this URI; `None` if no served skill has it.
     pub(crate) async fn file(
         &self,
         snapshot: &Snapshot,
         uri: &str,
         context: &Context,
     ) -> Option<SkillFile> {
-        Some(match self.served(snapshot, context).await.place(uri)? {
-            Place::Here { text } => SkillFile::Here(Reply::Result(served::contents(uri, &text))),
-            Place::Upstream { label, uri: original, listed } => {
+        Some(match self.served_skills(snapshot, context).await.locate(uri)? {
+            FileLocation::Here { text } => {
+                SkillFile::Local(Reply::Result(served::contents(uri, &text)))
+            }
+            FileLocation::Upstream { label, uri: upstream_uri, listed } => {
                 let mut sources = snapshot.catalog.sources().iter();
                 let source = sources.position(|source| source.label == label)?;
                 let uri = uri.to_owned();
-                SkillFile::Distant(Box::new(Distant { source, original, uri, listed }))
+                SkillFile::Upstream(Box::new(UpstreamFile { source, upstream_uri, uri, listed }))
             }
         })
     }
 
-    /// Every skill that this caller sees and that can be served.
-    async fn served(&self, snapshot: &Snapshot, context: &Context) -> Served {
+    /// Returns the skills that this caller sees and that can be served.
+    async fn served_skills(&self, snapshot: &Snapshot, context: &Context) -> SkillEntries {
         let known = self.index.of_extension(snapshot, context).await;
         let visible = self.pipeline.live.visible_to(&context.caller);
-        Served::new(known.library.newest().filter(|skill| self.index.shows(&visible, skill)))
+        SkillEntries::new(known.library.newest().filter(|skill| self.index.shows(&visible, skill)))
     }
 }
 
-impl Distant {
-    /// The upstream's answer as it goes out.
-    pub(crate) fn reply(&self, reply: Reply) -> Reply {
+impl UpstreamFile {
+    /// Checks the upstream's answer and renames its URI to gatelet's.
+    pub(crate) fn check_and_rename(&self, reply: Reply) -> Reply {
         let Reply::Result(result) = &reply else { return reply };
-        match served::renamed(result, &self.original, &self.uri, self.listed.as_ref()) {
+        match served::with_own_uri(result, &self.upstream_uri, &self.uri, self.listed.as_ref()) {
             Some(result) => Reply::Result(result),
             None => {
                 let message = format!(
@@ -122,12 +126,12 @@ impl Distant {
     }
 }
 
-/// What is declared of the extension: it is served where this caller sees a
-/// skill here, or an upstream that has the extension.
-pub(crate) fn declared(
+/// Returns the name and the settings of the extension, to be declared if this caller sees
+/// a skill of gatelet, or an upstream with the extension.
+pub(crate) fn extension(
     index: &SkillIndex,
     snapshot: &Snapshot,
-    visible: &Visible<'_>,
+    visible: &CallerView<'_>,
 ) -> Option<(&'static str, Value)> {
     let here = index.own();
     let shown = here.newest().any(|skill| index.shows(visible, skill));

@@ -1,5 +1,5 @@
-//! Tools as the proxy surface lists them: a name that every host accepts, a short
-//! description and no schema.
+//! Stripped tool definitions for the proxy surface: a name that every host accepts, a
+//! short description and no schema.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use crate::surface::cuts;
 use crate::surface::meta::definition::tools;
 use roster::Snapshot;
 
-/// The meta-tools beside the stripped entries.
-pub(crate) const OWN: [&str; 3] = ["tool_hydrate", "tool_execute", "tool_view"];
-/// Tokens that a stripped description may have.
-const DESCRIPTION: usize = 40;
-/// Characters that a host accepts in a name.
-const LONGEST: usize = 64;
+/// The meta-tools that the proxy surface lists beside the stripped tools.
+pub(crate) const META_TOOLS: [&str; 3] = ["tool_hydrate", "tool_execute", "tool_view"];
+/// The most tokens of a stripped description.
+const MAX_DESCRIPTION_TOKENS: usize = 40;
+/// The most characters that hosts accept in a name.
+const MAX_NAME_CHARS: usize = 64;
 
-/// An id as a name of at most 64 letters, digits, `_` and `-`.
+/// Encodes an id as a name of at most 64 letters, digits, `_` and `-`.
 ///
-/// `-` introduces what a name cannot hold, so [`decode`] gives the id back. An
-/// id that is too long keeps its beginning and gets a digest of the whole; such
-/// a name is known only beside its id.
+/// `-` escapes characters that names cannot have, so that [`decode`] returns the id. An
+/// id that is too long is cut and gets a hash of the whole; such a name cannot be
+/// decoded.
 pub(crate) fn encode(id: &str) -> String {
     let mut name = String::with_capacity(id.len() + 4);
     for c in id.chars() {
@@ -37,16 +37,16 @@ pub(crate) fn encode(id: &str) -> String {
             _ => name.push(c),
         }
     }
-    if name.len() <= LONGEST {
+    if name.len() <= MAX_NAME_CHARS {
         return name;
     }
     let digest = Sha256::digest(id.as_bytes());
     let digest = hex::encode(&digest[..8]);
-    let head: String = name.chars().take(LONGEST - digest.len() - 2).collect();
+    let head: String = name.chars().take(MAX_NAME_CHARS - digest.len() - 2).collect();
     format!("{}-x{digest}", head.trim_end_matches('-'))
 }
 
-/// The id that a name encodes; `None` when the name was shortened or encodes none.
+/// Decodes a name to its id; `None` if the name was shortened or is not an encoded id.
 pub(crate) fn decode(name: &str) -> Option<String> {
     let mut id = String::with_capacity(name.len());
     let mut chars = name.chars();
@@ -67,26 +67,26 @@ pub(crate) fn decode(name: &str) -> Option<String> {
     Some(id)
 }
 
-/// The stripped definitions, in the order of the directory, and the ids of the
-/// names that were shortened.
-pub(crate) struct Stripped {
-    /// The meta-tools belong to nobody; the others to a function each.
+/// The stripped definitions of a snapshot's tools, in the order of the directory.
+pub(crate) struct StrippedTools {
+    /// The definitions, each with its function; meta-tools have none.
     pub(crate) tools: Vec<(Option<Slot>, Tool)>,
+    /// The ids of shortened names.
     shortened: HashMap<String, String>,
-    /// The names that hosts would not accept.
+    /// Which names had to be shortened for hosts.
     pub(crate) findings: Vec<Finding>,
 }
 
-impl Stripped {
-    /// Those of a snapshot, made when first needed.
-    pub(crate) fn of(snapshot: &Snapshot) -> &Stripped {
-        snapshot.derived(|| Stripped::make(snapshot))
+impl StrippedTools {
+    /// Returns the stripped tools of a snapshot, computed when first needed.
+    pub(crate) fn of(snapshot: &Snapshot) -> &StrippedTools {
+        snapshot.derived(|| StrippedTools::compute(snapshot))
     }
 
-    fn make(snapshot: &Snapshot) -> Stripped {
-        let own = tools(&OWN, "").into_iter().map(|tool| (None, tool));
+    fn compute(snapshot: &Snapshot) -> StrippedTools {
+        let own = tools(&META_TOOLS, "").into_iter().map(|tool| (None, tool));
         let mut stripped =
-            Stripped { tools: own.collect(), shortened: HashMap::new(), findings: Vec::new() };
+            StrippedTools { tools: own.collect(), shortened: HashMap::new(), findings: Vec::new() };
         for entry in snapshot.directory().tools.entries() {
             let name = encode(&entry.id);
             let shortened = decode(&name).as_ref() != Some(&entry.id);
@@ -95,7 +95,7 @@ impl Stripped {
             }
             let raw = json!({
                 "name": name,
-                "description": card::truncate(entry.card.description(), DESCRIPTION),
+                "description": card::truncate(entry.card.description(), MAX_DESCRIPTION_TOKENS),
                 "inputSchema": {"type": "object"},
             });
             if let (ItemRef::Tool(slot), Ok(tool)) = (entry.item, Tool::parse(raw.into())) {
@@ -113,8 +113,8 @@ impl Stripped {
         self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
     }
 
-    /// The id that a name stands for.
-    pub(crate) fn id(&self, name: &str) -> Option<String> {
+    /// Returns the id of the tool with this name.
+    pub(crate) fn id_of_name(&self, name: &str) -> Option<String> {
         self.shortened.get(name).cloned().or_else(|| decode(name))
     }
 }

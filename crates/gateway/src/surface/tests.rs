@@ -16,7 +16,7 @@ use tool::{
 
 use crate::choice::Surface;
 use crate::fixture::{Opened, Scripts, open};
-use policy::visibility::{Thing, VisibilityFilter, VisibilityRules};
+use policy::visibility::{Item, VisibilityFilter, VisibilityRules};
 use roster::Upstream;
 use skills::{File, Library};
 
@@ -39,15 +39,15 @@ impl VisibilityRules for Counting {
         false
     }
 
-    fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
+    fn shows(&self, caller: &Identity, thing: &Item<'_>) -> bool {
         match thing {
-            Thing::Function { path, name, .. } => {
+            Item::Function { path, name, .. } => {
                 Counting::shows(self, caller, &format!("{path}.{name}"))
             }
-            other @ (Thing::Namespace(_)
-            | Thing::Skill { .. }
-            | Thing::Resource { .. }
-            | Thing::Prompt { .. }) => Counting::shows(self, caller, &format!("{other:?}")),
+            other @ (Item::Namespace(_)
+            | Item::Skill { .. }
+            | Item::Resource { .. }
+            | Item::Prompt { .. }) => Counting::shows(self, caller, &format!("{other:?}")),
         }
     }
 
@@ -105,7 +105,7 @@ async fn stage_with(n_functions: usize, has_hidden: bool) -> Stage {
         if has_hidden {
             skills.extend([skill("shop", HIDDEN), skill(HIDDEN, "other-way")]);
         }
-        parts.skills = Library::read(&skills).0;
+        parts.skills = Library::parse(&skills).0;
     })
     .await;
     Stage { opened, rules, providers: [shop, vault] }

@@ -1,31 +1,31 @@
-//! What upstreams tell their users, on surfaces that show the upstreams' own tools.
+//! Joins the `instructions` of all upstreams, for surfaces that list the upstreams' own
+//! tools.
 
 use catalog::source::Role;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 use roster::Snapshot;
 use tool::text::quoted;
 
-/// How much of one upstream's instructions is told; servers send up to 2,000
-/// characters.
-const EACH: usize = 4_000;
+/// The most characters of one upstream's instructions; servers send up to 2,000.
+const MAX_EACH: usize = 4_000;
 
-/// How much of all of them together.
-const TOGETHER: usize = 16_000;
+/// The most bytes of all instructions together.
+const MAX_TOGETHER: usize = 16_000;
 
-/// The instructions of every upstream that the caller sees, each as a quotation
-/// under its label; `None` where none has any.
-pub(crate) fn joined(snapshot: &Snapshot, visible: &Visible<'_>) -> Option<String> {
+/// Joins the instructions of every upstream that the caller sees, each as a quotation
+/// under its label; `None` if there are none.
+pub(crate) fn joined(snapshot: &Snapshot, visible: &CallerView<'_>) -> Option<String> {
     let (mut joined, mut left_out) = (String::new(), Vec::new());
     for (at, source) in snapshot.catalog.sources().iter().enumerate() {
-        let told = source.listing.server.instructions.as_deref().unwrap_or_default().trim();
-        if told.is_empty()
+        let instructions = source.listing.server.instructions.as_deref().unwrap_or_default().trim();
+        if instructions.is_empty()
             || source.role == Role::Builtin
             || !visible.shows_source(&snapshot.catalog, at)
         {
             continue;
         }
-        let part = format!("`{}` says:\n\n{}\n\n", source.label, quoted(told, EACH));
-        match joined.len() + part.len() <= TOGETHER {
+        let part = format!("`{}` says:\n\n{}\n\n", source.label, quoted(instructions, MAX_EACH));
+        match joined.len() + part.len() <= MAX_TOGETHER {
             true => joined.push_str(&part),
             false => left_out.push(source.label.as_str()),
         }

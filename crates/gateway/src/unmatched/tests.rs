@@ -13,7 +13,7 @@ struct Configured {
     rules: rules::Config,
     rates: quota::Config,
     cache: cache::Config,
-    shapes: crate::dispatch::Shapes,
+    default_picks: crate::dispatch::DefaultPicks,
     retry: retry::Config,
     trust: trust::Config,
     visibility: visibility::Config,
@@ -21,11 +21,11 @@ struct Configured {
 
 impl Configured {
     fn found(&self, opened: &Opened) -> Vec<String> {
-        let written = Written {
+        let written = ConfiguredPatterns {
             rules: &self.rules,
             rates: &self.rates,
             cache: &self.cache,
-            shapes: &self.shapes,
+            default_picks: &self.default_picks,
             retry: &self.retry,
             trust: &self.trust,
             visibility: &self.visibility,
@@ -70,9 +70,9 @@ async fn every_place_that_names_nothing_is_told() {
             ..quota::Config::default()
         },
         cache: cache::Config { allow: Some(vec![pattern.clone()]), ..cache::Config::default() },
-        shapes: crate::dispatch::Shapes(vec![(
+        default_picks: crate::dispatch::DefaultPicks(vec![(
             pattern.clone(),
-            artifacts::pick::Pick::read(&json!(".").into()).unwrap(),
+            artifacts::pick::Pick::parse(&json!(".").into()).unwrap(),
         )]),
         retry: retry::Config { repeatable: vec![pattern.clone()], ..retry::Config::default() },
         trust: trust::Config {
@@ -106,11 +106,11 @@ async fn every_place_that_names_nothing_is_told() {
         "visibility.rule[0].hide[3]",
     ];
     assert_eq!(configured.found(&opened), expected);
-    let written = Written {
+    let written = ConfiguredPatterns {
         rules: &configured.rules,
         rates: &quota::Config::default(),
         cache: &cache::Config::default(),
-        shapes: &crate::dispatch::Shapes::default(),
+        default_picks: &crate::dispatch::DefaultPicks::default(),
         retry: &retry::Config::default(),
         trust: &trust::Config::default(),
         visibility: &visibility::Config::default(),

@@ -1,4 +1,4 @@
-//! The answers of several calls, put together.
+//! The answers of a batch: which are oversized, and how all are joined into one result.
 
 use artifacts::{gate, pick};
 use serde_json::{Map, Value, json};
@@ -8,45 +8,45 @@ use super::make_call::MakeCall;
 use crate::dispatch::{CallError, Outcome};
 use artifacts::pick::PickError;
 
-/// One call, and what it came to.
-pub(super) struct Answered {
-    /// As it was made.
+/// A call of a batch, and its reply.
+pub(super) struct AnsweredCall {
+    /// The call as it was made, with references replaced.
     pub(super) call: Json,
     pub(super) reply: Reply,
 }
 
-/// An answer that was too long for its share.
-pub(crate) struct Over {
-    pub(super) kind: OverKind,
-    /// Under which the whole answer is kept.
+/// An answer that was too long for its share and is stored as an artifact.
+pub(crate) struct Oversized {
+    pub(super) part: OversizedPart,
+    /// The handle of the whole answer.
     pub(super) handle: String,
-    /// How many characters would go out.
+    /// The characters of what was too long.
     pub(super) chars: usize,
 }
 
-/// What was too long.
+/// Which part of an answer was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OverKind {
-    /// The answer.
+pub(crate) enum OversizedPart {
+    /// The whole answer.
     Gated,
-    /// What was picked from it.
+    /// The part that was picked from the answer.
     Picked,
 }
 
-/// The key of `_meta` that says by how much an answer is too long, where the
-/// surface has no words of its own for that.
-const OVER: &str = "gatelet/over";
+/// The key of `_meta` that marks an oversized answer, on surfaces that have no mark of
+/// their own.
+const OVERSIZED_KEY: &str = "gatelet/over";
 
-impl Over {
-    /// By how much the answer of a call is too long, if it is and was kept.
-    pub(crate) fn of_outcome(outcome: &Result<Outcome, CallError>) -> Option<Over> {
-        let (kind, artifact, chars) = match outcome {
-            Ok(Outcome::Kept { artifact, .. }) => (OverKind::Gated, artifact, artifact.chars),
+impl Oversized {
+    /// Returns the oversized answer of a call, if it is one and was stored.
+    pub(crate) fn of_outcome(outcome: &Result<Outcome, CallError>) -> Option<Oversized> {
+        let (part, artifact, chars) = match outcome {
+            Ok(Outcome::Kept { artifact, .. }) => (OversizedPart::Gated, artifact, artifact.chars),
             Ok(Outcome::Unpicked {
                 artifact,
                 why: PickError::TooLong { at_least, .. },
                 stored: Ok(()),
-            }) => (OverKind::Picked, artifact, *at_least),
+            }) => (OversizedPart::Picked, artifact, *at_least),
             Ok(
                 Outcome::Reply(_)
                 | Outcome::Unkept { .. }
@@ -55,40 +55,40 @@ impl Over {
             )
             | Err(_) => return None,
         };
-        Some(Over { kind, handle: artifact.handle.clone(), chars })
+        Some(Oversized { part, handle: artifact.handle.clone(), chars })
     }
 
-    /// The reply with this in its `_meta`.
-    pub(crate) fn noted_in(&self, reply: Reply) -> Reply {
+    /// Marks a reply as oversized in its `_meta`.
+    pub(crate) fn mark(&self, reply: Reply) -> Reply {
         let Reply::Result(json) = &reply else { return reply };
         let Ok(mut result) = Object::parse(json) else { return reply };
         let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
         let mut meta = meta.unwrap_or_default();
-        let kind = match self.kind {
-            OverKind::Gated => "gated",
-            OverKind::Picked => "picked",
+        let kind = match self.part {
+            OversizedPart::Gated => "gated",
+            OversizedPart::Picked => "picked",
         };
-        let over = json!({"kind": kind, "handle": self.handle, "chars": self.chars});
-        meta.set(OVER, over.into());
+        let oversized = json!({"kind": kind, "handle": self.handle, "chars": self.chars});
+        meta.set(OVERSIZED_KEY, oversized.into());
         result.set("_meta", meta.to_json());
         Reply::Result(result.to_json())
     }
 
-    fn noted(meta: &Json) -> Option<Over> {
-        let over = meta.member(OVER)?;
-        let kind = match over.member_as::<String>("kind")?.as_str() {
-            "gated" => OverKind::Gated,
-            _ => OverKind::Picked,
+    fn from_mark(meta: &Json) -> Option<Oversized> {
+        let mark = meta.member(OVERSIZED_KEY)?;
+        let part = match mark.member_as::<String>("kind")?.as_str() {
+            "gated" => OversizedPart::Gated,
+            _ => OversizedPart::Picked,
         };
-        Some(Over { kind, handle: over.member_as("handle")?, chars: over.member_as("chars")? })
+        Some(Oversized { part, handle: mark.member_as("handle")?, chars: mark.member_as("chars")? })
     }
 }
 
-impl Answered {
-    /// A call that was not made.
-    pub(super) fn not_run(call: &Json, why: &str) -> Answered {
+impl AnsweredCall {
+    /// Makes the answer of a call that was not made.
+    pub(super) fn not_run(call: &Json, why: &str) -> AnsweredCall {
         let reply = Reply::error_text(&format!("**Error:** Not run: {why}."));
-        Answered { call: call.clone(), reply }
+        AnsweredCall { call: call.clone(), reply }
     }
 
     pub(super) fn is_error(&self) -> bool {
@@ -109,27 +109,31 @@ impl Answered {
         }
     }
 
-    /// What is told of it in `_meta`.
+    /// Returns the `_meta` of the reply.
     fn meta(&self) -> Option<Json> {
         self.json().member("_meta")
     }
 
-    /// By how much it is too long, if it is and was kept.
-    pub(super) fn over(&self) -> Option<Over> {
+    /// Returns what was too long for its share, by the marks in the reply's `_meta`.
+    pub(super) fn oversized(&self) -> Option<Oversized> {
         let meta = self.meta()?;
-        let over = |kind, key: &str, chars: &str| {
-            let told = meta.member(key)?;
-            Some(Over { kind, handle: told.member_as("handle")?, chars: told.member_as(chars)? })
+        let marked = |part, key: &str, chars: &str| {
+            let mark = meta.member(key)?;
+            Some(Oversized {
+                part,
+                handle: mark.member_as("handle")?,
+                chars: mark.member_as(chars)?,
+            })
         };
-        let gated = || over(OverKind::Gated, "cash/gated", "chars");
-        let picked = || over(OverKind::Picked, "cash/unpicked", "picked");
-        gated().or_else(picked).or_else(|| Over::noted(&meta))
+        let gated = || marked(OversizedPart::Gated, "cash/gated", "chars");
+        let picked = || marked(OversizedPart::Picked, "cash/unpicked", "picked");
+        gated().or_else(picked).or_else(|| Oversized::from_mark(&meta))
     }
 
-    /// Its content with a first line that says whose it is.
-    fn blocks(&self, at: usize, name: &str) -> Vec<Value> {
+    /// Returns the content of the reply, under a line with the call's number and name.
+    fn blocks(&self, number: usize, name: &str) -> Vec<Value> {
         let mark = if self.is_error() { " (error)" } else { "" };
-        let head = format!("[{at}] {name}{mark}:");
+        let head = format!("[{number}] {name}{mark}:");
         let result = self.reply.tool_result();
         let content = result.as_ref().map(|result| result.content.as_slice()).unwrap_or_default();
         let text = match (&self.reply, content) {
@@ -150,11 +154,11 @@ impl Answered {
     }
 }
 
-/// How lines of ours begin that stand behind a result, and are no data of it.
+/// How the notes begin that gatelet adds to a result, which are not its data.
 const NOTES: [&str; 3] = ["[picked from ", "[shaped by the operator", "[tool_id read as "];
 
-/// The data of a result that a later call may refer to.
-pub(super) fn data_of(reply: &Reply) -> Option<String> {
+/// Returns the data of a result that a later call may refer to.
+pub(super) fn result_data(reply: &Reply) -> Option<String> {
     let mut result = reply.tool_result()?;
     let is_note = |block: &Json| {
         let text = block.member_as::<String>("text").unwrap_or_default();
@@ -166,21 +170,22 @@ pub(super) fn data_of(reply: &Reply) -> Option<String> {
     pick::data(&result).map(std::borrow::Cow::into_owned)
 }
 
-/// All of them as one result. It is an error when every one is.
-pub(super) fn together(answered: &[Answered], by: &dyn MakeCall) -> Reply {
+/// Joins all answers into one result, which is an error if all of them are.
+pub(super) fn join(answered: &[AnsweredCall], call_maker: &dyn MakeCall) -> Reply {
     let each = answered.iter().enumerate();
     let blocks: Vec<Value> =
-        each.flat_map(|(at, one)| one.blocks(at, &by.name(&one.call))).collect();
+        each.flat_map(|(at, one)| one.blocks(at, &call_maker.name(&one.call))).collect();
     let mut result = Object::new();
     result.push("content", Json::encode(&blocks));
-    if answered.iter().all(Answered::is_error) {
+    if answered.iter().all(AnsweredCall::is_error) {
         result.push("isError", Json::encode(&true));
     }
-    let told = answered.iter().enumerate();
-    let told: Map<String, Value> =
-        told.filter_map(|(at, one)| Some((at.to_string(), one.meta()?.to_value().ok()?))).collect();
-    if !told.is_empty() {
-        result.push("_meta", json!({by.meta_key(): told}).into());
+    let metas = answered.iter().enumerate();
+    let metas: Map<String, Value> = metas
+        .filter_map(|(at, one)| Some((at.to_string(), one.meta()?.to_value().ok()?)))
+        .collect();
+    if !metas.is_empty() {
+        result.push("_meta", json!({call_maker.meta_key(): metas}).into());
     }
     Reply::Result(result.to_json())
 }

@@ -1,4 +1,4 @@
-//! Values that a call takes from the result of an earlier one:
+//! References in the arguments of a call to the result of an earlier call of the batch:
 //! `{"$ref": "0.items[0].id"}`.
 
 use std::collections::BTreeMap;
@@ -9,78 +9,84 @@ use catalog::summary::echo;
 use serde_json::Value;
 use tool::{Json, Reply};
 
-use super::answer::{self, Answered};
+use super::answer::{self, AnsweredCall};
 use super::make_call::MakeCall;
 
-/// The only member of an object that refers to something.
+/// The only member of an object that is a reference.
 const REF: &str = "$ref";
 
-/// How long a value may be that is put into a call, in characters, and all of them
-/// together: a few bytes refer to a long one, as often as they are written.
-const LONGEST: usize = 1 << 20;
+/// The most characters of all values together that references put into a call. A short
+/// reference may be repeated and lead to a long value.
+const MAX_CHARS: usize = 1 << 20;
 
-/// How many values a call may refer to.
-const MOST: usize = 100;
+/// The most different references of one call.
+const MAX_REFERENCES: usize = 100;
 
-/// Whether a call refers to an earlier one.
+/// Returns whether a call refers to an earlier one.
 pub(super) fn has_any(call: &Json) -> bool {
-    call.mentions("\"$ref\"") && call.to_value().is_ok_and(|value| refers(&value))
+    call.mentions("\"$ref\"") && call.to_value().is_ok_and(|value| contains_reference(&value))
 }
 
-fn refers(value: &Value) -> bool {
+fn contains_reference(value: &Value) -> bool {
     reference(value).is_some()
         || match value {
-            Value::Array(items) => items.iter().any(refers),
-            Value::Object(members) => members.values().any(refers),
+            Value::Array(items) => items.iter().any(contains_reference),
+            Value::Object(members) => members.values().any(contains_reference),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
 }
 
+/// Returns the text of a reference, if the value is one.
 fn reference(value: &Value) -> Option<&str> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     members.get(REF)?.as_str()
 }
 
-/// The call with every reference replaced by what it leads to.
-pub(super) async fn resolved(
+/// Replaces every reference in a call by the value that it leads to.
+pub(super) async fn resolve(
     call: &Json,
-    earlier: &[Answered],
-    by: &dyn MakeCall,
+    earlier: &[AnsweredCall],
+    call_maker: &dyn MakeCall,
 ) -> Result<Json, String> {
     let mut value = call.to_value().map_err(|error| error.to_string())?;
     let mut wanted = BTreeMap::new();
-    collect(&value, &mut wanted);
-    if MOST < wanted.len() {
-        return Err(format!("it refers to {} values, and {MOST} are allowed", wanted.len()));
+    count_references(&value, &mut wanted);
+    if MAX_REFERENCES < wanted.len() {
+        return Err(format!(
+            "it refers to {} values, and {MAX_REFERENCES} are allowed",
+            wanted.len()
+        ));
     }
     let mut found = BTreeMap::new();
-    let mut room = LONGEST;
+    let mut room = MAX_CHARS;
     for (text, n_times) in wanted {
-        let (led_to, n_chars) = lookup(&text, earlier, by).await?;
+        let (target, n_chars) = lookup(&text, earlier, call_maker).await?;
         let left = n_chars.checked_mul(n_times).and_then(|more| room.checked_sub(more));
         room = left.ok_or_else(|| {
-            format!("the values that it refers to have over {LONGEST} characters together")
+            format!("the values that it refers to have over {MAX_CHARS} characters together")
         })?;
-        found.insert(text, led_to);
+        found.insert(text, target);
     }
     replace(&mut value, &found);
     Ok(value.into())
 }
 
-/// Counts how often each reference is written.
-fn collect(value: &Value, into: &mut BTreeMap<String, usize>) {
+/// Counts the references, by their text.
+fn count_references(value: &Value, into: &mut BTreeMap<String, usize>) {
     match (reference(value), value) {
         (Some(text), _) => *into.entry(text.to_owned()).or_default() += 1,
-        (None, Value::Array(items)) => items.iter().for_each(|item| collect(item, into)),
-        (None, Value::Object(members)) => members.values().for_each(|item| collect(item, into)),
+        (None, Value::Array(items)) => items.iter().for_each(|item| count_references(item, into)),
+        (None, Value::Object(members)) => {
+            members.values().for_each(|item| count_references(item, into))
+        }
         (None, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
     }
 }
 
 fn replace(value: &mut Value, found: &BTreeMap<String, Value>) {
     if let Some(text) = reference(value) {
-        if let Some(led_to) = found.get(text) {
-            *value = led_to.clone();
+        if let Some(target) = found.get(text) {
+            *value = target.clone();
         }
         return;
     }
@@ -91,11 +97,11 @@ fn replace(value: &mut Value, found: &BTreeMap<String, Value>) {
     }
 }
 
-/// What a reference leads to, and how long that is.
+/// Returns the value that a reference leads to, and its length in characters.
 async fn lookup(
     text: &str,
-    earlier: &[Answered],
-    by: &dyn MakeCall,
+    earlier: &[AnsweredCall],
+    call_maker: &dyn MakeCall,
 ) -> Result<(Value, usize), String> {
     let shown = format!("`{{\"$ref\": \"{}\"}}`", echo(text));
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -108,19 +114,19 @@ async fn lookup(
     if answered.is_error() {
         return Err(format!("call {at}, to which it refers, failed"));
     }
-    let data = match answered.over() {
-        Some(over) => {
-            let owner = Owner::from_context(by.context());
-            let artifact = by.artifacts().get(&owner, &over.handle).await;
+    let data = match answered.oversized() {
+        Some(oversized) => {
+            let owner = Owner::from_context(call_maker.context());
+            let artifact = call_maker.artifacts().get(&owner, &oversized.handle).await;
             let artifact = artifact.map_err(|away| format!("{shown}: {away}"))?;
-            artifact.and_then(|kept| answer::data_of(&Reply::Result(kept.result.clone())))
+            artifact.and_then(|kept| answer::result_data(&Reply::Result(kept.result.clone())))
         }
-        None => answer::data_of(&answered.reply),
+        None => answer::result_data(&answered.reply),
     };
     let data = data.ok_or_else(|| format!("call {at} has no data for {shown}"))?;
     let filter = if path.starts_with('.') { path.to_owned() } else { format!(".{path}") };
-    let work = move |stop: &offload::Stop| {
-        let budget = Budget { chars: LONGEST, ..Budget::default() };
+    let work = move |stop: &offload::StopFlag| {
+        let budget = Budget { chars: MAX_CHARS, ..Budget::default() };
         let outputs = view::jq(data.as_bytes(), "application/json", &filter, &budget, stop);
         outputs.map(|outputs| (outputs, artifacts::shape::Shape::of_text(&data)))
     };
@@ -131,7 +137,7 @@ async fn lookup(
     let Outputs { text, results_shown, at_least } = outputs;
     let value = serde_json::from_str(&text).ok();
     match value.filter(|_| results_shown == 1 && at_least.is_none()) {
-        None => Err(format!("{shown} must lead to one value of at most {LONGEST} characters")),
+        None => Err(format!("{shown} must lead to one value of at most {MAX_CHARS} characters")),
         Some(Value::Null) => {
             let shape = catalog::summary::cut(&shape.describe(), 300);
             Err(format!("{shown} leads to nothing: the data of call {at} is {shape}"))

@@ -1,4 +1,4 @@
-//! Several calls in one: `calls=[{namespace, function, kwargs, pick}, …]`.
+//! Batches of `call`: `calls=[{namespace, function, kwargs, pick}, …]`.
 
 use async_trait::async_trait;
 use catalog::summary::echo;
@@ -12,17 +12,17 @@ use super::request::{Cash, Scope};
 const EXAMPLE: &str =
     "{\"namespace\": \"…\", \"function\": \"…\", \"kwargs\": {…}, \"pick\": \"…\"}";
 
-/// Several calls, as they were written.
+/// The calls of a batch, unparsed.
 #[derive(Debug)]
 pub(super) struct Batch {
     calls: Vec<Json>,
-    /// How many characters all answers may have, if the caller says so.
-    wanted: Option<usize>,
+    /// The size limit that the caller gives for all answers together, in characters.
+    size_limit: Option<usize>,
 }
 
 impl Batch {
-    /// Reads several calls, if there are any; the error says what is wrong.
-    pub(super) fn read(arguments: Option<&Json>) -> Option<Result<Batch, String>> {
+    /// Parses a batch; `None` if the arguments are a single call.
+    pub(super) fn parse(arguments: Option<&Json>) -> Option<Result<Batch, String>> {
         let arguments = arguments.filter(|given| given.mentions(CALLS))?;
         let object = Object::parse(arguments).ok()?;
         let own = ["namespace", "function", "kwargs"].map(|key| object.get(key));
@@ -30,7 +30,7 @@ impl Batch {
             !json.is_null() && json.string_value().is_none_or(|text| !text.is_empty())
         };
         let [_, function, kwargs] = own;
-        // What others put into `kwargs` of a function of that name is meant so, too.
+        // Some models write a function `calls` with the list in its `kwargs`.
         let inner =
             kwargs.filter(|_| function.and_then(Json::string_value).as_deref() == Some(CALLS));
         let inner = inner.and_then(|kwargs| kwargs.member(CALLS));
@@ -43,32 +43,32 @@ impl Batch {
         if function.is_some_and(is_named) && text != CALLS {
             return None;
         }
-        let wanted = object.get("sizelimit").and_then(arguments::size);
-        let calls = batch::read(&calls, EXAMPLE).and_then(|calls| {
-            match calls.iter().find_map(names::in_one_call) {
+        let size_limit = object.get("sizelimit").and_then(arguments::parse_size);
+        let calls = batch::parse(&calls, EXAMPLE).and_then(|calls| {
+            match calls.iter().find_map(names::problem_in_function_call) {
                 Some(why) => Err(why),
                 None => Ok(calls),
             }
         });
-        Some(calls.map(|calls| Batch { calls, wanted }))
+        Some(calls.map(|calls| Batch { calls, size_limit }))
     }
 }
 
 impl Cash {
-    /// Makes several calls and puts their answers together, in order.
-    pub(super) async fn calls(
+    /// Makes the calls of a batch and joins their answers, in order.
+    pub(super) async fn run_batch(
         &self,
         batch: Batch,
         rest: &Object,
         scope: Scope,
         context: &Context,
     ) -> Reply {
-        let limit = self.pipeline.gate.load().limit(batch.wanted);
+        let limit = self.pipeline.gate.load().limit(batch.size_limit);
         batch::run(batch.calls, limit, &CashCalls { cash: self, rest, scope, context }).await
     }
 }
 
-/// The calls of one request.
+/// Makes the calls of one batch.
 struct CashCalls<'a> {
     cash: &'a Cash,
     rest: &'a Object,
@@ -82,7 +82,7 @@ impl MakeCall for CashCalls<'_> {
         let snapshot = self.cash.pool.snapshot();
         let request = self.cash.request(&snapshot, self.context);
         let hint = || {
-            let arguments = CallArguments::read(Some(call)).ok()?;
+            let arguments = CallArguments::parse(Some(call)).ok()?;
             let slot = request.resolve(&arguments.namespace, &arguments.function).ok()?;
             snapshot.catalog.tool(slot).annotations.read_only
         };
@@ -95,7 +95,7 @@ impl MakeCall for CashCalls<'_> {
         Box::pin(self.cash.call_within(asked, self.scope, Some(share), self.context)).await
     }
 
-    /// `orders.list`.
+    /// Returns a name such as `orders.list`.
     fn name(&self, call: &Json) -> String {
         let text = |key: &str| call.member_as::<String>(key).unwrap_or_default();
         let (namespace, function) = (text("namespace"), text("function"));

@@ -1,4 +1,4 @@
-//! `help(…, format="ts")`: functions as TypeScript declares them, for scripts.
+//! `help(…, format="ts")`: TypeScript declarations of functions, for scripts.
 
 use catalog::{Slot, typescript};
 use tool::Reply;
@@ -6,11 +6,11 @@ use tool::Reply;
 use super::arguments::LenientArguments;
 use super::request::CashRequest;
 
-/// How many functions of a namespace are declared at once.
+/// How many functions one page declares.
 const PAGE: usize = 60;
 
 impl CashRequest<'_> {
-    /// The types of a function, or of all functions of a namespace.
+    /// Declares a function, or all functions of a namespace.
     pub(super) fn declarations(&self, asked: &LenientArguments) -> Reply {
         let namespace = asked.text("namespace").unwrap_or_default();
         let function = asked.text("function").filter(|function| !function.is_empty());
@@ -52,7 +52,7 @@ impl CashRequest<'_> {
         Reply::text(&text)
     }
 
-    /// `tools.orders.create(args: …): Promise<…>`.
+    /// Declares one function: `tools.orders.create(args: …): Promise<…>`.
     fn declaration(&self, slot: Slot) -> String {
         let catalog = &self.snapshot.catalog;
         let declared = typescript::declaration(&catalog.function(slot).name, catalog.tool(slot));

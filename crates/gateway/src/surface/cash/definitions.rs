@@ -1,23 +1,23 @@
-//! The three definitions, and the listing around them.
+//! The definitions of `call`, `help`, `skill` and `call_read`, and the listing around
+//! them.
 
 use serde_json::{Value, json};
 use tool::{Listing, Server, Tool};
 
 use crate::choice::Surface;
 use crate::surface::about::{self, About};
-use crate::surface::hints::Facts;
+use crate::surface::hints::HintContext;
 use crate::surface::instructions::instructions;
-use policy::visibility::{Thing, Visible};
+use policy::visibility::{CallerView, Item};
 use roster::Snapshot;
 
-/// The tool that runs only what reads, where the operator wants it.
-pub(crate) const READ: &str = "call_read";
+/// The tool that runs only functions that only read, if the operator wants it.
+pub(crate) const CALL_READ: &str = "call_read";
 
-/// Tokens that the names of the namespaces may take in the definition of
-/// `help`.
-pub(crate) const MAP: usize = 60;
+/// The most tokens of the namespaces' names in the definition of `help`.
+pub(crate) const MAX_MAP_TOKENS: usize = 60;
 
-/// `call`, `help` and `skill`; `map` names the namespaces that there are.
+/// Returns `call`, `help` and `skill`; `map` is the names of the namespaces.
 pub fn tools(map: &str) -> Vec<Tool> {
     let mut help = "kwargs={\"query\": \"what to do\"} finds functions and their arguments: start \
         there. namespace lists its functions, with function for detail; help() lists namespaces."
@@ -62,14 +62,14 @@ pub fn tools(map: &str) -> Vec<Tool> {
             },
         }),
     ];
-    let read = |raw: Value| Tool::parse(raw.into()).expect("our own tools have names");
-    definitions.into_iter().map(read).collect()
+    let parse = |raw: Value| Tool::parse(raw.into()).expect("our own tools have names");
+    definitions.into_iter().map(parse).collect()
 }
 
-/// The tool that runs only what reads: hosts can allow it once for all.
+/// Returns `call_read`, which hosts can allow once for all.
 pub(super) fn read_tool() -> Tool {
     let raw = json!({
-        "name": READ,
+        "name": CALL_READ,
         "description": "Like call, but runs only functions that change nothing.",
         "inputSchema": {
             "type": "object",
@@ -87,15 +87,15 @@ pub(super) fn read_tool() -> Tool {
     Tool::parse(raw.into()).expect("our own tools have names")
 }
 
-/// The whole listing over one catalog, of what a caller sees.
+/// Makes the listing of the surface, with what a caller sees.
 pub(super) fn listing(
     about: &About,
     snapshot: &Snapshot,
-    facts: &Facts<'_>,
+    hints: &HintContext<'_>,
     capabilities: Value,
-    visible: &Visible<'_>,
+    visible: &CallerView<'_>,
 ) -> Listing {
-    let shows = &|thing: &Thing<'_>| visible.shows_directly(thing);
+    let shows = &|thing: &Item<'_>| visible.shows_directly(thing);
     let seen = snapshot.primitives().visible(&snapshot.catalog, shows);
     let server = Server {
         instructions: Some(instructions(Surface::Cash, &snapshot.catalog, visible)),
@@ -103,7 +103,7 @@ pub(super) fn listing(
     };
     Listing {
         server,
-        tools: tools(facts.map).into_iter().map(|tool| facts.hinted(tool)).collect(),
+        tools: tools(hints.map).into_iter().map(|tool| hints.with_hints(tool)).collect(),
         resources: about.resource().into_iter().chain(seen.resources).collect(),
         templates: seen.templates,
         prompts: seen.prompts,

@@ -1,4 +1,4 @@
-//! One function, documented.
+//! The page of `help` about one function.
 
 use catalog::signature::UNDECLARED;
 use catalog::{Contract, Parameter, Sample, Slot, summary};
@@ -10,17 +10,18 @@ use super::help::Format;
 use super::request::CashRequest;
 use artifacts::gate::{self, thousands};
 
-/// How many optional arguments are shown without being asked for all.
-const OPTIONAL: usize = 8;
-/// How many of the others are named.
-const NAMED: usize = 24;
-/// How long descriptions are without being asked for all.
-const WORDS: usize = 1_200;
-const CELL: usize = 200;
-/// What stands around the note that a page is not whole.
-const GATED: usize = 40;
+/// How many optional arguments are shown unless `params="full"`.
+const MAX_OPTIONAL: usize = 8;
+/// How many of the other arguments are named.
+const MAX_NAMED: usize = 24;
+/// The most characters of the description, and of a table cell, unless `params="full"`.
+const MAX_DESCRIPTION: usize = 1_200;
+const MAX_CELL: usize = 200;
+/// The characters around the note that a page is not whole.
+const NOTE_MARGIN: usize = 40;
 
 impl CashRequest<'_> {
+    /// Renders the page of a function, shortened to the size limit.
     pub(super) fn function_page(
         &self,
         slot: Slot,
@@ -38,8 +39,8 @@ impl CashRequest<'_> {
         if chars <= limit {
             return page;
         }
-        // A schema may have megabytes. The rest can be asked for.
-        let size = gate::suggestion(chars);
+        // A schema may have megabytes. The caller can ask for the rest.
+        let size = gate::suggested_limit(chars);
         let ask = match gate.ceiling {
             Some(ceiling) if ceiling < chars => format!("the operator allows at most {ceiling}"),
             Some(_) | None => format!("ask again with `sizelimit={size}`"),
@@ -51,7 +52,7 @@ impl CashRequest<'_> {
         );
         let short = FunctionPage { full: false, examples: false, ..function_page }
             .page(format, Some(&note));
-        if short.chars().count() <= limit + note.len() + GATED {
+        if short.chars().count() <= limit + note.len() + NOTE_MARGIN {
             return short;
         }
         let catalog = &self.snapshot.catalog;
@@ -63,15 +64,18 @@ impl CashRequest<'_> {
     }
 }
 
+/// What the page of a function is rendered from.
 struct FunctionPage<'a> {
     request: &'a CashRequest<'a>,
     slot: Slot,
+    /// Whether every detail is shown.
     full: bool,
+    /// Whether an example call is shown.
     examples: bool,
 }
 
 impl FunctionPage<'_> {
-    /// The page; `gated` says why it is not all of it.
+    /// Renders the page; `gated` says why it is not the whole page.
     fn page(&self, format: Format, gated: Option<&str>) -> String {
         match (format, gated) {
             (Format::Markdown, None) => self.markdown(),
@@ -118,7 +122,7 @@ impl FunctionPage<'_> {
         if self.examples {
             text.push_str(&self.example());
         }
-        let hidden = self.hidden();
+        let hidden = self.hidden_names();
         if !self.full {
             text.push_str(&format!(
                 "\nkwargs: `params=\"full\"` for every detail{hidden}, `examples=true`.\n"
@@ -130,36 +134,35 @@ impl FunctionPage<'_> {
     fn description(&self) -> String {
         let tool = self.tool();
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
-        theirs(text, if self.full { usize::MAX } else { WORDS })
+        server_text(text, if self.full { usize::MAX } else { MAX_DESCRIPTION })
     }
 
-    /// The description as it came, within bounds, where nothing can be taken for
-    /// ours.
-    fn words_of_server(&self) -> String {
+    /// Returns the server's description for JSON, where it needs no quotation marks.
+    fn raw_description(&self) -> String {
         let tool = self.tool();
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
         if self.full { text.to_owned() } else { clip(text) }
     }
 
-    /// All arguments, or the required ones and a few more.
-    fn shown(&self) -> Vec<&Parameter> {
-        self.ordered().0
+    /// Returns all arguments, or the required ones and a few more.
+    fn shown_parameters(&self) -> Vec<&Parameter> {
+        self.split_parameters().0
     }
 
-    /// The names of arguments that are not shown, as far as they fit a line.
-    fn hidden(&self) -> String {
-        let (_, hidden) = self.ordered();
-        let names = hidden.iter().take(NAMED).map(|parameter| cell(&parameter.display(), 64));
-        let more = if NAMED < hidden.len() { ", …" } else { "" };
+    /// Names the arguments that are not shown.
+    fn hidden_names(&self) -> String {
+        let (_, hidden) = self.split_parameters();
+        let names = hidden.iter().take(MAX_NAMED).map(|parameter| cell(&parameter.display(), 64));
+        let more = if MAX_NAMED < hidden.len() { ", …" } else { "" };
         match hidden.len() {
             0 => String::new(),
             n => format!(" ({n} more: {}{more})", names.collect::<Vec<_>>().join(", ")),
         }
     }
 
-    /// The arguments that are shown, and those that are not. What nobody should give
-    /// any more comes last.
-    fn ordered(&self) -> (Vec<&Parameter>, Vec<&Parameter>) {
+    /// Returns the arguments that are shown, and those that are not. Obsolete ones come
+    /// last.
+    fn split_parameters(&self) -> (Vec<&Parameter>, Vec<&Parameter>) {
         let mut all: Vec<&Parameter> = self.contract().parameters.iter().collect();
         if self.full {
             return (all, Vec::new());
@@ -171,12 +174,13 @@ impl FunctionPage<'_> {
         };
         all.sort_by_key(is_obsolete);
         let required = all.iter().filter(|parameter| parameter.required).count();
-        let hidden = all.split_off(all.len().min(required + OPTIONAL));
+        let hidden = all.split_off(all.len().min(required + MAX_OPTIONAL));
         (all, hidden)
     }
 
+    /// Renders the table of arguments.
     fn parameters(&self) -> String {
-        let shown = self.shown();
+        let shown = self.shown_parameters();
         if shown.is_empty() {
             return match self.contract().is_declared() {
                 true => "No parameters.\n".to_owned(),
@@ -191,15 +195,15 @@ impl FunctionPage<'_> {
             let required = if parameter.required { "yes" } else { "no" };
             text.push_str(&format!(
                 "| {} | {} | {required} | {} |\n",
-                cell(&parameter.display(), CELL),
-                cell(kind(parameter, &shapes), CELL),
-                self.words(parameter),
+                cell(&parameter.display(), MAX_CELL),
+                cell(type_text(parameter, &shapes), MAX_CELL),
+                self.parameter_description(parameter),
             ));
         }
         text
     }
 
-    fn words(&self, parameter: &Parameter) -> String {
+    fn parameter_description(&self, parameter: &Parameter) -> String {
         let mut words = parameter.description.clone().unwrap_or_default();
         if let Some(default) = &parameter.default {
             words.push_str(&format!(" Default: {default}."));
@@ -210,9 +214,10 @@ impl FunctionPage<'_> {
         if parameter.is_ambiguous() {
             words.push_str(" Needs this exact spelling.");
         }
-        cell(words.trim(), if self.full { usize::MAX } else { CELL })
+        cell(words.trim(), if self.full { usize::MAX } else { MAX_CELL })
     }
 
+    /// Describes the result.
     fn returns(&self) -> String {
         let Some(schema) = &self.tool().output_schema else {
             return "Not described by the server.".to_owned();
@@ -220,16 +225,18 @@ impl FunctionPage<'_> {
         if self.full {
             return format!("```json\n{schema}\n```");
         }
-        let members = Contract::read(schema);
-        let told = members.parameters.iter().take(12);
-        let told = told.map(|p| format!("`{}` ({})", summary::echo(&p.name), cell(&p.kind, CELL)));
-        let told: Vec<String> = told.collect();
-        if told.is_empty() {
+        let members = Contract::parse(schema);
+        let shown = members.parameters.iter().take(12);
+        let shown =
+            shown.map(|p| format!("`{}` ({})", summary::echo(&p.name), cell(&p.kind, MAX_CELL)));
+        let shown: Vec<String> = shown.collect();
+        if shown.is_empty() {
             return "Structured content.".to_owned();
         }
-        format!("Object with {}.{}", told.join(", "), picking(&members))
+        format!("Object with {}.{}", shown.join(", "), pick_hint(&members))
     }
 
+    /// Returns whether the arguments are more complex than the table shows.
     fn is_nested(&self) -> bool {
         let deep = |kind: &str| kind.contains("object") || kind.contains("any");
         let schema = &self.tool().input_schema;
@@ -237,7 +244,7 @@ impl FunctionPage<'_> {
         chooses || self.contract().parameters.iter().any(|parameter| deep(&parameter.kind))
     }
 
-    /// A call that would be let through, or else one that shows the shape.
+    /// Renders a call with valid arguments, or else one that shows the form of arguments.
     fn example(&self) -> String {
         let catalog = &self.request.snapshot.catalog;
         let Sample { arguments, fits } = self.contract().sample();
@@ -253,40 +260,40 @@ impl FunctionPage<'_> {
     fn json(&self) -> Value {
         let catalog = &self.request.snapshot.catalog;
         let shapes = self.contract().shapes();
-        let parameters = self.shown().into_iter().map(|parameter| {
+        let parameters = self.shown_parameters().into_iter().map(|parameter| {
             json!({
                 "name": parameter.display(),
-                "type": kind(parameter, &shapes),
+                "type": type_text(parameter, &shapes),
                 "required": parameter.required,
-                "description": self.words(parameter),
+                "description": self.parameter_description(parameter),
             })
         });
-        let mut told = json!({
+        let mut page = json!({
             "namespace": catalog.path(self.slot),
             "function": catalog.function(self.slot).name,
-            "description": self.words_of_server(),
+            "description": self.raw_description(),
             "hints": hints(self.tool().annotations),
             "parameters": parameters.collect::<Vec<_>>(),
             "returns": self.returns(),
         });
         if self.full {
-            told["schema"] = self.tool().input_schema.to_value().unwrap_or(Value::Null);
+            page["schema"] = self.tool().input_schema.to_value().unwrap_or(Value::Null);
         } else {
-            told["arguments"] = json!(["params", "examples"]);
+            page["arguments"] = json!(["params", "examples"]);
         }
         if self.examples {
             let Sample { arguments, fits } = self.contract().sample();
-            told[if fits { "example" } else { "shape" }] = arguments;
+            page[if fits { "example" } else { "shape" }] = arguments;
         }
         if catalog.source(self.slot).unavailable().is_some() {
-            told["available"] = json!(false);
+            page["available"] = json!(false);
         }
-        told
+        page
     }
 }
 
-/// How a part of a result is asked for: its first list, else its first member.
-fn picking(members: &Contract) -> String {
+/// Says how to pick a part of the result: its first list, else its first member.
+fn pick_hint(members: &Contract) -> String {
     let is_plain =
         |name: &str| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphabetic());
     let mut named = members.parameters.iter().filter(|member| is_plain(&member.name));
@@ -297,24 +304,25 @@ fn picking(members: &Contract) -> String {
     }
 }
 
-/// The members of an object that has to be given, else the type alone.
-fn kind<'p>(parameter: &'p Parameter, shapes: &'p [(&Parameter, String)]) -> &'p str {
+/// Returns the type of an argument; for a required object, with its members.
+fn type_text<'p>(parameter: &'p Parameter, shapes: &'p [(&Parameter, String)]) -> &'p str {
     let own = shapes.iter().find(|(other, _)| other.name == parameter.name);
     own.map_or(&parameter.kind, |(_, shape)| shape)
 }
 
+/// Renders text for a cell of a Markdown table.
 fn cell(text: &str, limit: usize) -> String {
     let line = without_invisible(text).split_whitespace().collect::<Vec<_>>().join(" ");
     summary::cut(&line, limit).replace('|', "\\|")
 }
 
-/// How lines of ours begin that say what a function is and does.
+/// How gatelet's own lines of the page begin.
 const OURS: [&str; 6] =
     ["Hints:", "available:", "kwargs:", "Here:", "No parameters", "Parameters:"];
 
-/// A server's words on a page of ours: one plain sentence as it is, and as a
-/// quotation whatever could be taken for a part of the page.
-fn theirs(text: &str, limit: usize) -> String {
+/// Renders a server's text for the page: one plain sentence as it is, anything that could
+/// be taken for gatelet's own words as a quotation.
+fn server_text(text: &str, limit: usize) -> String {
     let is_sentence = !text.contains(['\n', '\r'])
         && text.starts_with(char::is_alphanumeric)
         && !OURS.iter().any(|word| text.starts_with(word));
@@ -325,13 +333,13 @@ fn theirs(text: &str, limit: usize) -> String {
 }
 
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(WORDS) {
+    match text.char_indices().nth(MAX_DESCRIPTION) {
         Some((at, _)) => format!("{}…", text[..at].trim_end()),
         None => text.to_owned(),
     }
 }
 
-/// What a function may do, as far as its server is believed.
+/// Lists the effects that the annotations of a function declare.
 pub(super) fn hints(annotations: tool::Annotations) -> String {
     let mut hints = Vec::new();
     if annotations.read_only == Some(true) {

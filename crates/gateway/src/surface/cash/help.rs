@@ -1,5 +1,4 @@
-//! `help` in three layers: all namespaces, then the content of one, then one
-//! function. A listing names arguments; what they are is on the function's page.
+//! `help`: all namespaces, the content of one namespace, one function, or a search.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +10,15 @@ use tool::{Json, Reply};
 use super::arguments::LenientArguments;
 use super::request::CashRequest;
 use crate::builtin;
-use crate::search::{SearchAnswer, Wanted};
+use crate::search::{SearchAnswer, SearchRequest};
 
-/// How long the description of a hit in JSON may be.
-const LINE: usize = 150;
+/// The most characters of a hit's description in JSON.
+const MAX_DESCRIPTION: usize = 150;
 
-/// How much of a query is repeated in the reply.
-const ECHO: usize = 80;
+/// The most characters of the query that the reply repeats.
+const MAX_ECHO: usize = 80;
 
-/// How help is written.
+/// The output format of help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Markdown,
@@ -27,8 +26,9 @@ pub(super) enum Format {
 }
 
 impl CashRequest<'_> {
+    /// Answers `help`.
     pub(super) async fn help(&self, arguments: Option<&Json>) -> Reply {
-        let asked = LenientArguments::read(arguments);
+        let asked = LenientArguments::parse(arguments);
         let format = match asked.text("format").as_deref() {
             Some("json" | "JSON") => Format::Json,
             Some("ts" | "TS" | "typescript" | "TypeScript") => return self.declarations(&asked),
@@ -37,17 +37,17 @@ impl CashRequest<'_> {
         let namespace = asked.text("namespace").unwrap_or_default();
         let function = asked.text("function").filter(|function| !function.is_empty());
         let query = asked.text("query").filter(|query| !query.trim().is_empty());
-        let told = match (&function, query) {
-            (Some(function), _) => self.about_function(&namespace, function, &asked, format),
+        let page = match (&function, query) {
+            (Some(function), _) => self.function_help(&namespace, function, &asked, format),
             (None, Some(query)) => {
                 return self.search(&namespace, &query, &asked, format).await;
             }
-            (None, None) => self.about_namespace(&namespace, &asked, format),
+            (None, None) => self.namespace_page(&namespace, &asked, format),
         };
-        match told {
+        match page {
             Ok(text) => Reply::text(&text),
             Err(why) if namespace.is_empty() && why == Unresolved::Function => {
-                Reply::error_text(&self.without_namespace(function.as_deref().unwrap_or_default()))
+                Reply::error_text(&self.missing_namespace(function.as_deref().unwrap_or_default()))
             }
             Err(why) => {
                 if let Some(reply) = self.unavailable(&why, &namespace) {
@@ -59,7 +59,7 @@ impl CashRequest<'_> {
         }
     }
 
-    fn about_function(
+    fn function_help(
         &self,
         namespace: &str,
         function: &str,
@@ -79,15 +79,16 @@ impl CashRequest<'_> {
         format: Format,
     ) -> Reply {
         let answer = async {
-            let (text, places) = self.matches(namespace, query, asked, format);
-            Ok(SearchAnswer::at(self.snapshot, places, Reply::text(&text)))
+            let (text, items) = self.find_matches(namespace, query, asked, format);
+            Ok(SearchAnswer::new(self.snapshot, items, Reply::text(&text)))
         };
-        let (search, wanted) = (&self.cash.search, Wanted::functions(query));
-        let answer = search.run(wanted, Ok(()), self.snapshot, self.context, answer).await;
+        let (search, request) = (&self.cash.search, SearchRequest::functions(query));
+        let answer = search.run(request, Ok(()), self.snapshot, self.context, answer).await;
         answer.unwrap_or_else(|refusal| self.refusal(&refusal))
     }
 
-    fn matches(
+    /// Searches, and returns the text of the reply and the functions in it.
+    fn find_matches(
         &self,
         namespace: &str,
         query: &str,
@@ -104,18 +105,20 @@ impl CashRequest<'_> {
                     || path.strip_prefix(within).is_some_and(|r| r.is_empty() || r.starts_with('.'))
             })
         };
-        // Asked of every function there is.
+        // Computed once, because `sees` runs for every function.
         let all = self.visible.shows_all();
         let sees = |slot| (all || self.sees(slot)) && inside(slot);
         let priors = self.cash.search.priors(self.context, query);
         let missing = builtin::unsearched(catalog, &self.visible);
         match format {
-            Format::Markdown => builtin::found(catalog, query, limit, &priors, &sees, missing),
+            Format::Markdown => {
+                builtin::find_functions(catalog, query, limit, &priors, &sees, missing)
+            }
             Format::Json => self.matches_as_json(query, limit, &priors, &sees, missing),
         }
     }
 
-    /// What a search found: the first with signatures, the names of others by
+    /// Searches, and returns JSON: the first hits with signatures, the names of others by
     /// namespace.
     fn matches_as_json(
         &self,
@@ -126,45 +129,44 @@ impl CashRequest<'_> {
         missing: Option<String>,
     ) -> (String, Vec<ItemRef>) {
         let catalog = &self.snapshot.catalog;
-        let config = builtin::config(limit);
+        let config = builtin::search_reply_config(limit);
         let found = catalog.search_with(query, config.depth(), priors, sees);
         let (signed, others) = found.hits.split_at(found.hits.len().min(config.limit));
         let stems = index::terms(query);
-        let told = signed.iter().map(|hit| {
+        let functions = signed.iter().map(|hit| {
             json!({
                 "namespace": catalog.path(hit.slot),
                 "function": catalog.function(hit.slot).name,
                 "signature": catalog.signature_for(hit.slot, 160, &stems),
-                "description": catalog.summary(hit.slot, LINE),
+                "description": catalog.summary(hit.slot, MAX_DESCRIPTION),
             })
         });
-        let mut told =
-            json!({"query": summary::cut(query, ECHO), "functions": told.collect::<Vec<_>>()});
+        let mut page = json!({"query": summary::cut(query, MAX_ECHO), "functions": functions.collect::<Vec<_>>()});
         let mut more: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for hit in others {
             let names = more.entry(catalog.path(hit.slot)).or_default();
             names.push(&catalog.function(hit.slot).name);
         }
         if !more.is_empty() {
-            told["more"] = json!(more);
+            page["more"] = json!(more);
         }
         match found.verdict {
             Verdict::Relevant => {}
-            Verdict::Ambiguous => told["note"] = json!(reply::AMBIGUOUS),
+            Verdict::Ambiguous => page["note"] = json!(reply::AMBIGUOUS),
             Verdict::Nothing => {
                 let near = found.near.iter().map(|slot| catalog.path(*slot));
-                told["note"] = json!(reply::nothing(near));
+                page["note"] = json!(reply::nothing(near));
             }
         }
         if let Some(missing) = missing {
-            told["unsearched"] = json!(missing);
+            page["unsearched"] = json!(missing);
         }
-        let places = found.hits.iter().map(|hit| ItemRef::Tool(hit.slot)).collect();
-        (told.to_string(), places)
+        let items = found.hits.iter().map(|hit| ItemRef::Tool(hit.slot)).collect();
+        (page.to_string(), items)
     }
 
-    /// A function asked for without its namespace.
-    fn without_namespace(&self, function: &str) -> String {
+    /// The error for a function without its namespace: says in which namespaces it is.
+    fn missing_namespace(&self, function: &str) -> String {
         let catalog = &self.snapshot.catalog;
         let named = |slot: &catalog::Slot| {
             catalog::name::same(&catalog.function(*slot).name, function) && self.sees(*slot)
@@ -188,7 +190,7 @@ impl CashRequest<'_> {
         )
     }
 
-    /// Whether a namespace exists for this caller.
+    /// Returns whether the caller sees a namespace.
     pub(super) fn shows(&self, namespace: &Namespace) -> bool {
         self.visible.shows_namespace(&self.snapshot.catalog, namespace)
     }

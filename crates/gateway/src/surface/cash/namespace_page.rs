@@ -1,8 +1,8 @@
-//! The pages of `help` that list: all namespaces, or the content of one.
+//! The page of `help` about a namespace: its sub-namespaces and functions.
 //!
-//! A function has one line: what it does, and the names of its arguments while
-//! they fit into a budget of tokens. Types, and what is said of each argument,
-//! are on the function's own page.
+//! A function has one line: what it does, and the names of its arguments as long as they
+//! fit into a budget of tokens. Types and descriptions of arguments are on the
+//! function's own page.
 
 use catalog::source::Role;
 use catalog::{Namespace, Slot, State, Unresolved, summary, tokens};
@@ -14,37 +14,37 @@ use super::help::Format;
 use super::request::CashRequest;
 use artifacts::gate::{LIMIT, thousands};
 
-/// How many entries a listing shows at once.
+/// How many entries one page shows.
 const PAGE: usize = 200;
-/// A larger page number is not accepted.
-const LAST: usize = 1_000_000;
-/// How long a description in JSON may be.
-const LINE: usize = 150;
+/// The largest page number.
+const MAX_PAGE: usize = 1_000_000;
+/// The most characters of a description in JSON.
+const MAX_DESCRIPTION: usize = 150;
 
-/// How much of an upstream's instructions is told; servers send up to 2,000.
-const INSTRUCTIONS: usize = 4_000;
+/// The most characters of an upstream's instructions; servers send up to 2,000.
+const MAX_INSTRUCTIONS: usize = 4_000;
 
-/// Tokens within which the functions of a page are listed with their arguments.
-const BUDGET: usize = 1_000;
+/// The most tokens of the functions that are listed with their arguments.
+const MAX_FUNCTION_TOKENS: usize = 1_000;
 
-/// Characters of a function's line: first those of its sentence, then those of
-/// its arguments. The first pair with which a whole page fits is taken.
+/// The characters of a function's description and of its arguments in a line. The first
+/// pair with which a whole page fits is taken.
 const WIDTHS: [(usize, usize); 4] = [(100, 90), (60, 90), (40, 70), (30, 50)];
-/// How long the sentence is where there is no room for arguments.
-const SHORT: usize = 40;
+/// The characters of a description if there is no room for arguments.
+const SHORT_DESCRIPTION: usize = 40;
 
-/// What is said before functions with arguments.
+/// Explains the notation of arguments.
 const LEGEND: &str = "In brackets: kwargs, with `?` the optional ones.\n\n";
 
-/// One line of a listing.
-struct Entry {
+/// A line about a namespace or a function.
+struct PageEntry {
     name: String,
     description: String,
-    /// The names of the arguments, where they are shown.
+    /// The names of the arguments, if they are shown.
     kwargs: Option<String>,
-    /// Why it cannot be called, if so.
-    away: Option<String>,
-    /// Whether it is listed as it was last seen; only programs are told.
+    /// Why it is unavailable, if it is.
+    unavailable: Option<String>,
+    /// Whether the listing is a remembered one; only shown in JSON.
     remembered: bool,
 }
 
@@ -52,11 +52,12 @@ struct Entry {
 struct Functions {
     /// How many there are on all pages.
     n_all: usize,
-    entries: Vec<Entry>,
+    entries: Vec<PageEntry>,
 }
 
 impl CashRequest<'_> {
-    pub(super) fn about_namespace(
+    /// Renders the page of a namespace.
+    pub(super) fn namespace_page(
         &self,
         path: &str,
         asked: &LenientArguments,
@@ -66,10 +67,10 @@ impl CashRequest<'_> {
         if !self.shows(namespace) {
             return Err(Unresolved::Namespace);
         }
-        let page = asked.number("page").unwrap_or(1).clamp(1, LAST);
-        let namespaces = self.below(namespace);
+        let page = asked.number("page").unwrap_or(1).clamp(1, MAX_PAGE);
+        let namespaces = self.child_entries(namespace);
         let functions = self.functions(namespace, page);
-        // Both lists are turned together: the longer has the last page.
+        // Both lists have the same page numbers: the longer has the last page.
         let n_pages = namespaces.len().max(functions.n_all).div_ceil(PAGE);
         let over = (0 < n_pages && n_pages < page)
             .then(|| format!("Nothing is on page {page}: the last is {n_pages}."));
@@ -85,7 +86,7 @@ impl CashRequest<'_> {
                 }
                 if let Some(instructions) = self.instructions(namespace).filter(|_| page == 1) {
                     let upstream = &namespace.label;
-                    let instructions = quoted(&instructions, INSTRUCTIONS);
+                    let instructions = quoted(&instructions, MAX_INSTRUCTIONS);
                     text.push_str(&format!("\n`{upstream}` says:\n\n{instructions}\n"));
                 }
                 section(&mut text, "## Sub-namespaces", &namespaces, page);
@@ -94,34 +95,36 @@ impl CashRequest<'_> {
                 text
             }
             Format::Json => {
-                let mut told = json!({"namespace": namespace.path});
+                let mut page_json = json!({"namespace": namespace.path});
                 if !namespaces.is_empty() || functions.n_all == 0 {
-                    told["namespaces"] = as_json(on_page(&namespaces, page), "namespace");
-                    told["total_namespaces"] = json!(namespaces.len());
+                    page_json["namespaces"] = as_json(on_page(&namespaces, page), "namespace");
+                    page_json["total_namespaces"] = json!(namespaces.len());
                 }
                 if 0 < functions.n_all {
-                    told["functions"] = as_json(&functions.entries, "function");
-                    told["total"] = json!(functions.n_all);
+                    page_json["functions"] = as_json(&functions.entries, "function");
+                    page_json["total"] = json!(functions.n_all);
                 }
                 if let Some(instructions) = self.instructions(namespace).filter(|_| page == 1) {
-                    told["instructions"] = json!(summary::cut(&instructions, INSTRUCTIONS));
+                    page_json["instructions"] =
+                        json!(summary::cut(&instructions, MAX_INSTRUCTIONS));
                 }
                 if 1 < n_pages {
-                    told["page"] = json!(page);
-                    told["pages"] = json!(n_pages);
+                    page_json["page"] = json!(page);
+                    page_json["pages"] = json!(n_pages);
                 }
                 if let Some(over) = over {
-                    told["note"] = json!(over);
+                    page_json["note"] = json!(over);
                 }
                 if namespace.path.is_empty() {
-                    told["arguments"] = json!(ARGUMENTS.map(|(name, _)| name));
+                    page_json["arguments"] = json!(ARGUMENTS.map(|(name, _)| name));
                 }
-                told.to_string()
+                page_json.to_string()
             }
         })
     }
 
-    fn root(&self, namespaces: &[Entry], functions: &Functions, page: usize) -> String {
+    /// Renders the page of the root namespace.
+    fn root(&self, namespaces: &[PageEntry], functions: &Functions, page: usize) -> String {
         let mut text = String::new();
         section(&mut text, "# Available Namespaces", namespaces, page);
         functions.section(&mut text, page);
@@ -138,8 +141,8 @@ impl CashRequest<'_> {
         text
     }
 
-    /// The namespaces directly below, gatelet's own last.
-    fn below(&self, namespace: &Namespace) -> Vec<Entry> {
+    /// Returns the namespaces directly below, gatelet's own last.
+    fn child_entries(&self, namespace: &Namespace) -> Vec<PageEntry> {
         let catalog = &self.snapshot.catalog;
         let mut children: Vec<&Namespace> =
             namespace.children.iter().map(|at| &catalog.namespaces()[*at]).collect();
@@ -148,37 +151,38 @@ impl CashRequest<'_> {
             child.source.is_some_and(|source| catalog.sources()[source].role == Role::Builtin)
         };
         children.sort_by_key(is_own);
-        let entry = |child: &Namespace| Entry {
+        let entry = |child: &Namespace| PageEntry {
             name: child.label.clone(),
             description: catalog.purpose(child, &|slot| self.sees(slot)),
             kwargs: None,
-            away: self.unavailable_reason(child),
+            unavailable: self.unavailable_reason(child),
             remembered: self.is_remembered(child),
         };
         children.into_iter().map(entry).collect()
     }
 
-    /// The functions of one page, as wide as all of them fit; where none of the
-    /// widths lets all of them fit, the first have arguments and the others not.
+    /// Returns the functions of one page, with lines as wide as all of them fit. If they do
+    /// not fit with any width, only the first ones have arguments.
     fn functions(&self, namespace: &Namespace, page: usize) -> Functions {
         let seen = namespace.functions.iter().copied().filter(|slot| self.sees(*slot));
         let seen: Vec<Slot> = seen.collect();
         let shown = on_page(&seen, page);
-        let all_with = |(sentence, arguments): (usize, usize)| -> Vec<Entry> {
+        let all_with = |(sentence, arguments): (usize, usize)| -> Vec<PageEntry> {
             shown.iter().map(|slot| self.function_entry(*slot, sentence, Some(arguments))).collect()
         };
-        let cost = |entries: &[Entry]| -> usize {
+        let cost = |entries: &[PageEntry]| -> usize {
             entries.iter().map(|entry| tokens::count(&entry.line()) + 1).sum()
         };
-        let wide = WIDTHS.into_iter().map(all_with).find(|entries| cost(entries) <= BUDGET);
+        let wide =
+            WIDTHS.into_iter().map(all_with).find(|entries| cost(entries) <= MAX_FUNCTION_TOKENS);
         let entries = wide.unwrap_or_else(|| {
-            let mut left = BUDGET;
+            let mut left = MAX_FUNCTION_TOKENS;
             let narrow = |slot: &Slot| {
-                let entry = self.function_entry(*slot, SHORT, Some(WIDTHS[2].1));
+                let entry = self.function_entry(*slot, SHORT_DESCRIPTION, Some(WIDTHS[2].1));
                 let cost = tokens::count(&entry.line()) + 1;
                 if left < cost {
                     left = 0;
-                    return self.function_entry(*slot, SHORT, None);
+                    return self.function_entry(*slot, SHORT_DESCRIPTION, None);
                 }
                 left -= cost;
                 entry
@@ -188,23 +192,23 @@ impl CashRequest<'_> {
         Functions { n_all: seen.len(), entries }
     }
 
-    fn function_entry(&self, slot: Slot, sentence: usize, arguments: Option<usize>) -> Entry {
+    fn function_entry(&self, slot: Slot, sentence: usize, arguments: Option<usize>) -> PageEntry {
         let catalog = &self.snapshot.catalog;
-        Entry {
+        PageEntry {
             name: catalog.function(slot).name.clone(),
-            description: words(catalog.summary(slot, sentence)),
+            description: or_placeholder(catalog.summary(slot, sentence)),
             kwargs: arguments.map(|limit| catalog.argument_names(slot, limit)),
-            away: None,
+            unavailable: None,
             remembered: false,
         }
     }
 
-    /// What the upstream of a namespace tells its users, at its top.
+    /// Returns the instructions of an upstream, for its top namespace.
     fn instructions(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
         let is_top = source.role != Role::Builtin && namespace.path == source.label;
-        let told = source.listing.server.instructions.as_deref().filter(|_| is_top)?.trim();
-        (!told.is_empty()).then(|| told.to_owned())
+        let page_json = source.listing.server.instructions.as_deref().filter(|_| is_top)?.trim();
+        (!page_json.is_empty()).then(|| page_json.to_owned())
     }
 
     pub(super) fn unavailable_reason(&self, namespace: &Namespace) -> Option<String> {
@@ -220,7 +224,7 @@ impl CashRequest<'_> {
 }
 
 impl Functions {
-    /// The functions under their heading; nothing where none is on this page.
+    /// Adds the functions under a heading; nothing if none is on this page.
     fn section(&self, text: &mut String, page: usize) {
         if self.entries.is_empty() {
             return;
@@ -240,16 +244,16 @@ impl Functions {
                 thousands(n)
             )),
         }
-        rest(text, self.n_all, page);
+        add_remainder(text, self.n_all, page);
     }
 }
 
-/// A function without a description still has a line that says so.
-fn words(summary: String) -> String {
+/// Returns a description, or a placeholder if there is none.
+fn or_placeholder(summary: String) -> String {
     if summary.is_empty() { "(no description)".to_owned() } else { summary }
 }
 
-/// Every argument that `help` understands beside namespace and function.
+/// The arguments of `help` beside namespace and function, each with a hint.
 const ARGUMENTS: [(&str, &str); 6] = [
     ("query", "(search all functions)"),
     ("limit", "(of a search)"),
@@ -265,8 +269,8 @@ fn on_page<T>(entries: &[T], page: usize) -> &[T] {
     &entries[before..end]
 }
 
-/// One page of a list; nothing where it has no such page.
-fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
+/// Adds one page of a list under a heading; nothing if it has no such page.
+fn section(text: &mut String, heading: &str, entries: &[PageEntry], page: usize) {
     let shown = on_page(entries, page);
     if shown.is_empty() {
         return;
@@ -277,18 +281,18 @@ fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
     text.push_str(heading);
     text.push_str("\n\n");
     lines(text, shown);
-    rest(text, entries.len(), page);
+    add_remainder(text, entries.len(), page);
 }
 
-/// A line for each entry; those that are away for one reason share a line.
-fn lines(text: &mut String, entries: &[Entry]) {
-    let mut away: Vec<(&str, Vec<&str>)> = Vec::new();
+/// Adds a line for each entry; those that are unavailable for the same reason share one.
+fn lines(text: &mut String, entries: &[PageEntry]) {
+    let mut unavailable: Vec<(&str, Vec<&str>)> = Vec::new();
     for entry in entries {
-        match &entry.away {
+        match &entry.unavailable {
             Some(reason) if entry.description.is_empty() => {
-                match away.iter_mut().find(|(other, _)| other == reason) {
+                match unavailable.iter_mut().find(|(other, _)| other == reason) {
                     Some((_, names)) => names.push(&entry.name),
-                    None => away.push((reason, vec![&entry.name])),
+                    None => unavailable.push((reason, vec![&entry.name])),
                 }
             }
             Some(_) | None => {
@@ -297,14 +301,14 @@ fn lines(text: &mut String, entries: &[Entry]) {
             }
         }
     }
-    for (reason, names) in away {
+    for (reason, names) in unavailable {
         let names = names.join("**, **");
         text.push_str(&format!("- **{names}** (available: false — unavailable: {reason})\n"));
     }
 }
 
-/// How much is on later pages.
-fn rest(text: &mut String, n_all: usize, page: usize) {
+/// Adds how many entries are on later pages.
+fn add_remainder(text: &mut String, n_all: usize, page: usize) {
     let left = n_all.saturating_sub(page.saturating_mul(PAGE));
     if 0 < left {
         text.push_str(&format!(
@@ -315,9 +319,9 @@ fn rest(text: &mut String, n_all: usize, page: usize) {
     }
 }
 
-impl Entry {
+impl PageEntry {
     fn line(&self) -> String {
-        let Entry { name, description, kwargs, away, .. } = self;
+        let PageEntry { name, description, kwargs, unavailable, .. } = self;
         let mut line = format!("- **{name}**");
         if !description.is_empty() {
             line.push_str(&format!(" — {description}"));
@@ -325,28 +329,28 @@ impl Entry {
         if let Some(kwargs) = kwargs {
             line.push_str(&format!(" [{kwargs}]"));
         }
-        if let Some(reason) = away {
+        if let Some(reason) = unavailable {
             line.push_str(&format!(" (available: false — unavailable: {reason})"));
         }
         line
     }
 }
 
-fn as_json(entries: &[Entry], kind: &str) -> Value {
-    let told = entries.iter().map(|entry| {
-        let description = summary::cut(&entry.description, LINE);
-        let mut told = json!({"name": entry.name, "kind": kind, "description": description});
+fn as_json(entries: &[PageEntry], kind: &str) -> Value {
+    let page_json = entries.iter().map(|entry| {
+        let description = summary::cut(&entry.description, MAX_DESCRIPTION);
+        let mut page_json = json!({"name": entry.name, "kind": kind, "description": description});
         if let Some(kwargs) = &entry.kwargs {
-            told["kwargs"] = json!(kwargs);
+            page_json["kwargs"] = json!(kwargs);
         }
-        if let Some(reason) = &entry.away {
-            told["available"] = json!(false);
-            told["reason"] = json!(reason);
+        if let Some(reason) = &entry.unavailable {
+            page_json["available"] = json!(false);
+            page_json["reason"] = json!(reason);
         }
         if entry.remembered {
-            told["remembered"] = json!(true);
+            page_json["remembered"] = json!(true);
         }
-        told
+        page_json
     });
-    told.collect::<Vec<_>>().into()
+    page_json.collect::<Vec<_>>().into()
 }

@@ -1,11 +1,10 @@
-//! Help pages that another server writes.
+//! Help pages of functions of a nested CaSH server, which that server writes.
 //!
-//! A function of a CaSH server behind this gate is documented by that server.
-//! Its provider, which is ours, marks it in `_meta` as [`REMOTE_FUNCTION`], with where it
-//! stands over there, and answers the question [`HELP`]. The mark is believed of
-//! nobody else. What the server answers goes the way of every other answer, within
-//! the rules and limits, scrubbed, gated and recorded, and stands as a quotation on
-//! a page of ours: whose function it is and what it may do is not theirs to say.
+//! The provider of such a server is part of gatelet. It marks the server's functions with
+//! [`REMOTE_FUNCTION`] in `_meta` and answers the method [`HELP`]; the mark of any other
+//! provider is ignored. The server's page goes through the pipeline like every other
+//! answer and is shown as a quotation on a page of gatelet, which says whose function it
+//! is and what it may do.
 
 use catalog::Slot;
 use serde_json::json;
@@ -15,74 +14,61 @@ use tool::{Json, Object, Reply};
 use super::arguments::LenientArguments;
 use super::function_page;
 use super::request::{CashRequest, ORIGIN};
-use crate::dispatch::{CallError, Outcome};
+use crate::dispatch::{CallError, ForwardedRequest, Outcome};
 use crate::surface::oversize;
-use policy::call::{Mode, Request, Target, What};
+use policy::call::{CallMode, Target, TargetKind};
 
-/// The mark in `_meta` of a tool: its `{"namespace": …, "function": …}` on the
+/// The key in `_meta` of a tool that has its `{"namespace": …, "function": …}` on the
 /// other server.
 pub const REMOTE_FUNCTION: &str = "gatelet/cash";
 
 pub use policy::call::HELP;
 
 impl CashRequest<'_> {
-    /// The page of a function from the server that has it; `None` when gatelet
-    /// writes the page, or when the other server does not answer.
+    /// Returns the page that the other server writes; `None` if gatelet writes the page, or
+    /// the other server does not answer.
     pub(super) async fn remote_help(&self, arguments: Option<&Json>) -> Option<Reply> {
         let (slot, params) = self.remote_function(arguments)?;
         let catalog = &self.snapshot.catalog;
-        let frame = Frame {
+        let frame = PageFrame {
             path: catalog.path(slot),
             name: &catalog.function(slot).name,
             upstream: &catalog.source(slot).label,
             hints: function_page::hints(catalog.tool(slot).annotations),
         };
-        let what = What::Help { slot };
-        let target = Target { what, ..self.snapshot.target(slot) };
-        let mode = Mode::Strict;
-        let request = Request {
+        let what = TargetKind::Help { slot };
+        let target = Target { kind: what, ..self.snapshot.target(slot) };
+        let render = |reply: &Reply| frame.render(reply);
+        let forwarded = ForwardedRequest {
             target,
             arguments: None,
-            rest: params,
-            wanted: None,
-            share: None,
-            pick: None,
-            script: None,
-            mode,
+            other_params: params,
+            size_limit: None,
+            mode: CallMode::Strict,
+            render: Some(&render),
         };
-        let render = |reply: &Reply| frame.page(reply);
-        let gate = self.cash.pipeline.gate.load();
+        let pipeline = &self.cash.pipeline;
         let mut is_page = true;
-        let say = |outcome: Result<Outcome, CallError>| match outcome {
-            Ok(Outcome::Reply(reply)) => {
-                is_page = reply.tool_result().is_some_and(|result| !result.is_error);
-                reply
-            }
-            Ok(Outcome::Kept { artifact, over }) => {
-                oversize::kept(&gate, "The page", None, &artifact, &over)
-            }
-            Ok(Outcome::Unkept { over, why, beginning, .. }) => {
-                oversize::lost(&gate, "The page", &over, why, &beginning)
-            }
-            // Nothing is planned or picked here.
-            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Reply::text(""),
-            Err(error) => {
-                is_page = false;
-                Reply::error_text(&error.to_string())
-            }
+        let to_reply = |outcome: Result<Outcome, CallError>| {
+            is_page = match &outcome {
+                Ok(Outcome::Reply(reply)) => {
+                    reply.tool_result().is_some_and(|result| !result.is_error)
+                }
+                Ok(_) => true,
+                Err(_) => false,
+            };
+            let reply = oversize::outcome_reply(&pipeline.gate.load(), "The page", None, outcome);
+            reply.unwrap_or_else(|error| Reply::error_text(&error.to_string()))
         };
         let (snapshot, context) = (self.snapshot, self.context);
-        let reply = self
-            .cash
-            .pipeline
-            .dispatch_rendered(snapshot, request, ORIGIN, context, Some(&render), say)
-            .await;
+        let reply = pipeline.forward(snapshot, forwarded, ORIGIN, context, to_reply).await;
         is_page.then_some(reply)
     }
 
-    /// A function with a remote page, and the request for it.
+    /// Returns the function if it has a remote page, and the parameters of the request for
+    /// it.
     fn remote_function(&self, arguments: Option<&Json>) -> Option<(Slot, Object)> {
-        let asked = LenientArguments::read(arguments);
+        let asked = LenientArguments::parse(arguments);
         let function = asked.text("function").filter(|function| !function.is_empty())?;
         let namespace = asked.text("namespace").unwrap_or_default();
         let slot = self.resolve(&namespace, &function).ok()?;
@@ -103,27 +89,27 @@ impl CashRequest<'_> {
     }
 }
 
-/// What a page of ours says around one of theirs.
-struct Frame<'a> {
+/// What gatelet's page says around the other server's.
+struct PageFrame<'a> {
     path: &'a str,
     name: &'a str,
     upstream: &'a str,
     hints: String,
 }
 
-impl Frame<'_> {
-    /// The page that came, with how the function is called here.
-    fn page(&self, reply: &Reply) -> Reply {
+impl PageFrame<'_> {
+    /// Renders gatelet's page around the other server's reply.
+    fn render(&self, reply: &Reply) -> Reply {
         let Some(result) = reply.tool_result().filter(|result| !result.is_error) else {
             return Reply::error_text("no page came");
         };
-        let Frame { path, name, upstream, hints } = self;
+        let PageFrame { path, name, upstream, hints } = self;
         let text = result.text();
-        // In another format than words.
+        // The page was requested as JSON.
         if let Ok(page) = serde_json::from_str::<serde_json::Value>(&text) {
-            let told = json!({"namespace": path, "function": name, "upstream": upstream,
+            let framed = json!({"namespace": path, "function": name, "upstream": upstream,
                 "hints": hints, "page": page});
-            return Reply::text(&told.to_string());
+            return Reply::text(&framed.to_string());
         }
         let hints = match hints.as_str() {
             "" => String::new(),

@@ -1,82 +1,77 @@
-//! The surface and one request to it, as data.
+//! The state of the surface, and of one request to it.
 //!
-//! What the tools do with a request stands beside this, one file each.
+//! Each tool adds its methods to [`CashRequest`] in a file of its own.
 
 use std::sync::Arc;
 
 use catalog::Catalog;
-use tool::{Context, Identity};
+use tool::Context;
 
 use super::super::about::About;
-use super::super::listed::{ClientKind, Live};
-use super::super::other_requests::OtherRequests;
+use super::super::listed::{ClientKind, ListedFunctions};
 use super::super::tasks::Tasks;
 use crate::choice::Surface;
 use crate::dispatch::{Dispatcher, Origin, repeated_arguments};
 use crate::search::Search;
-use policy::call::What;
+use policy::call::TargetKind;
 use policy::validate::ValidCall;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 use roster::{Snapshot, UpstreamPool};
 use skills::skill_index::SkillIndex;
 
 /// The origin of this surface's calls.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Cash, call_text };
 
-/// A call as a client of this surface writes it.
+/// Renders a call as a client of this surface writes it.
 fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
-    match &call.what {
-        What::Tool(slot) => format!(
+    match &call.kind {
+        TargetKind::Tool(slot) => format!(
             "call(namespace=\"{}\", function=\"{}\", kwargs={}",
             catalog.path(*slot),
             catalog.function(*slot).name,
             repeated_arguments(call),
         ),
-        What::Resource { .. }
-        | What::Prompt { .. }
-        | What::Skill { .. }
-        | What::Task { .. }
-        | What::Help { .. }
-        | What::Completion { .. }
-        | What::Subscription { .. } => String::new(),
+        TargetKind::Resource { .. }
+        | TargetKind::Prompt { .. }
+        | TargetKind::Skill { .. }
+        | TargetKind::Task { .. }
+        | TargetKind::Help { .. }
+        | TargetKind::Completion { .. }
+        | TargetKind::Subscription { .. } => String::new(),
     }
 }
 
-/// The surface, for clients with one set of capabilities.
+/// The surface `cash`, for clients with one set of capabilities.
 pub struct Cash {
     pub(crate) pool: Arc<UpstreamPool>,
-    /// Whose session it is.
-    pub(crate) caller: Arc<Identity>,
     pub(crate) pipeline: Arc<Dispatcher>,
     pub(crate) skills: Arc<SkillIndex>,
     pub(crate) search: Arc<Search>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
-    /// What is listed beside the three tools.
-    pub(crate) listed: Arc<Live>,
+    /// Chooses the functions that are listed beside the three tools.
+    pub(crate) listed: Arc<ListedFunctions>,
     pub(crate) client: ClientKind,
-    /// Answers everything that is not a tool call.
-    pub(crate) other_requests: OtherRequests,
 }
 
-/// One request to the surface, and what its caller may see.
+/// One request to the surface.
 pub(super) struct CashRequest<'a> {
     pub(super) cash: &'a Cash,
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) context: &'a Context,
-    /// What the caller sees.
-    pub(super) visible: Visible<'a>,
+    /// What the caller may see.
+    pub(super) visible: CallerView<'a>,
 }
 
-/// Which functions a call may run.
+/// Which functions a call may run: all, or only those that only read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     All,
-    Reading,
+    ReadOnly,
 }
 
 impl Cash {
-    /// One request, with what its caller may see.
+    /// Makes a request of this context, with what its caller may see.
     pub(super) fn request<'a>(
         &'a self,
         snapshot: &'a Arc<Snapshot>,

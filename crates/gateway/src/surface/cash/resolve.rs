@@ -7,12 +7,13 @@ use catalog::{Slot, Unresolved};
 use super::request::CashRequest;
 
 impl CashRequest<'_> {
-    /// Whether the caller may see a function.
+    /// Returns whether the caller may see a function.
     pub(super) fn sees(&self, slot: Slot) -> bool {
         self.visible.shows_function(&self.snapshot.catalog, slot)
     }
 
-    /// The function of that name. One that the caller may not see is unknown.
+    /// Resolves a function by namespace and name, in any spelling. One that the caller may
+    /// not see is unknown.
     pub(super) fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
         let catalog = &self.snapshot.catalog;
         match catalog.resolve(namespace, function) {
@@ -28,13 +29,13 @@ impl CashRequest<'_> {
         }
     }
 
-    /// The functions that share this name, as far as the caller may see them.
+    /// Returns the functions that the caller may see whose names differ only in spelling.
     pub(super) fn alike(&self, namespace: &str, function: &str) -> Vec<Slot> {
-        let alike = self.snapshot.catalog.alike(namespace, function).iter().copied();
+        let alike = self.snapshot.catalog.lookalikes(namespace, function).iter().copied();
         alike.filter(|slot| self.sees(*slot)).collect()
     }
 
-    /// What is missing: the function, or a namespace that the caller may see.
+    /// Returns what does not exist: the function, or the whole namespace.
     fn missing(&self, namespace: &str) -> Unresolved {
         match self.snapshot.catalog.namespace(namespace) {
             Ok(found) if self.shows(found) => Unresolved::Function,
@@ -42,8 +43,8 @@ impl CashRequest<'_> {
         }
     }
 
-    /// The function whose whole address is in one argument, the most common
-    /// mistake; `/` and `:` count as dots.
+    /// Resolves a function whose namespace and name were given in one argument, the most
+    /// common mistake; `/` and `:` count as dots.
     pub(super) fn resolve_joined(&self, namespace: &str, function: &str) -> Option<Slot> {
         let joined = format!("{namespace}.{function}").replace(['/', ':'], ".");
         let (path, name) = joined.trim_matches('.').rsplit_once('.')?;

@@ -1,4 +1,4 @@
-//! `skill`: the list of skills, or one of them.
+//! `skill`: lists skills, searches them, or returns one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tool::{Json, Reply};
 use super::arguments::LenientArguments;
 use super::request::CashRequest;
 use crate::builtin;
-use crate::search::{SearchAnswer, Wanted};
+use crate::search::{SearchAnswer, SearchRequest};
 use skills::skill_index::{CallerSkills, searchable};
 use skills::{Content, Library, Lookup, Reader, Reference, Skill};
 
-/// How many similar names are suggested.
-const NEAR: usize = 3;
+/// How many similar names an error suggests.
+const MAX_SIMILAR: usize = 3;
 
 impl Reader for CashRequest<'_> {
     fn sees(&self, skill: &Skill) -> bool {
@@ -35,12 +35,13 @@ impl Reader for CashRequest<'_> {
 }
 
 impl CashRequest<'_> {
+    /// Answers `skill`.
     pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
-        let asked = LenientArguments::read(arguments);
+        let asked = LenientArguments::parse(arguments);
         let known = self.cash.skills.for_caller(self.snapshot, self.context).await;
         let CallerSkills { library, unreachable } = &known;
         let namespace = asked.text("namespace").unwrap_or_default();
-        // The author's own server says `name`.
+        // Models also write `name` or `skill`.
         let wanted = ["skillname", "name", "skill"].iter().find_map(|key| asked.text(key));
         let wanted = wanted.filter(|name| !name.is_empty());
         if let Some(path) = asked.text("path") {
@@ -56,7 +57,7 @@ impl CashRequest<'_> {
             if let Some(query) = asked.text("query") {
                 return self.search_skills(&known, &query).await;
             }
-            let away = unlisted(unreachable, &namespace);
+            let away = unreachable_lines(unreachable, &namespace);
             return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&(text + &away)),
                 None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
@@ -68,7 +69,8 @@ impl CashRequest<'_> {
             Lookup::Found(skill) => self.read_skill(library, &skill, &asked).await,
             Lookup::Unknown { close, similar } => {
                 let text = self.no_such_skill(&namespace, &wanted, close, similar);
-                let away = unreachable.iter().filter(|(label, _)| is_at(label, &namespace));
+                let away =
+                    unreachable.iter().filter(|(label, _)| is_namespace_of(label, &namespace));
                 let away = away.map(|(label, why)| format!(" `{label}` is unavailable: {why}."));
                 Reply::error_text(&(text + &away.collect::<String>()))
             }
@@ -78,23 +80,23 @@ impl CashRequest<'_> {
         }
     }
 
-    /// Searches all skills.
+    /// Answers a search for skills.
     async fn search_skills(&self, known: &CallerSkills, query: &str) -> Reply {
         let answer = async {
             let away = known.unsearched().map(|line| format!("\n{line}\n")).unwrap_or_default();
-            let reply = Reply::text(&(self.skills_for(&known.library, query) + &away));
+            let reply = Reply::text(&(self.find_skills(&known.library, query) + &away));
             Ok(SearchAnswer { ids: Vec::new(), reply })
         };
-        let (search, wanted) = (&self.cash.search, Wanted::functions(query));
-        let answer = search.run(wanted, Ok(()), self.snapshot, self.context, answer).await;
+        let (search, request) = (&self.cash.search, SearchRequest::functions(query));
+        let answer = search.run(request, Ok(()), self.snapshot, self.context, answer).await;
         answer.unwrap_or_else(|refusal| self.refusal(&refusal))
     }
 
-    /// The skills for a task, best first, by the same search as functions.
+    /// Lists the best skills for a query, found by the same search as functions.
     ///
     /// The skills of upstreams are listed per caller and are not in the catalog:
-    /// with them, a catalog is made for this search.
-    fn skills_for(&self, library: &Library, query: &str) -> String {
+    /// if there are any, a catalog is made for this search.
+    fn find_skills(&self, library: &Library, query: &str) -> String {
         let distant = library.latest(self).any(|skill| skill.is_at_upstream());
         let catalog = match distant {
             true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
@@ -125,8 +127,8 @@ impl CashRequest<'_> {
         found.hits.iter().filter_map(line).collect()
     }
 
-    /// Suggestions for a name that no skill has: almost the same spelling first,
-    /// then what the search finds, then similar names.
+    /// The error for a name that no skill has, with suggestions: names spelt almost the
+    /// same first (`close`), then what the search finds, then `similar` names.
     fn no_such_skill(
         &self,
         namespace: &str,
@@ -139,14 +141,14 @@ impl CashRequest<'_> {
         let words = format!("{namespace} {wanted}");
         let mut near = close;
         let by = self.visible.guesses_by();
-        if by == GuessBy::SpellingAndMeaning && near.len() < NEAR {
-            let meant = catalog.nearest_items(Kind::Skill, &words, NEAR, &sees);
+        if by == GuessBy::SpellingAndMeaning && near.len() < MAX_SIMILAR {
+            let meant = catalog.nearest_items(Kind::Skill, &words, MAX_SIMILAR, &sees);
             near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));
         }
         near.extend(similar);
         let mut named: Vec<String> = Vec::new();
         for one in near {
-            if named.len() < NEAR && !named.contains(&one) {
+            if named.len() < MAX_SIMILAR && !named.contains(&one) {
                 named.push(one);
             }
         }
@@ -158,11 +160,11 @@ impl CashRequest<'_> {
         format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
     }
 
-    /// The namespaces that may be meant by one without skills.
+    /// The error for a namespace without skills, with similar ones that have some.
     fn no_skills_in(&self, library: &Library, namespace: &str) -> String {
         let namespaces: BTreeSet<&str> =
             library.latest(self).map(|skill| skill.namespace.as_str()).collect();
-        let near = nearest::nearest(namespace, namespaces, NEAR);
+        let near = nearest::nearest(namespace, namespaces, MAX_SIMILAR);
         let near: Vec<String> =
             near.iter().map(|near| format!("`skill(namespace=\"{near}\")`")).collect();
         let near = match near.as_slice() {
@@ -173,7 +175,7 @@ impl CashRequest<'_> {
         format!("**Error:** No skills in namespace `{namespace}`.{near} Use `skill()` to list all.")
     }
 
-    /// One skill, from wherever it is.
+    /// Returns a skill, from its upstream if it is there.
     async fn read_skill(
         &self,
         library: &Library,
@@ -181,12 +183,12 @@ impl CashRequest<'_> {
         asked: &LenientArguments,
     ) -> Reply {
         match &skill.content {
-            Content::Upstream { .. } => self.fetched(skill, asked, library).await,
+            Content::Upstream { .. } => self.read_from_upstream(skill, asked, library).await,
             Content::Text { .. } => self.filled(skill, asked, library),
         }
     }
 
-    /// The text of a skill, with warnings first.
+    /// Fills values into the text of a skill, and puts warnings before it.
     pub(super) fn filled(
         &self,
         whole: &Skill,
@@ -206,7 +208,7 @@ impl CashRequest<'_> {
         Reply::text(&format!("> Before you follow this:\n{}\n\n{text}", lines.join("\n")))
     }
 
-    /// The skills that refer to a function.
+    /// Lists the skills that refer to a function.
     fn skills_referring_to(&self, library: &Library, namespace: &str, function: &str) -> Reply {
         let path = if namespace.is_empty() {
             function.to_owned()
@@ -231,17 +233,18 @@ impl CashRequest<'_> {
     }
 }
 
+/// The error for a skill that cannot be returned.
 pub(super) fn cannot(skill: &Skill, why: &str) -> Reply {
     Reply::error_text(&format!("**Error:** `{}` cannot be given out: {why}.", skill.path()))
 }
 
-/// Whether a namespace belongs to an upstream.
-fn is_at(label: &str, namespace: &str) -> bool {
+/// Returns whether a namespace belongs to an upstream; an empty one belongs to all.
+fn is_namespace_of(label: &str, namespace: &str) -> bool {
     let first = namespace.split('.').next().unwrap_or_default();
     first.is_empty() || catalog::name::same(first, label)
 }
 
-/// The call that returns a skill.
+/// Renders the call that returns a skill.
 fn address(catalog: &Catalog, place: ItemRef) -> Option<String> {
     match place {
         ItemRef::Skill { source, at } => {
@@ -255,9 +258,9 @@ fn address(catalog: &Catalog, place: ItemRef) -> Option<String> {
     }
 }
 
-/// Lines for upstreams whose skills are not known now.
-fn unlisted(unreachable: &[(String, String)], namespace: &str) -> String {
-    let away = unreachable.iter().filter(|(label, _)| is_at(label, namespace));
+/// Renders the upstreams whose skills could not be listed.
+fn unreachable_lines(unreachable: &[(String, String)], namespace: &str) -> String {
+    let away = unreachable.iter().filter(|(label, _)| is_namespace_of(label, namespace));
     let line = |(label, why): &(String, String)| {
         format!("\n## namespace {label}\n\navailable: false — unavailable: {why}\n")
     };

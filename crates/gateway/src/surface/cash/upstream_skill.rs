@@ -1,4 +1,4 @@
-//! Skills at upstreams, read when somebody asks for one.
+//! Reads a skill from its upstream when a caller asks for it.
 
 use tool::text::without_invisible;
 use tool::{Json, Object, Reply};
@@ -6,17 +6,17 @@ use tool::{Json, Object, Reply};
 use super::arguments::LenientArguments;
 use super::request::{CashRequest, ORIGIN};
 use super::skill::cannot;
-use crate::dispatch::{CallError, Outcome};
+use crate::dispatch::{CallError, ForwardedRequest, RenderReply};
 use crate::surface::oversize;
-use policy::call::{Mode, Request, What};
+use policy::call::{CallMode, TargetKind};
 use skills::upstream::{self, Route, cash};
 use skills::{Content, Library, Skill};
 
-/// The value that says how long a text may be.
-const SIZE: &str = "sizelimit";
+/// The argument with the size limit.
+const SIZE_LIMIT: &str = "sizelimit";
 
-/// A skill without characters in its text that nobody sees.
-fn readable(skill: Skill) -> Skill {
+/// Removes invisible characters from the text of a skill.
+fn without_hidden_characters(skill: Skill) -> Skill {
     let content = match skill.content {
         Content::Text { body, form } => {
             let body = without_invisible(&body).into_owned();
@@ -28,33 +28,25 @@ fn readable(skill: Skill) -> Skill {
 }
 
 impl CashRequest<'_> {
-    /// What a reader gets for a skill that stands at an upstream.
+    /// Reads a skill from its upstream.
     ///
-    /// It goes the way of every read and every prompt, so that what rules deny
-    /// there is denied here, and what is too long is kept.
-    pub(super) async fn fetched(
+    /// The request goes through the pipeline like every resource and prompt, so that the
+    /// same rules and the same size limit hold.
+    pub(super) async fn read_from_upstream(
         &self,
         skill: &Skill,
         asked: &LenientArguments,
         library: &Library,
     ) -> Reply {
-        let request = match self.request(skill, asked) {
-            Ok(request) => request,
+        let render = |reply: &Reply| self.rendered(skill, reply, asked, library);
+        let forwarded = match self.skill_request(skill, asked, &render) {
+            Ok(forwarded) => forwarded,
             Err(why) => return cannot(skill, &why),
         };
-        let render = |reply: &Reply| self.read(skill, reply, asked, library);
         let gate = self.cash.pipeline.gate.load();
-        let again = "the same `skill`";
-        let say = |outcome| match outcome {
-            Ok(Outcome::Reply(reply)) => reply,
-            Ok(Outcome::Kept { artifact, over }) => {
-                oversize::kept(&gate, "The skill", Some(again), &artifact, &over)
-            }
-            Ok(Outcome::Unkept { over, why, beginning, .. }) => {
-                oversize::lost(&gate, "The skill", &over, why, &beginning)
-            }
-            // Nothing is planned or picked here.
-            Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Reply::text(""),
+        let again = Some("the same `skill`");
+        let to_reply = |outcome| match oversize::outcome_reply(&gate, "The skill", again, outcome) {
+            Ok(reply) => reply,
             Err(CallError::BadArguments { problems }) => {
                 let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 cannot(skill, &each.join("; "))
@@ -65,21 +57,23 @@ impl CashRequest<'_> {
             }
         };
         let (snapshot, context) = (self.snapshot, self.context);
-        self.cash
-            .pipeline
-            .dispatch_rendered(snapshot, request, ORIGIN, context, Some(&render), say)
-            .await
+        self.cash.pipeline.forward(snapshot, forwarded, ORIGIN, context, to_reply).await
     }
 
-    /// What to ask the upstream of a skill for its text.
-    fn request(&self, skill: &Skill, asked: &LenientArguments) -> Result<Request, String> {
+    /// Returns the request for a skill's text, or why there is none.
+    fn skill_request<'r>(
+        &self,
+        skill: &Skill,
+        asked: &LenientArguments,
+        render: RenderReply<'r>,
+    ) -> Result<ForwardedRequest<'r>, String> {
         let Content::Upstream { label, route } = &skill.content else {
             return Err("it is here".to_owned());
         };
         let sources = self.snapshot.catalog.sources();
         let source = sources.iter().position(|source| source.label == *label);
         let source = source.ok_or_else(|| format!("`{label}` is gone"))?;
-        let mut rest = Object::new();
+        let mut other_params = Object::new();
         let (target, arguments) = match route {
             Route::Prompt { name, arguments } => {
                 let values: Vec<(&str, &Json)> = asked.iter().collect();
@@ -88,30 +82,27 @@ impl CashRequest<'_> {
             }
             Route::Resource { uri, .. } => (self.snapshot.resource(source, uri), None),
             Route::Cash { namespace, name } => {
-                let is_ours = |key: &str| catalog::name::canonical(key) == SIZE;
+                let is_ours = |key: &str| catalog::name::canonical(key) == SIZE_LIMIT;
                 let values: Vec<(&str, &Json)> =
                     asked.spelled().filter(|(key, _)| !is_ours(key)).collect();
-                rest = cash::arguments(namespace, name, &values);
+                other_params = cash::arguments(namespace, name, &values);
                 let (namespace, name) = (skill.namespace.clone(), skill.name.clone());
-                let what = What::Skill { source, namespace, name };
+                let what = TargetKind::Skill { source, namespace, name };
                 (self.snapshot.other_target(&skill.path(), source, &skill.name, what), None)
             }
         };
-        let wanted = asked.number(SIZE).filter(|size| 0 < *size);
-        Ok(Request {
+        Ok(ForwardedRequest {
             target,
             arguments,
-            rest,
-            wanted,
-            share: None,
-            pick: None,
-            script: None,
-            mode: Mode::Strict,
+            other_params,
+            size_limit: asked.number(SIZE_LIMIT).filter(|size| 0 < *size),
+            mode: CallMode::Strict,
+            render: Some(render),
         })
     }
 
-    /// The text of a skill in what its upstream answered.
-    fn read(
+    /// Returns the text of a skill from what its upstream answered.
+    fn rendered(
         &self,
         skill: &Skill,
         reply: &Reply,
@@ -129,25 +120,25 @@ impl CashRequest<'_> {
                 upstream::from_read_result(skill, digest.as_deref(), result)
             }
             Route::Cash { .. } => match reply.tool_result() {
-                // What the other side says about it.
+                // The error of the other server, in its own words.
                 Some(result) if result.is_error => {
                     return Reply::error_text(&without_invisible(&cash::result_text(&result)));
                 }
                 Some(result) => {
-                    let is_here = |path: &str| self.is_here(path, library);
-                    cash::from_result(skill, label, &result, &is_here)
+                    let has_namespace = |path: &str| self.has_namespace(path, library);
+                    cash::from_result(skill, label, &result, &has_namespace)
                 }
                 None => Err("no text came".to_owned()),
             },
         };
-        match whole.map(readable) {
+        match whole.map(without_hidden_characters) {
             Ok(whole) => self.filled(&whole, asked, library),
             Err(why) => cannot(skill, &why),
         }
     }
 
-    /// Whether a namespace exists for this caller, of functions or of skills.
-    fn is_here(&self, path: &str, library: &Library) -> bool {
+    /// Returns whether a namespace of functions or of skills exists for this caller.
+    fn has_namespace(&self, path: &str, library: &Library) -> bool {
         let namespace = self.snapshot.catalog.namespace(path);
         namespace.is_ok_and(|namespace| self.shows(namespace)) || library.has(path, self)
     }

@@ -12,9 +12,9 @@ use tool::{
 
 use super::*;
 use crate::fixture::{Scripts, settle};
-use crate::gateway::{Gateway as Gate, Parts};
+use crate::gateway::{Gateway as Gate, GatewayParts};
 use crate::surface::meta;
-use policy::attempt::Caller;
+use policy::attempt::UpstreamCaller;
 use policy::pattern::Pattern;
 use policy::visibility;
 use policy::{attempt, cache, quota, retry, rules};
@@ -72,10 +72,10 @@ fn demo() -> Arc<Scripted> {
     })
 }
 
-async fn open_on(surface: Surface, change: impl FnOnce(&mut Parts, &Arc<Fake>)) -> Opened {
+async fn open_on(surface: Surface, change: impl FnOnce(&mut GatewayParts, &Arc<Fake>)) -> Opened {
     let provider = demo();
     let clock = Arc::new(Fake::default());
-    let mut parts = Parts::new(
+    let mut parts = GatewayParts::new(
         vec![Upstream::new("demo", Scripts::of(Arc::clone(&provider)))],
         Arc::clone(&clock) as _,
     );
@@ -135,7 +135,7 @@ async fn the_definitions_keep_their_budgets() {
 
 #[tokio::test(start_paused = true)]
 async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
-    let many = |parts: &mut Parts| {
+    let many = |parts: &mut GatewayParts| {
         for n in 0..60 {
             let label = format!("department-{n}");
             parts.upstreams.push(Upstream::new(&label, Scripts::of(demo())));
@@ -151,7 +151,7 @@ async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
     assert!(cost <= 200, "{cost}");
     assert_eq!(said, listed(&again));
     let blind = open_on(Surface::Gateway, |parts, _| {
-        let default = visibility::Sight::Hidden;
+        let default = visibility::DefaultVisibility::Hidden;
         parts.policies.visibility =
             visibility::Config { default, ..visibility::Config::default() }.into();
     });
@@ -188,7 +188,7 @@ async fn a_browse_of_ten_and_a_small_result_keep_their_budgets() {
     let provider =
         Scripted::new(Listing { tools, ..Listing::default() }, |_| Ok(Reply::text("hello")));
     let clock: Arc<Fake> = Arc::default();
-    let gate = Gate::new(Parts::new(
+    let gate = Gate::new(GatewayParts::new(
         vec![Upstream::new("work", Scripts::of(Arc::clone(&provider)))],
         clock,
     ));
@@ -466,7 +466,8 @@ async fn failures_are_retried_on_the_live_path_only_where_that_is_safe() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let retry = retry::Config { attempts: 3, ..retry::Config::default() };
         let config = attempt::Config { retry, ..attempt::Config::default() };
-        parts.policies.stages.retry = Arc::new(Caller::new(config, Arc::clone(clock) as _, || 0.0));
+        parts.policies.stages.retry =
+            Arc::new(UpstreamCaller::new(config, Arc::clone(clock) as _, || 0.0));
     })
     .await;
     let error = opened.error("tool_execute", json!({"tool_id": "demo:boom", "args": {}})).await;

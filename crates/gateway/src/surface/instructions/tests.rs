@@ -38,7 +38,7 @@ async fn every_surface_says_how_to_start_and_what_is_behind() {
         assert!(text.contains(start), "{text}");
         assert!(text.contains("crm (Manage contacts and accounts), inventory ("), "{text}");
         assert!(!text.contains("gatelet"), "the built-in namespace is no server: {text}");
-        assert!(length(&text) <= FIRST, "{text}");
+        assert!(length(&text) <= FIRST_CHARS, "{text}");
     }
 }
 
@@ -48,11 +48,11 @@ async fn however_many_servers_there_are_the_first_512_characters_stand_alone() {
         let opened = open(many(n), |_| {}).await;
         for surface in SURFACES {
             let text = told(&opened, surface, Identity::default());
-            assert!(length(&text) <= MOST, "{n}: {} characters", length(&text));
-            let first: String = text.chars().take(FIRST).collect();
+            assert!(length(&text) <= MAX_CHARS, "{n}: {} characters", length(&text));
+            let first: String = text.chars().take(FIRST_CHARS).collect();
             assert!(first.contains("Namespaces: server_000"), "{n}: {first}");
             let head = text.lines().next().unwrap();
-            assert!(length(head) <= FIRST && head.ends_with('.'), "{n}: {head}");
+            assert!(length(head) <= FIRST_CHARS && head.ends_with('.'), "{n}: {head}");
             let described = text.lines().filter(|line| line.starts_with("- server_")).count();
             let whole = text.lines().count() == 1 || described == n;
             assert!(whole || text.ends_with(" more"), "{n}: {text}");

@@ -205,7 +205,7 @@ async fn a_server_does_not_flood_clients_with_interfaces() {
     })
     .await;
     let rendering = surface(&opened, Surface::Cash, renders());
-    assert_eq!(names(&rendering).len(), 3 + INTERFACES);
+    assert_eq!(names(&rendering).len(), 3 + MAX_INTERFACES);
     let listing = rendering.listing();
     assert!(listing.findings.iter().any(|found| found.code == "interfaces-left-out"));
 }
@@ -217,7 +217,7 @@ async fn reading_apart_runs_what_the_operator_or_a_vouched_for_tool_says_reads()
     let refused = call(&without.surface, "call_read", reading("read")).await;
     assert!(refused.starts_with("!no tool `call_read`"), "{refused}");
 
-    let store = Arc::new(ledger::Memory::default());
+    let store = Arc::new(ledger::InMemoryLedger::default());
     let check: Arc<dyn policy::admission::Check> = Arc::new(TrustCheck::new(
         policy::trust::Config::default(),
         Arc::clone(&store) as _,

@@ -1,7 +1,7 @@
-//! Checks the arguments of meta-tools.
+//! Checks the arguments of meta-tools, and finds the upstream that they name.
 //!
-//! An unknown argument is an error, never ignored: it may be the one that was
-//! meant to keep the tool from doing something.
+//! An unknown argument is an error, never ignored: it may be a misspelt one that was
+//! meant to restrict the tool.
 
 use catalog::nearest;
 use catalog::summary::echo;
@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 use tool::{Json, Object};
 
 use super::definition::arguments_of;
-use super::request::bad;
+use super::request::bad_argument;
 use crate::error::GatewayError;
 use policy::confirm;
 
-/// An upstream that a request names, and the tool's id if it names one.
-pub(crate) struct Named {
+/// The upstream that a request names, and the id of the tool if it names one.
+pub(crate) struct NamedUpstream {
     pub(crate) upstream: String,
     pub(crate) id: Option<String>,
 }
 
-impl Named {
-    /// What an id names: `github:create_issue#34afee88`.
-    pub(crate) fn by_id(id: &str) -> Named {
+impl NamedUpstream {
+    /// Splits an id such as `github:create_issue#34afee88`.
+    pub(crate) fn by_id(id: &str) -> NamedUpstream {
         let id = id.trim();
         let upstream = id.split([':', '/', '.']).next().unwrap_or_default();
-        Named { upstream: upstream.to_owned(), id: Some(id.to_owned()) }
+        NamedUpstream { upstream: upstream.to_owned(), id: Some(id.to_owned()) }
     }
 }
 
-/// What a request names, by id or by path.
-pub(super) fn named(arguments: &Json) -> Option<Named> {
+/// Returns the upstream that a request names, by id or by path.
+pub(super) fn named_upstream(arguments: &Json) -> Option<NamedUpstream> {
     if let Some(id) = arguments.member_as::<String>("tool_id") {
-        return Some(Named::by_id(&id));
+        return Some(NamedUpstream::by_id(&id));
     }
     let path = arguments.member_as::<String>("path")?;
     let upstream = path.split('/').find(|segment| !segment.is_empty())?;
-    Some(Named { upstream: upstream.to_owned(), id: None })
+    Some(NamedUpstream { upstream: upstream.to_owned(), id: None })
 }
 
-/// The names that other programs use.
+/// Names that other programs use for an argument, and its name here.
 const SYNONYMS: &[(&[&str], &str)] = &[
     (&["arguments", "input", "params", "parameters", "kwargs"], "args"),
     (&["id", "tool", "name", "tool_name"], "tool_id"),
@@ -57,25 +57,26 @@ const SYNONYMS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// How many unknown arguments are named.
+/// The most unknown arguments that an error names.
 const MAX_NAMED: usize = 12;
 
-/// Whether a meta-tool takes everything it is given.
+/// Checks that a meta-tool knows all its arguments.
 pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
     let takes = arguments_of(tool);
-    // Only the keys are looked at: what stands below them may be long.
+    // Only the keys are parsed: the values may be long.
     let given = arguments.filter(|given| !given.is_null()).map(Object::parse).transpose();
-    let given = given.map_err(|_| bad("the arguments must be an object"))?.unwrap_or_default();
-    // A token has been taken out by now.
+    let given =
+        given.map_err(|_| bad_argument("the arguments must be an object"))?.unwrap_or_default();
+    // A valid approval token has been removed by now.
     if given.get(confirm::ARGUMENT).is_some_and(|left| !left.is_null()) {
-        return Err(bad(&format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN)));
+        return Err(bad_argument(&format!("`{}` {}", confirm::ARGUMENT, confirm::NOT_A_TOKEN)));
     }
     let unknown: Vec<&str> = given.keys().filter(|key| !takes.contains(key)).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let message = |key: &str| match meant(key, &takes) {
-        Some(meant) => format!("is not an argument; did you mean `{meant}`?"),
+    let message = |key: &str| match probable_argument(key, &takes) {
+        Some(near) => format!("is not an argument; did you mean `{near}`?"),
         None if takes.contains(&"args") => {
             "is not an argument; what the tool itself takes goes into `args`".to_owned()
         }
@@ -84,18 +85,20 @@ pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayE
     let more = unknown.len().saturating_sub(MAX_NAMED);
     let problems: Vec<(String, String)> =
         unknown.into_iter().take(MAX_NAMED).map(|key| (echo(key), message(key))).collect();
-    let mut said: Vec<String> =
-        problems.iter().map(|(key, said)| format!("`{key}` {said}")).collect();
+    let mut messages: Vec<String> =
+        problems.iter().map(|(key, message)| format!("`{key}` {message}")).collect();
     if 0 < more {
-        said.push(format!("{more} more are not arguments either"));
+        messages.push(format!("{more} more are not arguments either"));
     }
     let each: Vec<Value> =
-        problems.iter().map(|(key, said)| json!({"at": key, "message": said})).collect();
-    let error = bad(&format!("{}; {tool} takes {}", said.join("; "), takes.join(", ")));
+        problems.iter().map(|(key, message)| json!({"at": key, "message": message})).collect();
+    let error =
+        bad_argument(&format!("{}; {tool} takes {}", messages.join("; "), takes.join(", ")));
     Err(error.detail("problems", each))
 }
 
-fn meant<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
+/// Returns the argument that an unknown key probably means.
+fn probable_argument<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
     let folded = key.to_lowercase();
     let mut known = SYNONYMS.iter().filter(|(others, _)| others.contains(&folded.as_str()));
     let known = known.find_map(|(_, name)| takes.iter().copied().find(|taken| taken == name));
@@ -116,7 +119,7 @@ mod tests {
             ("tool_view", "type", "selector"),
             ("tool_browse", "limit", "top_k"),
         ] {
-            assert_eq!(meant(key, &arguments_of(tool)), Some(expected), "{tool}");
+            assert_eq!(probable_argument(key, &arguments_of(tool)), Some(expected), "{tool}");
         }
     }
 }

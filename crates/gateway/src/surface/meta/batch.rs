@@ -1,4 +1,4 @@
-//! Several calls in one: `calls=[{tool_id, args, pick}, …]`.
+//! Batches of `tool_execute`: `calls=[{tool_id, args, pick}, …]`.
 
 use async_trait::async_trait;
 use catalog::summary::echo;
@@ -6,27 +6,27 @@ use policy::confirm;
 use tool::{Call, Context, Json, Reply};
 
 use super::arguments;
-use super::request::{Answer, Meta, bad};
+use super::request::{Answer, Meta, bad_argument};
 use crate::lengths::too_long;
 use crate::surface::batch::{self, CALLS, MakeCall};
 
 const EXAMPLE: &str = "{\"tool_id\": \"…\", \"args\": {…}, \"pick\": \"…\"}";
 
-/// The calls of a request, if it has several.
+/// Returns the list of calls, if the request is a batch.
 pub(super) fn calls(arguments: Option<&Json>) -> Option<Json> {
     arguments.filter(|given| given.mentions(CALLS))?.member(CALLS).filter(|calls| !calls.is_null())
 }
 
-/// The ids that the calls of a request name.
+/// Returns the tool ids in a batch.
 pub(crate) fn ids(arguments: Option<&Json>) -> Vec<String> {
-    let calls = calls(arguments).and_then(|calls| read(&calls).ok());
+    let calls = calls(arguments).and_then(|calls| parse(&calls).ok());
     let id = |call: &Json| call.member_as::<String>("tool_id");
     calls.unwrap_or_default().iter().filter_map(id).collect()
 }
 
-/// A list of calls, none of which names something that is too long to look for.
-fn read(calls: &Json) -> Result<Vec<Json>, String> {
-    let calls = batch::read(calls, EXAMPLE)?;
+/// Parses a list of calls, and checks that their ids are not too long.
+fn parse(calls: &Json) -> Result<Vec<Json>, String> {
+    let calls = batch::parse(calls, EXAMPLE)?;
     let is_too_long =
         |call: &Json| too_long("tool_id", &call.member_as::<String>("tool_id").unwrap_or_default());
     match calls.iter().find_map(is_too_long) {
@@ -36,9 +36,9 @@ fn read(calls: &Json) -> Result<Vec<Json>, String> {
 }
 
 impl Meta<'_> {
-    /// Makes several calls and puts their answers together, in order.
-    pub(super) async fn execute_several(&self, calls: &Json) -> Answer {
-        let calls = read(calls).map_err(|why| bad(&why))?;
+    /// Makes the calls of a batch and joins their answers, in order.
+    pub(super) async fn execute_batch(&self, calls: &Json) -> Answer {
+        let calls = parse(calls).map_err(|why| bad_argument(&why))?;
         let limit = self.tools.pipeline.gate.load().limit(None);
         Ok(Box::pin(batch::run(calls, limit, self)).await)
     }
@@ -55,18 +55,18 @@ impl MakeCall for Meta<'_> {
 
     async fn make(&self, call: &Json, share: usize) -> Reply {
         let asked = Call::new("tool_execute", call.clone());
-        let asked = confirm::lift(Call { other_params: self.rest.clone(), ..asked });
+        let asked = confirm::move_to_meta(Call { other_params: self.rest.clone(), ..asked });
         let answer =
             match (arguments::check("tool_execute", asked.arguments.as_ref()), calls(Some(call))) {
                 (Err(error), _) => Err(error),
-                (Ok(()), Some(_)) => Err(bad("`calls` cannot stand in one of `calls`")),
+                (Ok(()), Some(_)) => Err(bad_argument("`calls` cannot stand in one of `calls`")),
                 (Ok(()), None) => {
                     let execute =
                         self.execute_one(asked.arguments.as_ref(), asked.other_params, Some(share));
                     Box::pin(execute).await
                 }
             };
-        self.settled(answer)
+        self.reply_and_record(answer)
     }
 
     fn name(&self, call: &Json) -> String {

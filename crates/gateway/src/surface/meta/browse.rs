@@ -1,4 +1,4 @@
-//! `tool_browse`, `resource_browse`, `prompt_browse`.
+//! `tool_browse`, `resource_browse` and `prompt_browse`: cards by query or by path.
 
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
 use catalog::directory::{Entry, Section};
@@ -9,123 +9,124 @@ use catalog::{ItemRef, Priors, id, reply, tokens};
 use serde_json::{Map, Value};
 use tool::{Json, Reply, Tool};
 
-use super::card_form::Form;
-use super::request::{MAX_CARDS, Meta, bad, members, text};
+use super::card_format::CardFormat;
+use super::request::{MAX_CARDS, Meta, bad_argument, parse_arguments, string_argument};
 use crate::bounded_cache::BoundedCache;
 use crate::builtin;
 use crate::error::GatewayError;
 use crate::search::SearchAnswer;
 use artifacts::Owner;
 use policy::code::Code;
-use policy::visibility::Thing;
+use policy::visibility::Item;
 
-/// What is browsed.
+/// The kind of items that is browsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum BrowsedKind {
     Tools,
     Resources,
     Prompts,
 }
 
-/// How many of the best hits say how they are called.
-const SIGNED: usize = 5;
-/// How many more are named than are asked for.
-const MORE: usize = 15;
-/// Tokens up to which names are added to cards.
-const WITH_NAMES: usize = 400;
-/// How many names a branch mentions.
-const NAMED: usize = 8;
+/// How many of the best hits are shown with their signature.
+const MAX_SIGNATURES: usize = 5;
+/// How many more tools are named than `top_k`.
+const EXTRA_NAMES: usize = 15;
+/// The most tokens of a page to which names are added.
+const MAX_TOKENS_WITH_NAMES: usize = 400;
+/// How many names the card of a branch mentions.
+const MAX_BRANCH_NAMES: usize = 8;
 
-/// A card on its way out: its id, and how it is written.
-type Shown = (String, String);
+/// The id of a card, and the card as it is rendered.
+type RenderedCard = (String, String);
 
-/// How much a search shows.
+/// How many hits a search shows.
 #[derive(Clone, Copy, Debug)]
 struct Page {
+    /// How many are shown as cards.
     cards: usize,
-    /// How many more are named.
+    /// How many more are only named.
     names: usize,
 }
 
 impl Page {
-    /// The page of who does not say how many cards there should be: a few, with
-    /// how they are called, and the names of the others and of more.
-    fn usual(top_k: usize) -> Page {
-        let cards = top_k.min(SIGNED);
-        Page { cards, names: top_k - cards + MORE }
+    /// Returns the page for callers who give no `top_k`: a few cards with signatures, and
+    /// the names of further hits.
+    fn default_for(top_k: usize) -> Page {
+        let cards = top_k.min(MAX_SIGNATURES);
+        Page { cards, names: top_k - cards + EXTRA_NAMES }
     }
 }
 
-/// What was found.
-struct Found {
-    cards: Vec<Shown>,
-    /// What is said about all of them.
+/// The result of a browse.
+struct FoundCards {
+    cards: Vec<RenderedCard>,
+    /// A remark about the whole result.
     remark: Option<String>,
-    /// The places of those that are only named, best first.
+    /// The indexes of the entries that are only named, best first.
     others: Vec<usize>,
 }
 
-/// A walk to a path, in a form, by callers who see what this key stands for.
-type Walk = (Kind, String, Form, String);
+/// The key of a cached browse by path: kind, path, format and visibility key.
+type PathKey = (BrowsedKind, String, CardFormat, String);
 
-/// How many walks are kept before all are made again.
-const WALKS: usize = 256;
+/// How many results are cached before the cache is cleared.
+const MAX_CACHED_PATHS: usize = 256;
 
-/// The cards at the end of paths: counting what is below takes a look at every
-/// tool.
-struct Walks(BoundedCache<Walk, Vec<Shown>>);
+/// Caches the cards of paths: counting what is below a path visits every tool.
+struct PathCache(BoundedCache<PathKey, Vec<RenderedCard>>);
 
-impl Default for Walks {
-    fn default() -> Walks {
-        Walks(BoundedCache::new(WALKS))
+impl Default for PathCache {
+    fn default() -> PathCache {
+        PathCache(BoundedCache::new(MAX_CACHED_PATHS))
     }
 }
 
 impl Meta<'_> {
-    /// The ids of the cards, and the cards as they go out.
+    /// Answers a browse.
     pub(super) fn browse(
         &self,
-        kind: Kind,
+        kind: BrowsedKind,
         arguments: Option<&Json>,
     ) -> Result<SearchAnswer, GatewayError> {
-        let arguments = members(arguments)?;
-        let form = match text(&arguments, "format")?.as_deref() {
-            None | Some("text") => Form::Text,
-            Some("json") => Form::Json,
-            Some(_) => return Err(bad("`format` must be \"text\" or \"json\"")),
+        let arguments = parse_arguments(arguments)?;
+        let format = match string_argument(&arguments, "format")?.as_deref() {
+            None | Some("text") => CardFormat::Text,
+            Some("json") => CardFormat::Json,
+            Some(_) => return Err(bad_argument("`format` must be \"text\" or \"json\"")),
         };
         let top_k = self.top_k(&arguments)?;
-        let Found { cards, remark, others } =
-            match (text(&arguments, "query")?, text(&arguments, "path")?) {
+        let FoundCards { cards, remark, others } =
+            match (string_argument(&arguments, "query")?, string_argument(&arguments, "path")?) {
                 (Some(query), None) => {
                     let is_asked = arguments.get("top_k").is_some_and(|asked| !asked.is_null());
-                    let is_usual = !is_asked && kind == Kind::Tools && form == Form::Text;
+                    let is_usual =
+                        !is_asked && kind == BrowsedKind::Tools && format == CardFormat::Text;
                     let page = match is_usual {
-                        true => Page::usual(top_k),
+                        true => Page::default_for(top_k),
                         false => Page { cards: top_k, names: 0 },
                     };
-                    self.by_query(kind, &query, page, form)
+                    self.by_query(kind, &query, page, format)
                 }
                 (None, Some(path)) => {
-                    let cards = self.by_path(kind, &path, form)?;
+                    let cards = self.by_path(kind, &path, format)?;
                     let remark = cards.is_empty().then(|| "nothing is here".to_owned());
-                    Found { cards, remark, others: Vec::new() }
+                    FoundCards { cards, remark, others: Vec::new() }
                 }
                 (Some(_), Some(_)) | (None, None) => {
-                    return Err(bad("pass exactly one of `query` and `path`"));
+                    return Err(bad_argument("pass exactly one of `query` and `path`"));
                 }
             };
-        let cards = self.arranged(cards, form);
+        let cards = self.in_stable_order(cards, format);
         let mut ids: Vec<String> = cards.iter().map(|(id, _)| id.clone()).collect();
         let lines = cards.into_iter().map(|(_, line)| line);
-        let reply = match form {
-            // What is said beside the cards stands in a block of its own, so
-            // that the first one is nothing but JSON.
-            Form::Json => {
+        let reply = match format {
+            // The remark is a block of its own, so that the first one is nothing but
+            // JSON.
+            CardFormat::Json => {
                 let array = format!("[{}]", lines.collect::<Vec<_>>().join(","));
                 Reply::texts([array.as_str()].into_iter().chain(remark.as_deref()))
             }
-            Form::Text => {
+            CardFormat::Text => {
                 let page = remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n");
                 let (page, n_named) = self.with_names(&page, &others);
                 let named = &others[..n_named];
@@ -144,21 +145,22 @@ impl Meta<'_> {
                 let wanted = value.as_u64().filter(|k| (1..=MAX_CARDS as u64).contains(k));
                 let wanted = wanted.and_then(|k| usize::try_from(k).ok());
                 wanted.ok_or_else(|| {
-                    bad(&format!("`top_k` must be an integer from 1 to {MAX_CARDS}"))
+                    bad_argument(&format!("`top_k` must be an integer from 1 to {MAX_CARDS}"))
                 })
             }
         }
     }
 
-    fn section(&self, kind: Kind) -> &Section {
+    fn section(&self, kind: BrowsedKind) -> &Section {
         match kind {
-            Kind::Tools => &self.directory().tools,
-            Kind::Resources => &self.directory().resources,
-            Kind::Prompts => &self.directory().prompts,
+            BrowsedKind::Tools => &self.directory().tools,
+            BrowsedKind::Resources => &self.directory().resources,
+            BrowsedKind::Prompts => &self.directory().prompts,
         }
     }
 
-    /// Adds a line with the names of further tools, as many as fit.
+    /// Adds a line with the names of further tools, as many as fit. Returns the page and
+    /// how many were named.
     fn with_names(&self, page: &str, others: &[usize]) -> (String, usize) {
         let entries = self.directory().tools.entries();
         let (mut shown, mut n_shown) = (page.to_owned(), 0);
@@ -175,7 +177,7 @@ impl Meta<'_> {
             };
             let groups: Vec<String> = groups.iter().map(group).collect();
             let longer = format!("{page}\nAlso (tool_id is namespace:name) {}", groups.join("; "));
-            if !tokens::fits(&longer, WITH_NAMES) {
+            if !tokens::fits(&longer, MAX_TOKENS_WITH_NAMES) {
                 break;
             }
             (shown, n_shown) = (longer, n);
@@ -183,23 +185,29 @@ impl Meta<'_> {
         (shown, n_shown)
     }
 
-    /// The best cards, what is to be said about all of them, and what comes next.
-    fn by_query(&self, kind: Kind, query: &str, page: Page, form: Form) -> Found {
-        let shares = match kind {
-            Kind::Tools => self.tools.search.priors(self.context, query),
-            Kind::Resources | Kind::Prompts => Priors::new(),
+    /// Searches by words.
+    fn by_query(
+        &self,
+        kind: BrowsedKind,
+        query: &str,
+        page: Page,
+        format: CardFormat,
+    ) -> FoundCards {
+        let priors = match kind {
+            BrowsedKind::Tools => self.tools.search.priors(self.context, query),
+            BrowsedKind::Resources | BrowsedKind::Prompts => Priors::new(),
         };
         let section = self.section(kind);
         let directory = self.directory();
         let kind = match kind {
-            Kind::Tools => index::Kind::Tool,
-            Kind::Resources => index::Kind::Resource,
-            Kind::Prompts => index::Kind::Prompt,
+            BrowsedKind::Tools => index::Kind::Tool,
+            BrowsedKind::Resources => index::Kind::Resource,
+            BrowsedKind::Prompts => index::Kind::Prompt,
         };
         // The search names only places of this kind, so positions are of this section.
-        let entry = |place| directory.at(place).map(|at| &section.entries()[at]);
+        let entry = |place| directory.position(place).map(|at| &section.entries()[at]);
         let (catalog, visible) = (&self.snapshot.catalog, &self.visible);
-        // Asked of every document there is.
+        // Computed once, because `keep` runs for every item.
         let all = visible.shows_all();
         let keep = |place| match place {
             ItemRef::Tool(slot) => {
@@ -211,7 +219,7 @@ impl Meta<'_> {
             | ItemRef::Skill { .. } => entry(place).is_some_and(|entry| all || self.shows(entry)),
         };
         let depth = page.cards + page.names;
-        let found = catalog.search_items(&[kind], query, depth, &shares, &keep);
+        let found = catalog.search_items(&[kind], query, depth, &priors, &keep);
         let verdict = match found.verdict {
             Verdict::Relevant => None,
             Verdict::Ambiguous => Some(reply::AMBIGUOUS.to_owned()),
@@ -225,18 +233,20 @@ impl Meta<'_> {
         let remark = (!remarks.is_empty()).then(|| remarks.join("\n"));
         let found = found.hits.into_iter();
         let mut hits: Vec<(usize, f32)> =
-            found.filter_map(|(place, score)| Some((directory.at(place)?, score))).collect();
+            found.filter_map(|(place, score)| Some((directory.position(place)?, score))).collect();
         let id = |at: usize| section.entries()[at].id.as_str();
         hits.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| id(a.0).cmp(id(b.0))));
         let shown = |(rank, (at, score)): (usize, (usize, f32))| {
             let entry = &section.entries()[at];
-            let line = match form {
-                Form::Text if rank < SIGNED => entry.signed(&self.snapshot.catalog).to_owned(),
-                Form::Text => entry.line().to_owned(),
-                Form::Json if rank < SIGNED => {
-                    entry.signed_json(&self.snapshot.catalog, f64::from(score))
+            let line = match format {
+                CardFormat::Text if rank < MAX_SIGNATURES => {
+                    entry.line_with_signature(&self.snapshot.catalog).to_owned()
                 }
-                Form::Json => {
+                CardFormat::Text => entry.line().to_owned(),
+                CardFormat::Json if rank < MAX_SIGNATURES => {
+                    entry.json_with_signature(&self.snapshot.catalog, f64::from(score))
+                }
+                CardFormat::Json => {
                     Line::json(&entry.card.clone().scored(Some(f64::from(score)))).into_string()
                 }
             };
@@ -244,110 +254,129 @@ impl Meta<'_> {
         };
         let others = hits.iter().skip(page.cards).map(|(at, _)| *at).collect();
         let cards = hits.into_iter().take(page.cards).enumerate().map(shown).collect();
-        Found { cards, remark, others }
+        FoundCards { cards, remark, others }
     }
 
-    fn by_path(&self, kind: Kind, text: &str, form: Form) -> Result<Vec<Shown>, GatewayError> {
+    fn by_path(
+        &self,
+        kind: BrowsedKind,
+        path_text: &str,
+        format: CardFormat,
+    ) -> Result<Vec<RenderedCard>, GatewayError> {
         let section = self.section(kind);
         let invalid = |error: &dyn std::fmt::Display| {
-            GatewayError::new(Code::PathInvalid, error.to_string(), text)
+            GatewayError::new(Code::PathInvalid, error.to_string(), path_text)
         };
-        let path: Path = text.parse().map_err(|error| invalid(&error))?;
-        let walk = (kind, text.to_owned(), form, self.visible.key());
-        let Walks(walks) = self.snapshot.derived(Walks::default);
-        let cards = walks.get_or(walk, || self.walk(section, &path, text, form))?;
+        let path: Path = path_text.parse().map_err(|error| invalid(&error))?;
+        let key = (kind, path_text.to_owned(), format, self.visible.key());
+        let PathCache(cache) = self.snapshot.derived(PathCache::default);
+        let cards =
+            cache.get_or_try_insert_with(key, || self.walk(section, &path, path_text, format))?;
         Ok(cards.to_vec())
     }
 
-    /// The cards at the end of a path.
+    /// Returns the cards at a path.
     fn walk(
         &self,
         section: &Section,
         path: &Path,
-        text: &str,
-        form: Form,
-    ) -> Result<Vec<Shown>, GatewayError> {
-        let found = section.tree().walk(path).map(|found| self.children(section, found, form));
+        path_text: &str,
+        format: CardFormat,
+    ) -> Result<Vec<RenderedCard>, GatewayError> {
+        let found = section.tree().walk(path).map(|found| self.children(section, found, format));
         let tools = std::ptr::eq(section, &self.directory().tools);
         match found {
-            Some(cards) if path.depth() == 0 && tools => Ok(self.with_bare(cards, form)),
+            Some(cards) if path.depth() == 0 && tools => {
+                Ok(self.with_empty_namespaces(cards, format))
+            }
             Some(cards) if !cards.is_empty() || path.depth() == 0 => Ok(cards),
             Some(_) | None => {
                 let first = path.segments().first().filter(|_| tools);
-                if let Some((label, reason)) = first.and_then(|label| self.blank(label)) {
+                if let Some((label, reason)) = first.and_then(|label| self.unlisted_upstream(label))
+                {
                     let message = format!("nothing is known of `{label}` now: {reason}");
-                    return Err(
-                        GatewayError::new(Code::UpstreamUnavailable, message, text).retryable(true)
-                    );
+                    return Err(GatewayError::new(Code::UpstreamUnavailable, message, path_text)
+                        .retryable(true));
                 }
-                if path.depth() == 1 && first.is_some_and(|label| self.bare(label)) {
+                if path.depth() == 1 && first.is_some_and(|label| self.has_no_tools(label)) {
                     return Ok(Vec::new());
                 }
                 let seen = |at: usize| self.shows(&section.entries()[at]);
                 let (at, children) = section.tree().nearest(path, &seen);
                 let children: Vec<&str> = children.into_iter().take(MAX_CARDS).collect();
                 let message = format!("nothing is at this path; `{at}` has what `children` lists");
-                Err(GatewayError::new(Code::PathNotFound, message, text)
+                Err(GatewayError::new(Code::PathNotFound, message, path_text)
                     .detail("at", at)
                     .detail("children", children))
             }
         }
     }
 
-    /// The cards of all namespaces: of those, too, that have no tools, with the
-    /// reason where there is one.
-    fn with_bare(&self, mut cards: Vec<Shown>, form: Form) -> Vec<Shown> {
+    /// Adds the cards of namespaces that have no tools, with the reason if they are
+    /// unavailable.
+    fn with_empty_namespaces(
+        &self,
+        mut cards: Vec<RenderedCard>,
+        format: CardFormat,
+    ) -> Vec<RenderedCard> {
         for source in self.snapshot.catalog.sources() {
-            if !self.bare(&source.label) {
+            if !self.has_no_tools(&source.label) {
                 continue;
             }
             let words = match source.unavailable() {
-                Some(reason) => format!("unavailable: {}", self.shown(reason)),
+                Some(reason) => format!("unavailable: {}", self.scrubbed(reason)),
                 None => "no tools".to_owned(),
             };
             let segment = namespace(&source.label);
-            cards.push(place(&format!("/{segment}"), &segment, &words, form));
+            cards.push(branch_card(&format!("/{segment}"), &segment, &words, format));
         }
         cards.sort();
         cards
     }
 
-    /// Whether an upstream is there for the caller, and has no tools.
-    fn bare(&self, label: &str) -> bool {
+    /// Returns whether the caller sees an upstream and it has no tools.
+    fn has_no_tools(&self, label: &str) -> bool {
         let catalog = &self.snapshot.catalog;
         let named = |source: &&Source| {
             source.role == Role::Upstream && catalog::name::same(&source.label, label)
         };
         catalog.sources().iter().find(named).is_some_and(|source| {
-            source.listing.tools.is_empty() && self.visible.shows(&Thing::Namespace(&source.label))
+            source.listing.tools.is_empty() && self.visible.shows(&Item::Namespace(&source.label))
         })
     }
 
-    /// An upstream that cannot be reached and of which nothing is known: its
-    /// label, and why.
-    pub(super) fn blank(&self, label: &str) -> Option<(&str, String)> {
-        if !self.bare(label) {
+    /// Returns the label of an upstream that was never listed and why it is unavailable.
+    pub(super) fn unlisted_upstream(&self, label: &str) -> Option<(&str, String)> {
+        if !self.has_no_tools(label) {
             return None;
         }
         let named = |source: &&Source| catalog::name::same(&source.label, label);
         let source = self.snapshot.catalog.sources().iter().find(named)?;
-        Some((source.label.as_str(), self.shown(source.unavailable()?)))
+        Some((source.label.as_str(), self.scrubbed(source.unavailable()?)))
     }
 
-    fn shown(&self, reason: &str) -> String {
+    fn scrubbed(&self, reason: &str) -> String {
         self.tools.pipeline.scrubber.scrub_to_line(reason)
     }
 
-    fn children(&self, section: &Section, found: tree::Found<'_>, form: Form) -> Vec<Shown> {
+    /// Renders what was found at a path.
+    fn children(
+        &self,
+        section: &Section,
+        found: tree::PathTarget<'_>,
+        format: CardFormat,
+    ) -> Vec<RenderedCard> {
         let entry = |at: usize| {
             let entry = &section.entries()[at];
-            self.shows(entry).then(|| (entry.id.clone(), write(entry, form)))
+            self.shows(entry).then(|| (entry.id.clone(), render(entry, format)))
         };
-        let branch = |branch: &Branch| self.branch(section, branch, form);
+        let branch = |branch: &Branch| self.branch(section, branch, format);
         match found {
-            tree::Found::Leaf(at) => entry(at).into_iter().collect(),
-            tree::Found::Branches(branches) => branches.into_iter().filter_map(branch).collect(),
-            tree::Found::Children(children) => {
+            tree::PathTarget::Leaf(at) => entry(at).into_iter().collect(),
+            tree::PathTarget::Branches(branches) => {
+                branches.into_iter().filter_map(branch).collect()
+            }
+            tree::PathTarget::Children(children) => {
                 let child = |child: &Node| match child {
                     Node::Branch(below) => branch(below),
                     Node::Leaf { leaf, .. } => entry(*leaf),
@@ -357,71 +386,80 @@ impl Meta<'_> {
         }
     }
 
-    /// The card of a branch: how much is there, and what it is called.
-    fn branch(&self, section: &Section, branch: &Branch, form: Form) -> Option<Shown> {
-        let visible = self.visible(section, branch);
-        if visible == 0 {
+    /// Renders the card of a branch: how many entries it has, and the first names.
+    fn branch(
+        &self,
+        section: &Section,
+        branch: &Branch,
+        format: CardFormat,
+    ) -> Option<RenderedCard> {
+        let n_visible = self.count_visible(section, branch);
+        if n_visible == 0 {
             return None;
         }
         let keep = |at: usize| self.shows(&section.entries()[at]);
         let seen: Vec<&Node> = branch.children.iter().filter(|child| child.has(&keep)).collect();
-        let mut names: Vec<&str> = seen.iter().take(NAMED).map(|child| child.segment()).collect();
-        if NAMED < seen.len() {
+        let mut names: Vec<&str> =
+            seen.iter().take(MAX_BRANCH_NAMES).map(|child| child.segment()).collect();
+        if MAX_BRANCH_NAMES < seen.len() {
             names.push("…");
         }
-        let words = format!("{}{visible}: {}", self.remark(&branch.path), names.join(", "));
-        Some(place(&branch.path, &branch.segment, &words, form))
+        let words =
+            format!("{}{n_visible}: {}", self.unavailable_remark(&branch.path), names.join(", "));
+        Some(branch_card(&branch.path, &branch.segment, &words, format))
     }
 
-    /// That what is in a namespace cannot be called now, if so.
-    fn remark(&self, path: &str) -> String {
+    /// Says that a namespace is unavailable, if it is.
+    fn unavailable_remark(&self, path: &str) -> String {
         let mut sources = self.snapshot.catalog.sources().iter();
         let named = |source: &&Source| path.strip_prefix('/') == Some(&*namespace(&source.label));
         let away = sources.find(named).and_then(Source::unavailable);
-        away.map_or_else(String::new, |reason| format!("unavailable ({}); ", self.shown(reason)))
+        away.map_or_else(String::new, |reason| format!("unavailable ({}); ", self.scrubbed(reason)))
     }
 
-    fn visible(&self, section: &Section, branch: &Branch) -> usize {
+    /// Counts the entries below a branch that the caller sees.
+    fn count_visible(&self, section: &Section, branch: &Branch) -> usize {
         if self.sees_all() {
             return branch.n_leaves;
         }
         let child = |child: &Node| match child {
-            Node::Branch(below) => self.visible(section, below),
+            Node::Branch(below) => self.count_visible(section, below),
             Node::Leaf { leaf, .. } => usize::from(self.shows(&section.entries()[*leaf])),
         };
         branch.children.iter().map(child).sum()
     }
 
-    fn arranged(&self, cards: Vec<Shown>, form: Form) -> Vec<Shown> {
+    /// Orders cards so that repeated browses begin the same, if configured.
+    fn in_stable_order(&self, cards: Vec<RenderedCard>, format: CardFormat) -> Vec<RenderedCard> {
         if !self.config().cache_stable {
             return cards;
         }
         self.history.with(self.tools.origin.surface, Owner::from_context(self.context), |seen| {
-            seen.arrange(self.snapshot.generation, form, cards)
+            seen.arrange(self.snapshot.generation, format, cards)
         })
     }
 }
 
-/// The card of a place that has others below it.
-fn place(path: &str, name: &str, words: &str, form: Form) -> Shown {
-    let card = Card::cut(Draft::new(path, name, words, CardKind::Internal));
-    let line = match form {
-        Form::Text => Line::text(&card, None),
-        Form::Json => Line::json(&card),
+/// Renders the card of a branch.
+fn branch_card(path: &str, name: &str, words: &str, format: CardFormat) -> RenderedCard {
+    let card = Card::truncated(Draft::new(path, name, words, CardKind::Internal));
+    let line = match format {
+        CardFormat::Text => Line::text(&card, None),
+        CardFormat::Json => Line::json(&card),
     };
     (path.to_owned(), line.into_string())
 }
 
-/// The namespace of an upstream, as it stands in ids and paths.
+/// Returns the namespace of an upstream as ids and paths have it.
 fn namespace(label: &str) -> String {
     let any = Tool::parse(serde_json::json!({"name": "any"}).into());
     let derived = any.map(|any| id::of_tool(&id::qualify(label, "any"), &any));
     derived.map_or_else(|_| label.to_owned(), |derived| derived.id.body.namespace().to_owned())
 }
 
-fn write(entry: &Entry, form: Form) -> String {
-    match form {
-        Form::Json => Line::json(&entry.card).into_string(),
-        Form::Text => entry.line().to_owned(),
+fn render(entry: &Entry, format: CardFormat) -> String {
+    match format {
+        CardFormat::Json => Line::json(&entry.card).into_string(),
+        CardFormat::Text => entry.line().to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `tool_execute`.
+//! `tool_execute`: runs one tool by its id, or a batch.
 
 use catalog::directory::Entry;
 use catalog::selection::{self, Reason, Repair, Repairs};
@@ -7,156 +7,162 @@ use catalog::{ItemRef, Problem, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
-use super::arguments::Named;
+use super::arguments::NamedUpstream;
 use super::batch;
-use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
+use super::request::{
+    Answer, MAX_SUGGESTIONS, Meta, MetaTools, bad_argument, missing_argument, parse_arguments,
+    refusal_error, string_argument,
+};
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome, Plan};
 use crate::error::GatewayError;
-use crate::surface::answer::{Effect, finished};
+use crate::surface::answer::{Effect, polish};
 use crate::surface::artifact_resources;
-use crate::surface::batch::Over;
-use crate::surface::stripped::{Stripped, encode};
+use crate::surface::batch::Oversized;
+use crate::surface::stripped::{StrippedTools, encode};
 use artifacts::envelope::{Envelope, Provenance};
 use artifacts::pick::{Pick, PickError};
 use artifacts::{Artifact, TooLarge};
 use policy::admission::Admission;
-use policy::call::{Mode, Request};
+use policy::argument_repair;
+use policy::call::{CallMode, Request};
 use policy::code::Code;
 use policy::confirm;
-use policy::tolerant;
 
-/// How much of a signature goes with an error.
-const SIGNATURE: usize = 300;
+/// The most characters of a signature in an error.
+const MAX_SIGNATURE: usize = 300;
 
-/// How much of an answer is wanted.
+/// Which part of an answer is returned, and how long it may be.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    /// Which part, if not all of it.
+pub(crate) struct ReplyPart {
+    /// The part that the caller picks; `None` for all of it.
     pub(crate) pick: Option<Pick>,
-    /// How many characters it may have where it is one of several.
+    /// The most characters of the answer, if the call is one of a batch.
     pub(crate) share: Option<usize>,
 }
 
 impl Meta<'_> {
-    /// Runs a tool, or several.
+    /// Answers `tool_execute`.
     pub(super) async fn execute(&self, arguments: Option<&Json>) -> Answer {
         match batch::calls(arguments) {
-            Some(calls) => self.execute_several(&calls).await,
+            Some(calls) => self.execute_batch(&calls).await,
             None => self.execute_one(arguments, self.rest.clone(), None).await,
         }
     }
 
-    /// Runs a tool, whose answer may have at most `share` characters.
+    /// Runs one tool, whose answer may have at most `share` characters.
     pub(super) async fn execute_one(
         &self,
         arguments: Option<&Json>,
         rest: Object,
         share: Option<usize>,
     ) -> Answer {
-        let given = members(arguments)?;
-        let id = text(&given, "tool_id")?.ok_or_else(|| missing("tool_id"))?;
+        let given = parse_arguments(arguments)?;
+        let id = string_argument(&given, "tool_id")?.ok_or_else(|| missing_argument("tool_id"))?;
         let mode = match given.get("dry_run") {
-            None | Some(Value::Null | Value::Bool(false)) => Mode::Strict,
-            Some(Value::Bool(true)) => Mode::Plan,
-            Some(_) => return Err(bad("`dry_run` must be true or false")),
+            None | Some(Value::Null | Value::Bool(false)) => CallMode::Strict,
+            Some(Value::Bool(true)) => CallMode::DryRun,
+            Some(_) => return Err(bad_argument("`dry_run` must be true or false")),
         };
         let member = |key| arguments.and_then(|arguments| arguments.member(key));
         let pick = member("pick").filter(|pick| !pick.is_null());
-        let pick = pick.map(|pick| Pick::read(&pick)).transpose();
-        let pick = pick.map_err(|why| bad(&format!("`pick`: {why}")))?;
-        self.run(&id, member("args"), rest, Wanted { pick, share }, mode).await
+        let pick = pick.map(|pick| Pick::parse(&pick)).transpose();
+        let pick = pick.map_err(|why| bad_argument(&format!("`pick`: {why}")))?;
+        self.execute_by_id(&id, member("args"), rest, ReplyPart { pick, share }, mode).await
     }
 
-    /// Runs a tool by its id, with its arguments as they came.
-    pub(crate) async fn run(
+    /// Runs a tool by its id, with unchecked arguments. `rest` is the parameters beside
+    /// them.
+    pub(crate) async fn execute_by_id(
         &self,
         id: &str,
         args: Option<Json>,
         mut rest: Object,
-        wanted: Wanted,
-        mode: Mode,
+        part: ReplyPart,
+        mode: CallMode,
     ) -> Answer {
-        let Wanted { pick, share } = wanted;
+        let ReplyPart { pick, share } = part;
         let (entry, slot, repaired) = self.resolve(id)?;
         let contract = self.snapshot.catalog.contract(slot);
-        if let Some(damage) = contract.damage() {
+        if let Some(damage) = contract.schema_error() {
             let message = self.tools.pipeline.scrubber.scrub_to_line(damage);
             return Err(GatewayError::new(Code::SchemaInvalid, message, &entry.id));
         }
         let mut args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
-        confirm::lift_from(&mut args, contract, &mut rest);
-        if let Some(problem) = confirm::misread(&args, contract) {
-            return Err(bad(&problem.to_string()));
+        confirm::move_to_meta_unless_declared(&mut args, contract, &mut rest);
+        if let Some(problem) = confirm::find_yes_instead_of_token(&args, contract) {
+            return Err(bad_argument(&problem.to_string()));
         }
-        let (args, repairs) = self.tolerated(args, slot);
+        let (args, repairs) = self.repaired_args(args, slot);
         if !args.is_object() {
-            return Err(bad("`args` must be an object"));
+            return Err(bad_argument("`args` must be an object"));
         }
         let target = self.snapshot.target(slot);
         let request = Request { rest, pick, share, mode, ..Request::new(target, args) };
         let note = repaired.map(|_| format!("[tool_id read as {}]", entry.id));
-        let say = |outcome| {
-            let over = share.and_then(|_| Over::of_outcome(&outcome));
-            let said = self.say(entry, slot, &repairs, note.as_deref(), outcome);
-            let reply = said.unwrap_or_else(|error| error.to_reply());
-            match over {
-                Some(over) => over.noted_in(reply),
+        let to_reply = |outcome| {
+            let oversized = share.and_then(|_| Oversized::of_outcome(&outcome));
+            let reply = self.call_reply(entry, slot, &repairs, note.as_deref(), outcome);
+            let reply = reply.unwrap_or_else(|error| error.to_reply());
+            match oversized {
+                Some(oversized) => oversized.mark(reply),
                 None => reply,
             }
         };
         let MetaTools { pipeline, origin, .. } = self.tools;
-        Ok(pipeline.dispatch(self.snapshot, request, *origin, self.context, say).await)
+        Ok(pipeline.dispatch(self.snapshot, request, *origin, self.context, to_reply).await)
     }
 
-    fn say(
+    /// Turns the outcome of a call into a reply. `note` is added to it.
+    fn call_reply(
         &self,
         entry: &Entry,
         slot: Slot,
-        repairs: &[tolerant::Repair],
+        repairs: &[argument_repair::Repair],
         note: Option<&str>,
         outcome: Result<Outcome, CallError>,
     ) -> Answer {
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
                 let scrubber = &self.tools.pipeline.scrubber;
-                Err(GatewayError::of_refusal(&refusal, &entry.id, scrubber))
+                Err(GatewayError::from_rpc_error(&refusal, &entry.id, scrubber))
             }
             Ok(Outcome::Reply(reply)) => {
-                self.tools.tasks.notice_call(self.snapshot, slot, self.context, &reply);
+                self.tools.tasks.remember_call(self.snapshot, slot, self.context, &reply);
                 self.note(&entry.id);
                 let same_data = self.tools.pipeline.gate.load().same_data;
                 let effect = Effect::of_tool(self.snapshot.catalog.tool(slot));
-                let reply = finished(reply, same_data, effect);
-                Ok(noted(with_repairs(reply, repairs), note))
+                let reply = polish(reply, same_data, effect);
+                Ok(with_note(with_repairs(reply, repairs), note))
             }
             Ok(Outcome::Kept { artifact, over }) => {
                 self.note(&entry.id);
-                let envelope = enveloped(&artifact, entry, repairs, over.is_error);
-                Ok(noted(envelope.to_reply(), note))
+                let envelope = envelope_of(&artifact, entry, repairs, over.is_error);
+                Ok(with_note(envelope.to_reply(), note))
             }
             Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
                 self.note(&entry.id);
-                let envelope = enveloped(&artifact, entry, repairs, over.is_error);
-                Ok(noted(envelope.unkept(&over, why, &beginning).to_reply(), note))
+                let envelope = envelope_of(&artifact, entry, repairs, over.is_error);
+                Ok(with_note(envelope.unkept(&over, why, &beginning).to_reply(), note))
             }
             Ok(Outcome::Unpicked { artifact, why, stored }) => {
                 self.note(&entry.id);
-                Ok(noted(unpicked(&artifact, &why, stored), note))
+                Ok(with_note(pick_failed(&artifact, &why, stored), note))
             }
             Ok(Outcome::Plan(plan)) => Ok(Reply::text(&self.plan(entry, slot, &plan).to_string())),
-            Err(error) => Err(self.failed(entry, slot, &error)),
+            Err(error) => Err(self.call_error(entry, slot, &error)),
         }
     }
 
-    /// The tool that an id means, and how it was repaired if it was.
+    /// Resolves an id to a tool that the caller sees. Returns how the id was repaired, if it
+    /// was.
     pub(crate) fn resolve(&self, id: &str) -> Result<(&Entry, Slot, Option<Repair>), GatewayError> {
         let section = &self.directory().tools;
-        // What the caller may not see is as unknown as what is not there.
+        // A tool that the caller may not see counts as unknown.
         let exact = |id: &str| section.get(id).filter(|at| self.shows(&section.entries()[*at]));
-        // Where tools are listed by name, the name means the same.
-        let named = self.named(id);
-        let exact = exact(id).or_else(|| exact(named.as_deref()?));
+        // If tools are listed by name, the name may be given instead of the id.
+        let id_of_name = self.id_of_name(id);
+        let exact = exact(id).or_else(|| exact(id_of_name.as_deref()?));
         let (at, repair) = match exact {
             Some(at) => (at, None),
             None => {
@@ -168,8 +174,8 @@ impl Meta<'_> {
                     .collect();
                 let found = selection::resolve(id.trim(), &ids, Repairs::Allowed);
                 let found = found.or_else(|reason| {
-                    let named = named.as_deref().ok_or(reason)?;
-                    selection::resolve(named, &ids, Repairs::Allowed).map_err(|_| reason)
+                    let id_of_name = id_of_name.as_deref().ok_or(reason)?;
+                    selection::resolve(id_of_name, &ids, Repairs::Allowed).map_err(|_| reason)
                 });
                 let (found, repair) = found.map_err(|reason| self.unknown(id, reason, &ids))?;
                 let at = section
@@ -189,20 +195,24 @@ impl Meta<'_> {
         }
     }
 
-    /// Whether every tool is listed, under a name made of its id.
+    /// Returns whether the surface lists every tool under a name made of its id.
     fn lists_names(&self) -> bool {
         self.tools.origin.surface == Surface::Proxy
     }
 
-    /// The id that a listed name stands for.
-    fn named(&self, name: &str) -> Option<String> {
-        if self.lists_names() { Stripped::of(self.snapshot).id(name.trim()) } else { None }
+    /// Returns the id of a listed name.
+    fn id_of_name(&self, name: &str) -> Option<String> {
+        if self.lists_names() {
+            StrippedTools::of(self.snapshot).id_of_name(name.trim())
+        } else {
+            None
+        }
     }
 
-    /// What an id that leads nowhere may mean: what begins like it, then what is
-    /// spelt or does like it.
+    /// Makes the error for an unknown id, with suggestions: ids that begin like it, else
+    /// similar ones.
     fn unknown(&self, id: &str, reason: Reason, ids: &[&str]) -> GatewayError {
-        if let Some(error) = self.away(id) {
+        if let Some(error) = self.unlisted_error(id) {
             return error;
         }
         let head = id.trim().to_lowercase();
@@ -219,9 +229,10 @@ impl Meta<'_> {
         };
         let error = GatewayError::new(Code::HydrateFailed, message, id);
         let begins = |id: &&&str| !head.is_empty() && id.to_lowercase().starts_with(&head);
-        let mut near: Vec<&str> = ids.iter().filter(begins).take(NEAR).copied().collect();
+        let mut near: Vec<&str> =
+            ids.iter().filter(begins).take(MAX_SUGGESTIONS).copied().collect();
         if near.is_empty() && !head.is_empty() {
-            near = self.guesses(id.trim());
+            near = self.similar_ids(id.trim());
         }
         if near.is_empty() {
             return error;
@@ -230,42 +241,43 @@ impl Meta<'_> {
         error.detail("candidates", near.into_iter().map(written).collect::<Vec<_>>())
     }
 
-    /// Why nothing is known of the upstream that an id names, if so: whether it
-    /// has the tool, nobody can say now.
-    fn away(&self, id: &str) -> Option<GatewayError> {
-        let label = Named::by_id(self.named(id).as_deref().unwrap_or(id)).upstream;
-        let (label, reason) = self.blank(&label)?;
+    /// Makes the error for an id of an upstream that was never listed, which may have the
+    /// tool.
+    fn unlisted_error(&self, id: &str) -> Option<GatewayError> {
+        let label = NamedUpstream::by_id(self.id_of_name(id).as_deref().unwrap_or(id)).upstream;
+        let (label, reason) = self.unlisted_upstream(&label)?;
         let message = format!("nothing is known of `{label}` now: {reason}");
         Some(GatewayError::new(Code::UpstreamUnavailable, message, id).retryable(true))
     }
 
-    /// The ids of the tools that an id may mean, of those that the caller sees.
-    fn guesses(&self, id: &str) -> Vec<&str> {
+    /// Returns similar ids of tools that the caller sees.
+    fn similar_ids(&self, id: &str) -> Vec<&str> {
         let (catalog, directory) = (&self.snapshot.catalog, self.directory());
         let id = id.split('#').next().unwrap_or(id);
         let (label, name) = id.split_once([':', '/', '.']).unwrap_or(("", id));
         let entry =
-            |slot: Slot| Some(&directory.tools.entries()[directory.at(ItemRef::Tool(slot))?]);
+            |slot: Slot| Some(&directory.tools.entries()[directory.position(ItemRef::Tool(slot))?]);
         let keep = |slot| self.sees(slot) && entry(slot).is_some_and(|entry| self.shows(entry));
         let by = self.guessed_by();
-        let near = catalog.nearest_functions(label, name, NEAR, by, &keep);
+        let near = catalog.nearest_functions(label, name, MAX_SUGGESTIONS, by, &keep);
         near.into_iter().filter_map(|slot| entry(slot).map(|entry| entry.id.as_str())).collect()
     }
 
-    fn tolerated(&self, args: Json, slot: Slot) -> (Json, Vec<tolerant::Repair>) {
+    /// Repairs arguments if that is configured. Returns what was repaired, too.
+    fn repaired_args(&self, args: Json, slot: Slot) -> (Json, Vec<argument_repair::Repair>) {
         if !self.config().tolerant {
             return (args, Vec::new());
         }
         let schema = self.snapshot.catalog.tool(slot).input_schema.to_value();
         let (Ok(value), Ok(schema)) = (args.to_value(), schema) else { return (args, Vec::new()) };
-        let (repaired, repairs) = tolerant::repair(value, &schema);
+        let (repaired, repairs) = argument_repair::repair(value, &schema);
         match repairs.is_empty() {
             true => (args, repairs),
             false => (repaired.into(), repairs),
         }
     }
 
-    /// What would happen, with every check that it would meet.
+    /// Renders a dry run, with the checks that the call would pass or fail.
     fn plan(&self, entry: &Entry, slot: Slot, plan: &Plan) -> Value {
         let in_force = self.tools.pipeline.live.now();
         let Plan { call, is_within_limits } = plan;
@@ -284,7 +296,7 @@ impl Meta<'_> {
         let policy = match in_force.admit(&self.snapshot.catalog, call, self.context) {
             Ok(Admission::Free) => None,
             Ok(Admission::Ask(_)) => Some(Code::AuthRequired),
-            Err(refusal) => Some(refused(&refusal, "").code),
+            Err(refusal) => Some(refusal_error(&refusal, "").code),
         };
         if let Some(code) = policy {
             checks.push(json!({"name": "policy", "status": code}));
@@ -299,32 +311,36 @@ impl Meta<'_> {
         })
     }
 
-    fn failed(&self, entry: &Entry, slot: Slot, error: &CallError) -> GatewayError {
+    /// Turns a call error into an error of this surface.
+    fn call_error(&self, entry: &Entry, slot: Slot, error: &CallError) -> GatewayError {
         match error {
             CallError::BadArguments { problems } => {
-                let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+                let messages: Vec<String> = problems.iter().map(Problem::to_string).collect();
                 let each: Vec<Value> = problems
                     .iter()
                     .map(|problem| json!({"at": problem.at, "message": problem.message}))
                     .collect();
-                GatewayError::new(Code::ArgsInvalid, said.join("; "), &entry.id)
+                GatewayError::new(Code::ArgsInvalid, messages.join("; "), &entry.id)
                     .detail("problems", each)
-                    .detail("signature", self.snapshot.catalog.shaped_signature(slot, SIGNATURE))
+                    .detail(
+                        "signature",
+                        self.snapshot.catalog.shaped_signature(slot, MAX_SIGNATURE),
+                    )
             }
-            CallError::Refused(refusal) => refused(refusal, &entry.id),
+            CallError::Refused(refusal) => refusal_error(refusal, &entry.id),
             CallError::Failed { cause, .. } => {
                 let scrubber = &self.tools.pipeline.scrubber;
-                GatewayError::of_failure(cause, &entry.id, scrubber)
+                GatewayError::from_failure(cause, &entry.id, scrubber)
             }
         }
     }
 }
 
-/// The envelope of a tool's kept answer.
-fn enveloped(
+/// Makes the envelope of a stored answer.
+fn envelope_of(
     artifact: &Artifact,
     entry: &Entry,
-    repairs: &[tolerant::Repair],
+    repairs: &[argument_repair::Repair],
     is_error: bool,
 ) -> Envelope {
     let arg_repairs = (!repairs.is_empty()).then(|| json!(repairs));
@@ -333,11 +349,11 @@ fn enveloped(
     Envelope::new(artifact, provenance, is_error)
 }
 
-/// Says that the part of a result that was asked for cannot be had, what the
-/// result looks like, and where it is kept.
-fn unpicked(artifact: &Artifact, why: &PickError, stored: Result<(), TooLarge>) -> Reply {
+/// Says that the part of a result that was asked for could not be picked, what the result
+/// looks like, and where it is stored.
+fn pick_failed(artifact: &Artifact, why: &PickError, stored: Result<(), TooLarge>) -> Reply {
     let shape = why.shape().or(artifact.overview().shape.as_ref());
-    let mut told = json!({
+    let mut report = json!({
         "status": if matches!(why, PickError::TooLong { .. }) { "partial" } else { "error" },
         "pick": why.to_string(),
         "result": shape.map(|shape| cut(&shape.describe(), 300)),
@@ -345,24 +361,24 @@ fn unpicked(artifact: &Artifact, why: &PickError, stored: Result<(), TooLarge>) 
     });
     match stored {
         Ok(()) => {
-            told["handle"] = json!(artifact.handle);
-            told["next"] = json!(
+            report["handle"] = json!(artifact.handle);
+            report["next"] = json!(
                 "the tool ran: read its result with tool_view, or execute it with another \
                  `pick`, which does not run it again"
             );
         }
         Err(large) => {
-            told["next"] = json!(format!("the tool ran; its result is not kept: {large}"))
+            report["next"] = json!(format!("the tool ran; its result is not kept: {large}"))
         }
     }
     match why {
-        PickError::TooLong { .. } => Reply::text(&told.to_string()),
-        PickError::NoData | PickError::Program { .. } => Reply::error_text(&told.to_string()),
+        PickError::TooLong { .. } => Reply::text(&report.to_string()),
+        PickError::NoData | PickError::Program { .. } => Reply::error_text(&report.to_string()),
     }
 }
 
-/// The reply with what was repaired in its `_meta`, which costs no tokens.
-fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
+/// Adds the repairs to the `_meta` of a reply, where they cost no tokens.
+fn with_repairs(reply: Reply, repairs: &[argument_repair::Repair]) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     if repairs.is_empty() {
         return reply;
@@ -375,8 +391,8 @@ fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
     Reply::Result(result.to_json())
 }
 
-/// The reply with a line of ours after its content, if there is one to say.
-fn noted(reply: Reply, line: Option<&str>) -> Reply {
+/// Adds a line to the content of a reply, if one is given.
+fn with_note(reply: Reply, line: Option<&str>) -> Reply {
     let (Reply::Result(json), Some(line)) = (&reply, line) else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };
     let content = result.get("content").and_then(|content| content.parse_as::<Vec<Json>>().ok());

@@ -1,5 +1,5 @@
-//! `resource_read` and `prompt_get`: found here, carried by dispatch like every
-//! call.
+//! `resource_read` and `prompt_get`: resolve what is asked for and forward the request to
+//! its upstream.
 
 use std::sync::Arc;
 
@@ -11,34 +11,37 @@ use catalog::{GuessBy, ItemRef};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
-use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
-use crate::dispatch::{CallError, Outcome};
+use super::request::{
+    Answer, MAX_SUGGESTIONS, Meta, MetaTools, bad_argument, missing_argument, parse_arguments,
+    refusal_error, string_argument,
+};
+use crate::dispatch::{CallError, ForwardedRequest, Outcome};
 use crate::error::GatewayError;
 use crate::surface::artifact_resources;
 use artifacts::envelope::Envelope;
-use policy::call::{Mode, Request, Target, What};
+use policy::call::{CallMode, Target, TargetKind};
 use policy::code::Code;
 use roster::primitives::Viewer;
 
 impl Meta<'_> {
-    /// By id, or by URI where a template leaves something to fill in.
-    pub(super) async fn read(&self, arguments: Option<&Json>) -> Answer {
-        let given = members(arguments)?;
-        let id = text(&given, "resource_id")?;
-        // No id has this in it.
+    /// Answers `resource_read`: by id, or by URI for a template that is filled in.
+    pub(super) async fn read_resource(&self, arguments: Option<&Json>) -> Answer {
+        let given = parse_arguments(arguments)?;
+        let id = string_argument(&given, "resource_id")?;
+        // An id never contains `://`, so this is a URI.
         let misplaced = id.as_ref().filter(|id| id.contains("://"));
-        if let Some(uri) = text(&given, "uri")?.or_else(|| misplaced.cloned()) {
+        if let Some(uri) = string_argument(&given, "uri")?.or_else(|| misplaced.cloned()) {
             let unknown = || GatewayError::new(Code::ResourceNotFound, "no upstream has it", &uri);
             let source = self.source_of(&uri).ok_or_else(unknown)?;
-            return self.asked(self.snapshot.resource(source, &uri), None).await;
+            return self.forward(self.snapshot.resource(source, &uri), None).await;
         }
-        let id = id.ok_or_else(|| missing("resource_id"))?;
+        let id = id.ok_or_else(|| missing_argument("resource_id"))?;
         let entry = self.find(&self.directory().resources, &id, Kind::Resource)?;
         let sources = self.snapshot.catalog.sources();
         let target = match entry.item {
             ItemRef::Resource { source, at } => {
                 let uri = &sources[source].listing.resources[at].uri;
-                let what = What::Resource { source, uri: uri.clone() };
+                let what = TargetKind::Resource { source, uri: uri.clone() };
                 self.snapshot.other_target(&entry.id, source, uri, what)
             }
             ItemRef::Template { source, at } => {
@@ -48,68 +51,76 @@ impl Meta<'_> {
                     .detail("uri_template", template.as_str()));
             }
             ItemRef::Tool(_) | ItemRef::Prompt { .. } | ItemRef::Skill { .. } => {
-                return Err(missing("resource_id"));
+                return Err(missing_argument("resource_id"));
             }
         };
-        self.asked(target, None).await
+        self.forward(target, None).await
     }
 
-    pub(super) async fn prompt(&self, arguments: Option<&Json>) -> Answer {
-        let given = members(arguments)?;
-        let id = text(&given, "prompt_id")?.ok_or_else(|| missing("prompt_id"))?;
+    /// Answers `prompt_get`.
+    pub(super) async fn get_prompt(&self, arguments: Option<&Json>) -> Answer {
+        let given = parse_arguments(arguments)?;
+        let id =
+            string_argument(&given, "prompt_id")?.ok_or_else(|| missing_argument("prompt_id"))?;
         let entry = self.find(&self.directory().prompts, &id, Kind::Prompt)?;
-        let ItemRef::Prompt { source, at } = entry.item else { return Err(missing("prompt_id")) };
+        let ItemRef::Prompt { source, at } = entry.item else {
+            return Err(missing_argument("prompt_id"));
+        };
         let prompt = &self.snapshot.catalog.sources()[source].listing.prompts[at];
         let args = arguments.and_then(|arguments| arguments.member("args"));
         let args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
         if !args.is_object() {
-            return Err(bad("`args` must be an object"));
+            return Err(bad_argument("`args` must be an object"));
         }
-        let what = What::Prompt { source, name: prompt.name.clone() };
+        let what = TargetKind::Prompt { source, name: prompt.name.clone() };
         let target = self.snapshot.other_target(&entry.id, source, &prompt.name, what);
-        self.asked(target, Some(args)).await
+        self.forward(target, Some(args)).await
     }
 
-    async fn asked(&self, target: Target, arguments: Option<Json>) -> Answer {
-        let (callee, what) = (Arc::clone(&target.callee), target.what.clone());
-        let (mode, rest) = (Mode::Strict, self.rest.clone());
-        let request = Request {
+    /// Forwards a request for a resource or a prompt to its upstream.
+    async fn forward(&self, target: Target, arguments: Option<Json>) -> Answer {
+        let (callee, what) = (Arc::clone(&target.callee), target.kind.clone());
+        let forwarded = ForwardedRequest {
             target,
             arguments,
-            rest,
-            wanted: None,
-            share: None,
-            pick: None,
-            script: None,
-            mode,
+            other_params: self.rest.clone(),
+            size_limit: None,
+            mode: CallMode::Strict,
+            render: None,
         };
-        let say = |outcome| {
-            self.told(&callee.id, &what, outcome).unwrap_or_else(|error| error.to_reply())
+        let to_reply = |outcome| {
+            self.outcome_reply(&callee.id, &what, outcome).unwrap_or_else(|error| error.to_reply())
         };
         let MetaTools { pipeline, origin, .. } = self.tools;
-        Ok(pipeline.dispatch(self.snapshot, request, *origin, self.context, say).await)
+        Ok(pipeline.forward(self.snapshot, forwarded, *origin, self.context, to_reply).await)
     }
 
-    fn told(&self, id: &str, what: &What, outcome: Result<Outcome, CallError>) -> Answer {
+    /// Turns the outcome of reading `what`, with this id, into a reply.
+    fn outcome_reply(
+        &self,
+        id: &str,
+        what: &TargetKind,
+        outcome: Result<Outcome, CallError>,
+    ) -> Answer {
         let scrubber = &self.tools.pipeline.scrubber;
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
-                let error = GatewayError::of_refusal(&refusal, id, scrubber);
-                // All that a read says is which resource, so that is what is wrong
-                // with it; newer servers have no other code for it.
+                let error = GatewayError::from_rpc_error(&refusal, id, scrubber);
+                // A read has no other argument than the resource, so invalid arguments
+                // mean that it does not exist; newer servers have no other code.
                 Err(match (what, error.code) {
-                    (What::Resource { .. }, Code::ArgsInvalid) => {
+                    (TargetKind::Resource { .. }, Code::ArgsInvalid) => {
                         GatewayError { code: Code::ResourceNotFound, ..error }
                     }
                     (
-                        What::Resource { .. }
-                        | What::Prompt { .. }
-                        | What::Tool(_)
-                        | What::Skill { .. }
-                        | What::Task { .. }
-                        | What::Help { .. }
-                        | What::Completion { .. }
-                        | What::Subscription { .. },
+                        TargetKind::Resource { .. }
+                        | TargetKind::Prompt { .. }
+                        | TargetKind::Tool(_)
+                        | TargetKind::Skill { .. }
+                        | TargetKind::Task { .. }
+                        | TargetKind::Help { .. }
+                        | TargetKind::Completion { .. }
+                        | TargetKind::Subscription { .. },
                         _,
                     ) => error,
                 })
@@ -124,26 +135,25 @@ impl Meta<'_> {
                     Envelope::new(&artifact, artifact_resources::provenance(&artifact, id), false);
                 Ok(envelope.unkept(&over, why, &beginning).to_reply())
             }
-            // Nothing here is planned.
             // Nothing is planned or picked here.
             Ok(Outcome::Plan(_) | Outcome::Unpicked { .. }) => Ok(Reply::text("")),
             Err(CallError::BadArguments { problems }) => {
-                let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 let each: Vec<Value> = problems
                     .iter()
                     .map(|problem| json!({"at": problem.at, "message": problem.message}))
                     .collect();
-                let error = GatewayError::new(Code::ArgsInvalid, said.join("; "), id);
+                let error = GatewayError::new(Code::ArgsInvalid, messages.join("; "), id);
                 Err(error.detail("problems", each))
             }
-            Err(CallError::Refused(refusal)) => Err(refused(&refusal, id)),
+            Err(CallError::Refused(refusal)) => Err(refusal_error(&refusal, id)),
             Err(CallError::Failed { cause, .. }) => {
-                Err(GatewayError::of_failure(&cause, id, scrubber))
+                Err(GatewayError::from_failure(&cause, id, scrubber))
             }
         }
     }
 
-    /// The source of a URI, for a caller who sees it.
+    /// Returns the source of a URI, if the caller sees it.
     fn source_of(&self, uri: &str) -> Option<usize> {
         let viewer = Viewer {
             shows: &|thing| self.visible.shows_directly(thing),
@@ -152,7 +162,7 @@ impl Meta<'_> {
         self.snapshot.primitives().visible_resource(&self.snapshot.catalog, uri, &viewer)
     }
 
-    /// What an id means, among what the caller sees.
+    /// Resolves an id among what the caller sees.
     fn find<'s>(
         &self,
         section: &'s Section,
@@ -166,12 +176,12 @@ impl Meta<'_> {
             let (found, _) = selection::resolve(id.trim(), &ids, Repairs::Allowed).ok()?;
             section.get(found)
         });
-        at.map(|at| &section.entries()[at]).ok_or_else(|| self.nothing_has(section, kind, id))
+        at.map(|at| &section.entries()[at]).ok_or_else(|| self.unknown_id(section, kind, id))
     }
 
-    /// An id that leads nowhere, with what may be meant among what the caller
-    /// sees: what is spelt almost like it, or what the search finds for it.
-    fn nothing_has(&self, section: &Section, kind: Kind, id: &str) -> GatewayError {
+    /// Makes the error for an unknown id, with similar ids and search results among what
+    /// the caller sees.
+    fn unknown_id(&self, section: &Section, kind: Kind, id: &str) -> GatewayError {
         let code = match kind {
             Kind::Prompt => Code::PromptNotFound,
             Kind::Resource | Kind::Tool | Kind::Skill => Code::ResourceNotFound,
@@ -180,11 +190,11 @@ impl Meta<'_> {
         let seen = section.entries().iter().filter(|entry| self.shows(entry));
         let rated = nearest::rated(id, seen.map(|entry| entry.id.as_str()));
         let close = rated.into_iter().filter(|(score, _)| nearest::CLOSE <= *score);
-        let mut near: Vec<&str> = close.take(NEAR).map(|(_, id)| id).collect();
-        let entry = |place| self.directory().at(place).map(|at| &section.entries()[at]);
+        let mut near: Vec<&str> = close.take(MAX_SUGGESTIONS).map(|(_, id)| id).collect();
+        let entry = |place| self.directory().position(place).map(|at| &section.entries()[at]);
         let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
         if self.guessed_by() == GuessBy::SpellingAndMeaning && near.is_empty() {
-            let meant = self.snapshot.catalog.nearest_items(kind, id, NEAR, &keep);
+            let meant = self.snapshot.catalog.nearest_items(kind, id, MAX_SUGGESTIONS, &keep);
             near.extend(meant.into_iter().filter_map(|place| entry(place).map(|e| e.id.as_str())));
         }
         if near.is_empty() { error } else { error.detail("candidates", near) }

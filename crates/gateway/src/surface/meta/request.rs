@@ -1,5 +1,5 @@
-//! The meta-tools and one request to them, as data, and how their arguments and
-//! errors are read and written.
+//! The state of the meta-tools and of one request to them, and helpers to parse arguments
+//! and make errors.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use tool::{Context, Json, Object, Reply, Tool};
 
 use super::super::about::About;
-use super::super::hints::Facts;
-use super::super::listed::Live;
+use super::super::hints::HintContext;
+use super::super::listed::ListedFunctions;
 use super::super::tasks::Tasks;
 use super::history::BrowseHistory;
 use crate::dispatch::{Dispatcher, Origin};
@@ -18,22 +18,22 @@ use crate::search::{Search, SearchError};
 use artifacts::view::Budget;
 use policy::code::Code;
 use policy::refusal::Refusal;
-use policy::visibility::Visible;
+use policy::visibility::CallerView;
 use roster::{Snapshot, UpstreamPool};
 use skills::skill_index::SkillIndex;
 
-/// How the gateway and proxy surfaces behave.
+/// The options of the gateway and proxy surfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Cards per browse unless the caller asks for another number.
     pub top_k: usize,
-    /// Whether arguments are repaired where the schema leaves no doubt.
+    /// Whether arguments are repaired if the schema leaves no doubt.
     pub tolerant: bool,
     /// Whether repeated browses keep a stable beginning, for prompt caches.
     pub cache_stable: bool,
     /// Whether `tool_run` is offered on the gateway surface, where scripts are on.
     pub run_tool: bool,
-    /// How much one look into an artifact may show.
+    /// How much one view of an artifact may show.
     pub view: Budget,
 }
 
@@ -49,13 +49,13 @@ impl Default for Config {
     }
 }
 
-/// How many likely meanings of an unknown id are given.
-pub(crate) const NEAR: usize = 5;
+/// How many similar ids the error for an unknown one suggests.
+pub(crate) const MAX_SUGGESTIONS: usize = 5;
 
-/// No browse returns more cards by query.
+/// The most cards of one search.
 pub(crate) const MAX_CARDS: usize = 50;
 
-/// What answers meta-tools, for one surface.
+/// What the meta-tools of one surface work with.
 #[derive(Clone)]
 pub(crate) struct MetaTools {
     pub(crate) pipeline: Arc<Dispatcher>,
@@ -63,35 +63,35 @@ pub(crate) struct MetaTools {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
     pub(crate) skills: Arc<SkillIndex>,
-    /// What is listed beside the meta-tools.
-    pub(crate) listed: Arc<Live>,
+    /// Chooses the functions that are listed beside the meta-tools.
+    pub(crate) listed: Arc<ListedFunctions>,
     pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) origin: Origin,
 }
 
 impl MetaTools {
-    /// Whether `tool_run` is offered.
+    /// Returns whether `tool_run` is listed.
     pub(crate) fn runs_scripts(&self) -> bool {
         self.config.load().run_tool && self.pipeline.scripting.is_some()
     }
 
-    /// Tools as hosts are to see them; `map` names the namespaces that there are.
-    pub(crate) fn hinted(&self, tools: impl IntoIterator<Item = Tool>, map: &str) -> Vec<Tool> {
+    /// Adds the hints for hosts to tools; `map` is the names of the namespaces.
+    pub(crate) fn with_hints(&self, tools: impl IntoIterator<Item = Tool>, map: &str) -> Vec<Tool> {
         let gate = &self.pipeline.gate.load();
-        let facts = Facts { map, gate, view_chars: self.config.load().view.chars };
-        tools.into_iter().map(|tool| facts.hinted(tool)).collect()
+        let hints = HintContext { map, gate, view_chars: self.config.load().view.chars };
+        tools.into_iter().map(|tool| hints.with_hints(tool)).collect()
     }
 }
 
-/// One request to a meta-tool, and what its caller may see.
+/// One request to a meta-tool.
 pub(crate) struct Meta<'a> {
     pub(super) tools: &'a MetaTools,
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) context: &'a Context,
-    /// What the caller sees.
-    pub(super) visible: Visible<'a>,
+    /// What the caller may see.
+    pub(super) visible: CallerView<'a>,
     pub(super) history: &'a BrowseHistory,
-    /// What came with the request beside its arguments.
+    /// The parameters of the request beside its arguments.
     pub(super) rest: &'a Object,
 }
 
@@ -112,8 +112,8 @@ impl<'a> Meta<'a> {
 }
 
 impl SearchError for GatewayError {
-    fn refused(refusal: Refusal) -> GatewayError {
-        refused(&refusal, "")
+    fn from_refusal(refusal: Refusal) -> GatewayError {
+        refusal_error(&refusal, "")
     }
 
     fn code(&self) -> Code {
@@ -125,37 +125,40 @@ impl SearchError for GatewayError {
     }
 }
 
-/// The arguments of a meta-tool.
-pub(super) fn members(arguments: Option<&Json>) -> Result<Map<String, Value>, GatewayError> {
+/// Parses the arguments of a meta-tool.
+pub(super) fn parse_arguments(
+    arguments: Option<&Json>,
+) -> Result<Map<String, Value>, GatewayError> {
     let Some(arguments) = arguments else { return Ok(Map::new()) };
     match arguments.to_value() {
         Ok(Value::Object(members)) => Ok(members),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) | Err(_) => Err(bad("the arguments must be an object")),
+        Ok(_) | Err(_) => Err(bad_argument("the arguments must be an object")),
     }
 }
 
-pub(super) fn text(
-    members: &Map<String, Value>,
+/// Returns the string argument `key`, if it is given.
+pub(super) fn string_argument(
+    arguments: &Map<String, Value>,
     key: &str,
 ) -> Result<Option<String>, GatewayError> {
-    match members.get(key) {
+    match arguments.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(bad(&format!("`{key}` must be a string"))),
+        Some(_) => Err(bad_argument(&format!("`{key}` must be a string"))),
     }
 }
 
-pub(super) fn bad(message: &str) -> GatewayError {
+pub(super) fn bad_argument(message: &str) -> GatewayError {
     GatewayError::new(Code::ArgsInvalid, message, "")
 }
 
-pub(super) fn missing(key: &str) -> GatewayError {
-    bad(&format!("`{key}` is required"))
+pub(super) fn missing_argument(key: &str) -> GatewayError {
+    bad_argument(&format!("`{key}` is required"))
 }
 
-/// A refusal of the pipeline in the specification's shape.
-pub(super) fn refused(refusal: &Refusal, path: &str) -> GatewayError {
+/// Makes the error for a refusal of the pipeline.
+pub(super) fn refusal_error(refusal: &Refusal, path: &str) -> GatewayError {
     let code = refusal.code.code();
     // Waiting helps only where a time to wait is known.
     let error =

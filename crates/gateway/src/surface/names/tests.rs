@@ -61,7 +61,7 @@ fn questions(long: &str) -> Vec<(Surface, Ask)> {
             all.push((Surface::Cash, call(tool, json!({"calls": [given]}))));
         }
     }
-    for (tool, keys) in [("help", &HELP[..]), ("skill", &SKILL[..])] {
+    for (tool, keys) in [("help", &HELP_NAMES[..]), ("skill", &SKILL_NAMES[..])] {
         for key in keys {
             all.push((Surface::Cash, call(tool, json!({*key: long}))));
             all.push((Surface::Cash, call(tool, json!({"kwargs": {*key: long}}))));
@@ -77,11 +77,11 @@ fn questions(long: &str) -> Vec<(Surface, Ask)> {
     all.push((Surface::Cash, call("call", find)));
     for surface in [Surface::Gateway, Surface::Proxy] {
         for tool in meta::names() {
-            if surface == Surface::Proxy && !super::super::stripped::OWN.contains(&tool) {
+            if surface == Surface::Proxy && !super::super::stripped::META_TOOLS.contains(&tool) {
                 continue;
             }
             for key in meta::definition::arguments_of(tool) {
-                if META.iter().any(|name| name::same(name, key)) {
+                if META_NAMES.iter().any(|name| name::same(name, key)) {
                     all.push((surface, call(tool, json!({key: long}))));
                 }
             }
@@ -111,7 +111,7 @@ fn questions(long: &str) -> Vec<(Surface, Ask)> {
 async fn a_name_that_is_too_long_is_refused_whatever_it_names() {
     let (opened, provider) = gate().await;
     let before = provider.asked().len();
-    for (surface, ask) in questions(&"a.".repeat(uri::LONGEST)) {
+    for (surface, ask) in questions(&"a.".repeat(uri::MAX_CHARS)) {
         let said = answer(&opened, surface, ask.clone()).await;
         let shown = catalog::summary::cut(&format!("{ask:?}"), 120);
         assert!(said.contains("is too long"), "{} {shown}: {said}", surface.name());
@@ -132,7 +132,7 @@ async fn a_name_of_ordinary_length_is_judged_by_what_it_names() {
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_or_a_skill_takes_may_be_long() {
     let (opened, _) = gate().await;
-    let long = "a.".repeat(uri::LONGEST);
+    let long = "a.".repeat(uri::MAX_CHARS);
     let kwargs = json!({"namespace": "shop", "function": "plain", "kwargs": {"query": long}});
     for (surface, ask) in [
         (Surface::Cash, call("call", kwargs)),

@@ -56,7 +56,7 @@ fn school(text: &'static str) -> Arc<Scripted> {
 
 fn library() -> Library {
     let text = "---\nname: create-order\ndescription: Orders.\n---\n\nDo.\n".to_owned();
-    Library::read(&[File { path: "orders/create-order/SKILL.md".to_owned(), text }]).0
+    Library::parse(&[File { path: "orders/create-order/SKILL.md".to_owned(), text }]).0
 }
 
 async fn opened(text: &'static str, hide: &[&str]) -> (Opened, Arc<Scripted>) {

@@ -1,4 +1,4 @@
-//! Arguments that were written beside `kwargs` instead of in it.
+//! Errors about arguments that were written beside `kwargs` instead of in it.
 
 use std::collections::HashSet;
 
@@ -6,39 +6,39 @@ use catalog::summary::echo as short;
 use catalog::{Contract, Slot, nearest};
 use tool::{Json, Object};
 
-use super::super::arguments::{BadMember, CallArguments, ForFunction, object_of};
+use super::super::arguments::{BadMember, CallArguments, SplitArguments, parse_object};
 use super::super::request::CashRequest;
 use policy::confirm;
 use policy::validate;
 
-/// How many misplaced arguments are named.
-const NAMED: usize = 8;
-/// How long the arguments of a suggested call may be.
-const SUGGESTED: usize = 400;
+/// The most misplaced arguments that are named.
+const MAX_NAMED: usize = 8;
+/// The most characters of the arguments of a suggested call.
+const MAX_SUGGESTED_CHARS: usize = 400;
 
 impl CashRequest<'_> {
-    /// The messages about a call so far, what was written beside `kwargs`, and
-    /// what is wrong with the kwargs once it is all in there; where nothing is,
+    /// Renders the error for a malformed call: the messages so far, the arguments beside
+    /// `kwargs`, and what is wrong with the kwargs once those are added; if nothing is,
     /// the call as it should be written.
     pub(super) fn corrected(
         &self,
         slot: Slot,
-        mut said: Vec<String>,
-        flat: &Object,
+        mut messages: Vec<String>,
+        misplaced: &Object,
         call: CallArguments,
     ) -> String {
         let catalog = &self.snapshot.catalog;
         let contract = catalog.contract(slot);
-        let has_kwargs = !said.contains(&BadMember::Kwargs.to_string());
-        let sorted = MisplacedArguments::sort(flat, call.kwargs.as_ref(), contract);
-        if !flat.is_empty() {
-            said.push(sorted.said());
+        let has_kwargs = !messages.contains(&BadMember::Kwargs.to_string());
+        let sorted = MisplacedArguments::sort(misplaced, call.kwargs.as_ref(), contract);
+        if !misplaced.is_empty() {
+            messages.push(sorted.message());
         }
         let mut kwargs = sorted.kwargs.to_json();
-        confirm::lift_from(&mut kwargs, contract, &mut Object::new());
-        let size = call.wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
-        let ForFunction { kwargs, problems, .. } =
-            CallArguments { kwargs: Some(kwargs), ..call }.for_function(contract);
+        confirm::move_to_meta_unless_declared(&mut kwargs, contract, &mut Object::new());
+        let size = call.size_limit.map(|size| format!(", sizelimit={size}")).unwrap_or_default();
+        let SplitArguments { kwargs, problems, .. } =
+            CallArguments { kwargs: Some(kwargs), ..call }.split(contract);
         let problems = match has_kwargs {
             true => validate::problems(contract, problems, &kwargs),
             false => Vec::new(),
@@ -47,43 +47,43 @@ impl CashRequest<'_> {
             let lines: Vec<String> =
                 problems.iter().map(|problem| format!("- {problem}")).collect();
             format!(".\nThe kwargs do not fit:\n{}", lines.join("\n"))
-        } else if flat.is_empty() || !has_kwargs {
+        } else if misplaced.is_empty() || !has_kwargs {
             ".".to_owned()
         } else {
-            let kwargs = suggested(&sorted.kwargs);
+            let kwargs = suggested_kwargs(&sorted.kwargs);
             format!(". Write: `{}kwargs={kwargs}{size})`.", self.address(slot))
         };
         let signature = catalog.shaped_signature(slot, 600);
-        format!("**Error:** {}{next}\nSignature: {signature}", said.join("; "))
+        format!("**Error:** {}{next}\nSignature: {signature}", messages.join("; "))
     }
 }
 
-/// What was written beside `kwargs`, by where it belongs.
+/// The arguments that were written beside `kwargs`, by where they belong.
 struct MisplacedArguments {
-    /// Everything that belongs into `kwargs`, and what is in it already.
+    /// The `kwargs` with everything that belongs into them.
     kwargs: Object,
     /// The keys of `kwargs`.
     known: HashSet<String>,
-    /// Arguments of the function.
+    /// The names of arguments of the function.
     inside: Vec<String>,
-    /// What other programs call `kwargs`.
+    /// Objects under a name that other programs use for `kwargs`.
     wrappers: Vec<String>,
-    /// What the function does not take, with a suggestion.
+    /// Arguments that the function does not have, with a suggestion.
     unknown: Vec<String>,
     /// A `confirm` that is not a token.
     unconfirmed: bool,
 }
 
 impl MisplacedArguments {
-    fn sort(flat: &Object, kwargs: Option<&Json>, contract: &Contract) -> MisplacedArguments {
+    fn sort(misplaced: &Object, kwargs: Option<&Json>, contract: &Contract) -> MisplacedArguments {
         let kwargs = kwargs.and_then(|kwargs| Object::parse(kwargs).ok()).unwrap_or_default();
         let known = kwargs.keys().map(str::to_owned).collect();
         let (inside, wrappers, unknown) = (Vec::new(), Vec::new(), Vec::new());
         let mut sorted =
             MisplacedArguments { kwargs, known, inside, wrappers, unknown, unconfirmed: false };
-        for (key, value) in flat.iter() {
+        for (key, value) in misplaced.iter() {
             let name = format!("`{}`", short(key));
-            // A function that names no arguments may take any.
+            // A function that declares no arguments may take any.
             if contract.parameter(key).is_some() {
                 sorted.inside.push(name);
                 sorted.add(key, value);
@@ -105,54 +105,54 @@ impl MisplacedArguments {
         sorted
     }
 
-    /// What is in `kwargs` already stays.
+    /// Adds to `kwargs`, unless the key is there already.
     fn add(&mut self, key: &str, value: &Json) {
         if self.known.insert(key.to_owned()) {
             self.kwargs.push(key, value.clone());
         }
     }
 
-    fn said(&self) -> String {
-        let mut said = Vec::new();
+    fn message(&self) -> String {
+        let mut parts = Vec::new();
         if !self.wrappers.is_empty() {
-            said.push(format!("{} is called `kwargs` here", named(&self.wrappers)));
+            parts.push(format!("{} is called `kwargs` here", join_names(&self.wrappers)));
         }
         if !self.inside.is_empty() {
-            said.push(format!("{} must be inside `kwargs`", named(&self.inside)));
+            parts.push(format!("{} must be inside `kwargs`", join_names(&self.inside)));
         }
         if self.unconfirmed {
-            said.push(format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN));
+            parts.push(format!("`{}` {}", confirm::ARGUMENT, confirm::NOT_A_TOKEN));
         }
         if !self.unknown.is_empty() {
-            said.push(format!("no such argument: {}", named(&self.unknown)));
+            parts.push(format!("no such argument: {}", join_names(&self.unknown)));
         }
-        said.join("; ")
+        parts.join("; ")
     }
 }
 
-/// The members of an object that was written in place of `kwargs`.
+/// Returns the members of an object that was written in place of `kwargs`.
 fn wrapped(key: &str, value: &Json) -> Option<Object> {
     let folded = catalog::name::canonical(key);
     let known = ["args", "arguments", "params", "parameters", "input", "inputs"];
-    let object = known.contains(&folded.as_str()).then(|| object_of(value.clone()))?;
+    let object = known.contains(&folded.as_str()).then(|| parse_object(value.clone()))?;
     Object::parse(&object?).ok()
 }
 
-fn named(names: &[String]) -> String {
-    let more = names.len().saturating_sub(NAMED);
+fn join_names(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MAX_NAMED);
     let more = if 0 < more { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+    format!("{}{more}", names[..names.len().min(MAX_NAMED)].join(", "))
 }
 
-/// Arguments as they should be written: whole, or by name where that is long.
-fn suggested(kwargs: &Object) -> String {
+/// Renders kwargs for a suggested call: whole, or only the names if that is long.
+fn suggested_kwargs(kwargs: &Object) -> String {
     let whole = kwargs.to_json();
-    if whole.as_str().chars().count() <= SUGGESTED {
+    if whole.as_str().chars().count() <= MAX_SUGGESTED_CHARS {
         return whole.to_string();
     }
     let mut members: Vec<String> =
-        kwargs.keys().take(NAMED).map(|key| format!("\"{}\": …", short(key))).collect();
-    if NAMED < kwargs.len() {
+        kwargs.keys().take(MAX_NAMED).map(|key| format!("\"{}\": …", short(key))).collect();
+    if MAX_NAMED < kwargs.len() {
         members.push("…".to_owned());
     }
     format!("{{{}}}", members.join(", "))

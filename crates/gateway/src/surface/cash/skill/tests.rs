@@ -27,7 +27,7 @@ fn file(path: &str, text: &str) -> File {
 
 async fn with(files: &[File]) -> Opened {
     let (upstreams, _) = shop();
-    let library = Library::read(files).0;
+    let library = Library::parse(files).0;
     open(upstreams, |parts| parts.skills = library).await
 }
 
@@ -98,7 +98,7 @@ impl Reader for Fixed {
 
 #[tokio::test(start_paused = true)]
 async fn a_function_that_changed_since_the_lock_is_flagged() {
-    let (library, _) = Library::read(&[file("o/order/SKILL.md", ORDER)]);
+    let (library, _) = Library::parse(&[file("o/order/SKILL.md", ORDER)]);
     let skills: Vec<&skills::Skill> = library.skills().iter().map(|s| &**s).collect();
     let lock = Lock::take(skills, &|reference| Fixed.signature(reference));
     let library = library.clone().with_lock(lock);
@@ -120,7 +120,7 @@ async fn what_a_caller_may_not_see_is_not_there_for_skills_either() {
     let (upstreams, _) = shop();
     let files = [file("o/stale/SKILL.md", STALE), file("o/order/SKILL.md", ORDER)];
     let opened = open(upstreams, |parts| {
-        parts.skills = Library::read(&files).0;
+        parts.skills = Library::parse(&files).0;
         parts.policies.visibility = hiding(&["function:create", "skill:o.stale"]);
     })
     .await;
@@ -214,7 +214,7 @@ async fn scattered() -> Opened {
             Scripts::new(|_, _| Err(Failure::Unavailable { reason: "no".into() })),
         ),
     ];
-    open(upstreams, |parts| parts.skills = Library::read(&files).0).await
+    open(upstreams, |parts| parts.skills = Library::parse(&files).0).await
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use crate::record::{EventKind, GatewayEvent, Record, Sink};
 use policy::approval::{RequestState, TokenApproval, Verdict};
 use policy::trust;
 use policy::trust::TrustCheck;
-use policy::trust::ledger::Memory;
+use policy::trust::ledger::InMemoryLedger;
 
 /// A gate that asks about everything, and trusts nothing that destroys; it hands
 /// out tokens.
@@ -18,10 +18,10 @@ async fn asking(surface: Surface) -> Opened {
     .await
 }
 
-async fn asking_by(surface: Surface, change: impl FnOnce(&mut Parts, &Arc<Fake>)) -> Opened {
+async fn asking_by(surface: Surface, change: impl FnOnce(&mut GatewayParts, &Arc<Fake>)) -> Opened {
     open_on(surface, |parts, clock| {
         change(parts, clock);
-        let book = Arc::new(Memory::default());
+        let book = Arc::new(InMemoryLedger::default());
         let keeper = TrustCheck::new(trust::Config::default(), book, Arc::clone(clock) as _);
         let rules = vec![rules::Rule::any(rules::Action::Ask)];
         let config = rules::Config { rules, ..rules::Config::default() };

@@ -43,7 +43,7 @@ async fn a_tool_of_an_upstream_that_is_down_is_not_said_to_be_unknown() {
         assert_eq!(error["error"], "UPSTREAM_UNAVAILABLE", "{error}");
         assert_eq!(error["retryable"], true);
         let ending = records.records().last().unwrap().ending.clone();
-        assert_eq!(ending, Ending::Refused(policy::refusal::Refused::Unavailable));
+        assert_eq!(ending, Ending::Refused(policy::refusal::RefusalCode::Unavailable));
         let error = opened.error("tool_execute", json!({"tool_id": "g:read#12345678"})).await;
         assert_eq!(error["error"], "HYDRATE_FAILED");
     }
@@ -82,7 +82,7 @@ async fn who_must_not_know_of_an_upstream_is_told_nothing() {
     let opened = open_on(Surface::Gateway, |parts, _| {
         let down = Scripts::new(|_, _| Err(Failure::Unavailable { reason: "gone".into() }));
         parts.upstreams.push(Upstream::new("f", down));
-        let default = visibility::Sight::Hidden;
+        let default = visibility::DefaultVisibility::Hidden;
         parts.policies.visibility =
             visibility::Config { default, ..visibility::Config::default() }.into();
     })

@@ -4,7 +4,7 @@ use super::*;
 use crate::gateway::Controls;
 use policy::Stages;
 use policy::approval::TokenApproval;
-use roster::inspect;
+use roster::listing_check;
 
 fn rule(action: rules::Action, meta_tool: Option<&str>) -> rules::Rule {
     let meta_tool = meta_tool.map(str::to_owned);
@@ -37,11 +37,11 @@ impl Opened {
     fn rule(&self, rules: Vec<rules::Rule>) {
         self.gate.control(Controls {
             stages: ruled(rules, &Arc::new(Fake::default())),
-            shapes: crate::dispatch::Shapes::default(),
+            default_picks: crate::dispatch::DefaultPicks::default(),
             gate: artifacts::gate::Config::default(),
             meta: meta::Config::default(),
             listed: listed::Config::default(),
-            inspection: inspect::Config::default(),
+            inspection: listing_check::Config::default(),
         });
     }
 
@@ -113,11 +113,11 @@ async fn limits_and_redaction_change_while_calls_are_made() {
     let scrubber = Arc::new(redact::Scrubber::new(off));
     opened.gate.control(Controls {
         stages: Stages { scrubber, ..Stages::default() },
-        shapes: crate::dispatch::Shapes::default(),
+        default_picks: crate::dispatch::DefaultPicks::default(),
         gate: artifacts::gate::Config { limit: 1_000_000, ..artifacts::gate::Config::default() },
         meta: meta::Config { top_k: 2, ..meta::Config::default() },
         listed: listed::Config::default(),
-        inspection: inspect::Config::default(),
+        inspection: listing_check::Config::default(),
     });
     assert!(opened.say("tool_execute", big).await.contains("\"total\":3000"));
     assert!(opened.say("tool_execute", leak).await.contains("sk-proj-"));

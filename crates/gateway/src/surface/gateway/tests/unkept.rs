@@ -6,7 +6,7 @@ use artifacts::{self, Memory};
 use parking_lot::Mutex;
 use policy::approval::TokenApproval;
 
-fn little(parts: &mut Parts, clock: &Arc<Fake>) {
+fn little(parts: &mut GatewayParts, clock: &Arc<Fake>) {
     let bounds = artifacts::Config { owner_bytes: 2_000, ..artifacts::Config::default() };
     parts.answers.artifacts = Arc::new(Memory::new(bounds, Arc::clone(clock) as _));
 }
@@ -46,7 +46,7 @@ impl Sink for Notes {
     }
 }
 
-fn limited(tool: &str, parts: &mut Parts, clock: &Arc<Fake>) {
+fn limited(tool: &str, parts: &mut GatewayParts, clock: &Arc<Fake>) {
     let rate = quota::Rate { per_minute: Some(1), per_session: None };
     let config = quota::Config { meta: vec![(tool.to_owned(), rate)], ..quota::Config::default() };
     parts.policies.stages.quota = Arc::new(quota::Limiter::new(config, Arc::clone(clock) as _));
@@ -91,7 +91,7 @@ async fn a_search_meets_the_same_limit_and_leaves_the_same_event_on_every_surfac
     }
 }
 
-fn asking(meta_tool: &str, parts: &mut Parts, clock: &Arc<Fake>) {
+fn asking(meta_tool: &str, parts: &mut GatewayParts, clock: &Arc<Fake>) {
     parts.policies.stages.approval = Arc::new(TokenApproval::new(Arc::clone(clock) as _));
     let rule = rules::Rule {
         meta_tool: Some(meta_tool.to_owned()),
@@ -161,7 +161,7 @@ async fn an_error_of_the_protocol_is_a_call_that_failed() {
         Listing { tools: vec![tool("odd", "Odd.", &json!({}))], ..Listing::default() },
         |_| Ok(Reply::Error(RpcError::new(-32602, "no"))),
     );
-    let mut parts = Parts::new(
+    let mut parts = GatewayParts::new(
         vec![Upstream::new("up", Scripts::of(provider))],
         Arc::new(Fake::default()) as _,
     );

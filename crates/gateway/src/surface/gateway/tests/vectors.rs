@@ -24,7 +24,7 @@ async fn over(
     surface: Surface,
     tools: &[Value],
     answer: impl Fn() -> Result<Reply, Failure> + Clone + Send + Sync + 'static,
-    change: impl FnOnce(&mut Parts),
+    change: impl FnOnce(&mut GatewayParts),
 ) -> Opened {
     let label = |tool: &Value| tool["name"].as_str().unwrap().split('.').next().unwrap().to_owned();
     let mut labels: Vec<String> = tools.iter().map(label).collect();
@@ -41,7 +41,7 @@ async fn over(
         .collect();
     let upstreams = labels.iter().zip(&providers);
     let upstreams = upstreams.map(|(own, it)| Upstream::new(own, Scripts::of(Arc::clone(it))));
-    let mut parts = Parts::new(upstreams.collect(), Arc::new(Fake::default()));
+    let mut parts = GatewayParts::new(upstreams.collect(), Arc::new(Fake::default()));
     change(&mut parts);
     let gate = Gate::new(parts);
     let client = Arc::new(Client::named("test", ""));
@@ -90,7 +90,7 @@ fn everything_that_the_reference_keeps_is_a_part() {
             chars: 0,
             result: case["result"].clone().into(),
             raw: None,
-            parts: artifacts::Parts::default(),
+            parts: artifacts::PartIndex::default(),
         };
         let parts = parts(&artifact);
         for (handle, stored) in case["stored"].as_object().unwrap() {
@@ -178,7 +178,7 @@ async fn dry_runs_report_what_the_reference_reports() {
             "policy approval" => rules::Action::Ask,
             _ => rules::Action::Allow,
         };
-        let ruled = |parts: &mut Parts| {
+        let ruled = |parts: &mut GatewayParts| {
             let rules = vec![rules::Rule::any(action)];
             let config = rules::Config { rules, ..rules::Config::default() };
             parts.policies.stages.checks.push(Arc::new(rules::Rules::new(config)));

@@ -1,63 +1,60 @@
-//! The surface as a provider: which tool answers what.
+//! Answers the tool calls of the surface: `call`, `help`, `skill`, and functions by name.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use catalog::{Slot, reply};
-use futures::stream::BoxStream;
-use tool::{
-    Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Resource, RpcError,
-    Tool,
-};
+use tool::{Call, Context, Failure, Json, Listing, Object, Reply, RpcError, Tool};
 
-use super::super::by_name::ByName;
-use super::super::hints::Facts;
-use super::super::oversize::unpicked;
-use super::super::{capabilities, listed, listings, names};
-use super::arguments::{self, BadCall, CallArguments, ForFunction};
+use super::super::by_name::NameResolver;
+use super::super::capabilities;
+use super::super::hints::HintContext;
+use super::super::listed::{self, ClientKind};
+use super::super::oversize::pick_failed;
+use super::super::provider::ToolSurface;
+use super::arguments::{self, BadCall, CallArguments, SplitArguments};
 use super::batch::Batch;
 use super::definitions;
 use super::request::{Cash, CashRequest, ORIGIN, Scope};
 use crate::builtin;
-use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome};
-use crate::surface::answer::{Effect, finished};
-use policy::call::{Mode, Request};
+use crate::surface::answer::{Effect, polish};
+use policy::call::{CallMode, Request};
 use policy::confirm;
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use policy::validate;
+use policy::visibility::CallerView;
+use roster::Snapshot;
 
 impl Cash {
-    async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+    /// Answers a call of one of the surface's tools, or of a function by its name.
+    async fn answer(&self, call: Call, context: &Context) -> Reply {
         if self.pool.any_first_listing() {
             Box::pin(self.first_listings(&call, context)).await;
         }
         let scope = match call.name.as_str() {
             "call" => Some(Scope::All),
-            definitions::READ if self.listed.config().read_tool => Some(Scope::Reading),
+            definitions::CALL_READ if self.listed.config().read_tool => Some(Scope::ReadOnly),
             _ => None,
         };
         if let Some(scope) = scope {
-            return Ok(Box::pin(self.call(call, scope, context)).await);
+            return Box::pin(self.call_functions(call, scope, context)).await;
         }
         let snapshot = self.pool.snapshot();
         let request = self.request(&snapshot, context);
         // Boxed, so that calls do not carry room for them.
         match call.name.as_str() {
-            "help" => Ok(match Box::pin(request.remote_help(call.arguments.as_ref())).await {
+            "help" => match Box::pin(request.remote_help(call.arguments.as_ref())).await {
                 Some(reply) => reply,
                 None => Box::pin(request.help(call.arguments.as_ref())).await,
-            }),
-            "skill" => Ok(Box::pin(request.skill(call.arguments.as_ref())).await),
-            _ => Ok(Box::pin(self.call_by_name(call, context)).await),
+            },
+            "skill" => Box::pin(request.skill(call.arguments.as_ref())).await,
+            _ => Box::pin(self.call_by_name(call, context)).await,
         }
     }
 
-    /// A function that is called by the name under which it is listed, or could
-    /// be: what is listed may have changed since the client listed it.
+    /// Runs a function by the name under which it is listed, or could be: what is listed
+    /// may have changed since the client listed it.
     async fn call_by_name(&self, call: Call, context: &Context) -> Reply {
-        let call = confirm::lift(call);
-        let by_name = ByName { pool: &self.pool, live: &self.pipeline.live };
+        let call = confirm::move_to_meta(call);
+        let by_name = NameResolver { pool: &self.pool, live: &self.pipeline.live };
         let (snapshot, found) = match self.listed.lists_any(self.client) {
             true => by_name.resolve(&call.name, context).await,
             false => (self.pool.snapshot(), None),
@@ -71,37 +68,38 @@ impl Cash {
         };
         let request = self.request(&snapshot, context);
         let given = call.arguments.filter(|given| !given.is_null());
-        let kwargs = match given.map(arguments::object_of) {
+        let kwargs = match given.map(arguments::parse_object) {
             None => None,
             Some(kwargs @ Some(_)) => kwargs,
             Some(None) => {
-                return request.refuse(Refused::BadCall, request.bad_call(BadCall::NotAnObject));
+                return request
+                    .refuse(RefusalCode::BadCall, request.bad_call(BadCall::NotAnObject));
             }
         };
-        // An interface is made of the whole answer.
+        // A user interface needs the whole answer.
         let shows = self.client.interfaces && listed::has_interface(snapshot.catalog.tool(slot));
-        let mode = if shows { Mode::Pass } else { Mode::Run };
+        let mode = if shows { CallMode::PassThrough } else { CallMode::Run };
         let (namespace, function) = (String::new(), String::new());
-        let arguments = CallArguments { namespace, function, kwargs, wanted: None, pick: None };
+        let arguments = CallArguments { namespace, function, kwargs, size_limit: None, pick: None };
         request.run(slot, arguments, call.other_params, None, mode).await
     }
 
-    /// One call, or several.
-    async fn call(&self, call: Call, scope: Scope, context: &Context) -> Reply {
-        match Batch::read(call.arguments.as_ref()) {
+    /// Runs one function, or several where the arguments are a batch.
+    async fn call_functions(&self, call: Call, scope: Scope, context: &Context) -> Reply {
+        match Batch::parse(call.arguments.as_ref()) {
             None => self.call_within(call, scope, None, context).await,
             Some(Ok(batch)) => {
-                Box::pin(self.calls(batch, &call.other_params, scope, context)).await
+                Box::pin(self.run_batch(batch, &call.other_params, scope, context)).await
             }
             Some(Err(why)) => {
                 let snapshot = self.pool.snapshot();
                 let request = self.request(&snapshot, context);
-                request.refuse(Refused::BadCall, request.bad_batch(&why))
+                request.refuse(RefusalCode::BadCall, request.bad_batch(&why))
             }
         }
     }
 
-    /// One call, whose answer may have at most `share` characters.
+    /// Runs one function, whose answer may have at most `share` characters.
     pub(super) async fn call_within(
         &self,
         call: Call,
@@ -112,17 +110,17 @@ impl Cash {
         if share.is_some() && self.pool.any_first_listing() {
             Box::pin(self.first_listings(&call, context)).await;
         }
-        let call = confirm::lift(call);
-        let arguments = CallArguments::read(call.arguments.as_ref());
+        let call = confirm::move_to_meta(call);
+        let arguments = CallArguments::parse(call.arguments.as_ref());
         let mut snapshot = self.pool.snapshot();
         let request = self.request(&snapshot, context);
         let arguments = match arguments {
             Ok(arguments) => arguments,
-            Err(problem) => return request.refuse(Refused::BadCall, request.bad_call(problem)),
+            Err(problem) => return request.refuse(RefusalCode::BadCall, request.bad_call(problem)),
         };
         let mut found = request.resolve(&arguments.namespace, &arguments.function);
-        // What is remembered of an upstream may be out of date: a function that
-        // nobody knows is looked for at its upstream before it is called unknown.
+        // A remembered listing may be out of date: the upstream is listed again before a
+        // function is called unknown.
         if found.is_err() && self.may_wait(&arguments.namespace, context) {
             Box::pin(self.pool.current_listing(&arguments.namespace)).await;
             snapshot = self.pool.snapshot();
@@ -131,16 +129,17 @@ impl Cash {
         }
         let request = self.request(&snapshot, context);
         match found {
-            Ok(slot) if scope == Scope::Reading && !request.only_reads(slot) => {
-                request.refuse(Refused::Denied, request.may_change(slot))
+            Ok(slot) if scope == Scope::ReadOnly && !request.only_reads(slot) => {
+                request.refuse(RefusalCode::Denied, request.may_change(slot))
             }
-            Ok(slot) => request.run(slot, arguments, call.other_params, share, Mode::Run).await,
-            Err(why) => request.refuse(Refused::UnknownFunction, request.unknown(&why, &arguments)),
+            Ok(slot) => request.run(slot, arguments, call.other_params, share, CallMode::Run).await,
+            Err(why) => request
+                .refuse(RefusalCode::UnknownFunction, request.unknown_function(&why, &arguments)),
         }
     }
 
-    /// Waits until the upstreams that a call names are listed: one, or all of them
-    /// for a script, which may call any.
+    /// Waits until the upstream that a call names is listed, or all upstreams for a script,
+    /// which may call any.
     async fn first_listings(&self, call: &Call, context: &Context) {
         let member = |key: &str| call.arguments.as_ref()?.member_as::<String>(key);
         let namespace = member("namespace").unwrap_or_default();
@@ -158,7 +157,7 @@ impl Cash {
         futures::future::join_all(waits.map(|namespace| self.pool.first_listing(namespace))).await;
     }
 
-    /// Whether a request may wait for an upstream: not if its caller may not see
+    /// Returns whether a request may wait for an upstream: not if the caller may not see
     /// it, because an unknown namespace is answered at once.
     fn may_wait(&self, namespace: &str, context: &Context) -> bool {
         let snapshot = self.pool.snapshot();
@@ -168,61 +167,63 @@ impl Cash {
 }
 
 impl CashRequest<'_> {
-    /// Whether a function only reads, by the operator's word or by its own where
-    /// the operator vouched for it.
+    /// Returns whether a function only reads: according to the operator, or according to
+    /// its annotations if the operator vouched for them.
     fn only_reads(&self, slot: Slot) -> bool {
         let live = self.cash.pipeline.live.now();
         let vouched = |path: &str, tool: &Tool| live.stages.vouches(path, tool);
         listed::only_reads(&self.cash.listed.config(), self.snapshot, slot, vouched)
     }
 
+    /// Dispatches a call of a function. `rest` is the parameters beside the arguments.
     async fn run(
         &self,
         slot: Slot,
         mut arguments: CallArguments,
         mut rest: Object,
         share: Option<usize>,
-        mode: Mode,
+        mode: CallMode,
     ) -> Reply {
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(kwargs) = &mut arguments.kwargs {
-            confirm::lift_from(kwargs, contract, &mut rest);
+            confirm::move_to_meta_unless_declared(kwargs, contract, &mut rest);
         }
-        let ForFunction { kwargs, wanted, pick, problems } = arguments.for_function(contract);
+        let SplitArguments { kwargs, size_limit, pick, problems } = arguments.split(contract);
         if !problems.is_empty() {
             let problems = validate::problems(contract, problems, &kwargs);
-            return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &problems));
+            return self.refuse(RefusalCode::BadArguments, self.bad_kwargs(slot, &problems));
         }
         let target = self.snapshot.target(slot);
         let given = kwargs.clone();
-        let request = Request { rest, wanted, share, pick, mode, ..Request::new(target, kwargs) };
-        let say = |outcome| self.to_reply(slot, &given, outcome);
-        self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, say).await
+        let request =
+            Request { rest, wanted: size_limit, share, pick, mode, ..Request::new(target, kwargs) };
+        let to_reply = |outcome| self.to_reply(slot, &given, outcome);
+        self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, to_reply).await
     }
 
-    /// An answer to a call that never got as far as the pipeline; it leaves a
-    /// record all the same.
-    fn refuse(&self, why: Refused, reply: Reply) -> Reply {
-        self.cash.pipeline.refused(ORIGIN, self.context, why, &reply);
+    /// Records that a call was refused before the pipeline, and returns the reply.
+    fn refuse(&self, why: RefusalCode, reply: Reply) -> Reply {
+        self.cash.pipeline.record_refusal(ORIGIN, self.context, why, &reply);
         reply
     }
 
+    /// Turns the outcome of a call with the arguments `given` into a reply.
     fn to_reply(&self, slot: Slot, given: &Json, outcome: Result<Outcome, CallError>) -> Reply {
         match outcome {
             Ok(Outcome::Reply(Reply::Error(error))) => self.rejected(error),
             Ok(Outcome::Reply(reply)) => {
-                self.cash.tasks.notice_call(self.snapshot, slot, self.context, &reply);
+                self.cash.tasks.remember_call(self.snapshot, slot, self.context, &reply);
                 let same_data = self.cash.pipeline.gate.load().same_data;
                 let effect = Effect::of_tool(self.snapshot.catalog.tool(slot));
-                finished(reply, same_data, effect)
+                polish(reply, same_data, effect)
             }
-            Ok(Outcome::Kept { artifact, over }) => self.gated(slot, given, &artifact, &over),
+            Ok(Outcome::Kept { artifact, over }) => self.over_limit(slot, given, &artifact, &over),
             Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
-                self.unkept(slot, given, &artifact, &over, why, &beginning)
+                self.over_limit_not_stored(slot, given, &artifact, &over, why, &beginning)
             }
             Ok(Outcome::Unpicked { artifact, why, stored }) => {
                 let is_error = self.cash.pipeline.gate.load().gated_is_error;
-                unpicked(&artifact, &why, stored, is_error)
+                pick_failed(&artifact, &why, stored, is_error)
             }
             Ok(Outcome::Plan(plan)) => Reply::text(&format!(
                 "Would call `{}` of `{}` with {}",
@@ -230,51 +231,35 @@ impl CashRequest<'_> {
                 plan.call.callee.upstream,
                 plan.call.arguments().map_or("{}", Json::as_str)
             )),
-            Err(error) => self.failed(slot, &error),
+            Err(error) => self.call_error(slot, &error),
         }
     }
 }
 
-#[async_trait]
-impl Provider for Cash {
-    fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.pool.snapshot();
-        let visible = self.pipeline.live.visible_to(&self.caller);
-        let variant = self.listed.variant(self.client);
-        listings::listing(&snapshot, Surface::Cash, variant, visible.key(), || {
-            let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
-            let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
-            let gate = &self.pipeline.gate.load();
-            let facts = Facts { map: &map, gate, view_chars: 0 };
-            let can = capabilities::whole(&self.skills, &self.listed.config(), &snapshot, &visible);
-            let mut listing = definitions::listing(&self.about, &snapshot, &facts, can, &visible);
-            if self.listed.config().read_tool {
-                listing.tools.push(facts.hinted(definitions::read_tool()));
-            }
-            let listed = self.listed.listed(&snapshot, self.client, &visible);
-            listing.tools.extend(listed.tools);
-            listing.findings.extend(listed.findings);
-            listing
-        })
-    }
-
-    fn events(&self) -> BoxStream<'static, Event> {
-        self.other_requests.events(&self.caller)
-    }
-
-    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
-        self.other_requests.resources(context).await
-    }
-
-    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        if let Some(reply) = names::refused(&ask, &self.pipeline, ORIGIN, context) {
-            return Ok(reply);
+impl ToolSurface for Cash {
+    fn listing(&self, snapshot: &Snapshot, visible: &CallerView<'_>) -> Listing {
+        let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
+        let map = reply::map(&snapshot.catalog, definitions::MAX_MAP_TOKENS, &sees);
+        let gate = &self.pipeline.gate.load();
+        let hints = HintContext { map: &map, gate, view_chars: 0 };
+        let capabilities =
+            capabilities::of_primitives(&self.skills, &self.listed.config(), snapshot, visible);
+        let mut listing =
+            definitions::listing(&self.about, snapshot, &hints, capabilities, visible);
+        if self.listed.config().read_tool {
+            listing.tools.push(hints.with_hints(definitions::read_tool()));
         }
-        match ask {
-            Ask::Call(call) => self.tool(call, context).await,
-            Ask::ReadResource(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                Box::pin(self.other_requests.ask(ask, context)).await
-            }
-        }
+        let listed = self.listed.listed(snapshot, self.client, visible);
+        listing.tools.extend(listed.tools);
+        listing.findings.extend(listed.findings);
+        listing
+    }
+
+    fn client_kind(&self) -> ClientKind {
+        self.client
+    }
+
+    async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        Ok(self.answer(call, context).await)
     }
 }
