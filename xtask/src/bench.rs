@@ -18,6 +18,7 @@ const BENCHES: &[(&str, &str, &str, &str)] = &[
     ("instructions", "gatelet", "bench_instructions", "dist"),
     ("native", "example-notes", "speed", "release"),
     ("observed", "gatelet-telemetry", "bench_observed", "release"),
+    ("observed", "gatelet", "bench_watched", "dist"),
     ("run", "gatelet", "bench_script", "dist"),
     ("run", "gatelet-gateway", "bench_run", "release"),
     ("scale", "gatelet", "bench_scale", "dist"),

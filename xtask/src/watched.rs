@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::run::{self, cargo, root};
-use crate::soak::{Point, measure, slope};
+use crate::soak::{Point, measure};
 use crate::tools;
 
 const CALLS_PER_SECOND: u32 = 100;
@@ -268,16 +268,11 @@ fn report(points: &[Point], latencies: &[f64], n_sent: u64, told: &[Value]) -> R
         at(&took, 1.0)
     );
 
-    let settled: Vec<&Point> =
-        points.iter().filter(|point| seconds / 4.0 < point.seconds).collect();
-    let memory = settled.iter().map(|point| (point.seconds, point.memory));
-    let gate = grown("the gate", "MiB", &memory.collect::<Vec<_>>())?;
-    let looks: Vec<&Value> = told.iter().filter(|message| message["at"] == "look").collect();
-    let first = looks.len() / 4;
-    let series = |key: &str| -> Vec<(f64, f64)> {
-        let values = looks[first..].iter().filter_map(|look| look[key].as_f64());
-        values.enumerate().map(|(n, value)| (n as f64 * 10.0, value)).collect()
-    };
+    let memory: Vec<f64> = points.iter().map(|point| point.memory).collect();
+    let gate = grown("the gate", "MiB", &memory)?;
+    let looks = || told.iter().filter(|message| message["at"] == "look");
+    let series =
+        |key: &str| -> Vec<f64> { looks().filter_map(|look| look[key].as_f64()).collect() };
     let heap = grown("the page's heap", "MB", &series("heap"))?;
     let nodes = grown("the page's nodes", "", &series("nodes"))?;
 
@@ -299,13 +294,56 @@ fn report(points: &[Point], latencies: &[f64], n_sent: u64, told: &[Value]) -> R
     }
 }
 
-/// Prints how something developed, and returns whether it grew too much.
-fn grown(what: &str, unit: &str, series: &[(f64, f64)]) -> Result<bool> {
-    let (first, last) = series.first().zip(series.last()).context("it was too short to tell")?;
-    let growth = slope(series.iter().copied()) * (last.0 - first.0);
+/// Prints how something developed, and returns whether it grew too much: whether it is
+/// higher in the last quarter than in the second. Means are compared, because what goes up
+/// and down with every page has single values anywhere, and a line through them any slope.
+/// The first quarter does not count: caches fill then.
+fn grown(what: &str, unit: &str, series: &[f64]) -> Result<bool> {
+    let quarter = series.len() / 4;
+    if quarter == 0 {
+        bail!("{what}: {} values are too few to tell", series.len());
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (early, late) =
+        (mean(&series[quarter..2 * quarter]), mean(&series[series.len() - quarter..]));
     println!(
-        "{what}: {:.1} {unit} after a quarter, {:.1} at the end; the line through all grows by {growth:+.1}",
-        first.1, last.1
+        "{what}: {early:.1} {unit} in the second quarter, {late:.1} in the last ({:+.1})",
+        late - early
     );
-    Ok(first.1 * GROWTH < growth)
+    Ok(early * GROWTH < late - early)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(series: &[f64], expected: bool) {
+        assert_eq!(grown("it", "", series).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_goes_up_and_down_with_every_page_does_not_grow() {
+        // A long page every third look: the line through these rises, the values do not.
+        let noise = [1962.0, 900.0, 4800.0, 1962.0, 900.0, 4800.0, 1962.0, 900.0, 4800.0];
+        let series: Vec<f64> = noise.iter().copied().cycle().take(60).collect();
+        check(&series, false);
+        // Caches fill at first.
+        let series: Vec<f64> = (0..60).map(|n| f64::from(n.min(12)) * 100.0).collect();
+        check(&series, false);
+    }
+
+    #[test]
+    fn what_gets_more_with_every_page_grows() {
+        let series: Vec<f64> = (0..60).map(|n| 1000.0 + f64::from(n) * 10.0).collect();
+        check(&series, true);
+        let noise = [1.0, 3.0, 2.0].iter().cycle();
+        let series: Vec<f64> = noise.zip(0..60).map(|(x, n)| x + f64::from(n) * 0.1).collect();
+        check(&series, true);
+    }
+
+    #[test]
+    fn three_looks_are_too_few() {
+        assert!(grown("it", "", &[1.0, 2.0, 3.0]).is_err());
+    }
 }

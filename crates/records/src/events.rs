@@ -1,10 +1,10 @@
-//! Records as lines of JSON in a file, for `gatelet stats` and everything else
-//! that reads lines.
+//! Writes records and events as lines of JSON to a file, for `gatelet stats` and
+//! other programs.
 //!
-//! Written off the path of the call: a queue takes records at once and a
-//! thread writes them. What cannot be taken or written is lost; how many were
-//! is said in the log and, as soon as it can be, in the file. Never a query, an argument's value or a result: names,
-//! sizes, tokens and how it ended.
+//! Calls do not wait for it: a queue takes records at once and a thread writes them.
+//! Records that do not fit into the queue or cannot be written are lost; the log and,
+//! as soon as possible, the file say how many. A line has names, sizes, tokens and
+//! how the call ended, and never a query, the value of an argument or a result.
 
 mod rotation;
 
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use artifacts::Artifact;
@@ -25,138 +25,185 @@ pub use rotation::{Rotation, all_files};
 
 use rotation::RotatingFile;
 
-/// How many records may wait; more are dropped rather than waited for.
-const QUEUE: usize = 4_096;
+/// How many records may wait; more are dropped.
+const QUEUE_CAPACITY: usize = 4_096;
 
-/// What the one session on a pipe is called, in every process that has one.
-const PIPE: &str = "stdio";
+/// The id of the one session on stdio, the same in every process.
+const STDIO_SESSION: &str = "stdio";
 
-/// How often losses are told of in the log.
-const PACE: Duration = Duration::from_secs(60);
+/// How often a full queue is looked at.
+const ROOM_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A file of events.
+/// How often the log reports losses.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A sink that writes records and events to a file.
 pub struct Events {
     queue: SyncSender<Task>,
-    /// How many did not fit into the queue and are not told of yet.
+    /// How many did not fit into the queue and are not reported yet.
     dropped: Arc<AtomicU64>,
-    /// How many could not be taken or written, since the start.
+    /// How many were lost since the start.
     lost: Arc<AtomicU64>,
+    /// How many were taken and are not written yet.
+    waiting: Arc<AtomicU64>,
 }
 
-/// What the thread that writes has to do.
+/// Work for the thread that writes.
 enum Task {
     Record(Box<Record>),
     Event(Box<GatewayEvent>),
-    /// Say so when everything before this is written.
-    Tell(Sender<()>),
+    /// Answer on this channel; everything before it is written then.
+    Flush(Sender<()>),
 }
 
 impl Events {
-    /// Appends to the file at `path`, which is put aside when it is full.
+    /// Appends to the file at `path`, which is rotated when it is full.
     pub fn open(path: &Path, rotation: Rotation) -> std::io::Result<Events> {
-        Events::into(RotatingFile::open(path, rotation)?)
+        Events::writing_to(RotatingFile::open(path, rotation)?)
     }
 
-    fn into(file: impl Write + Send + 'static) -> std::io::Result<Events> {
+    fn writing_to(file: impl Write + Send + 'static) -> std::io::Result<Events> {
         let (dropped, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let (queue, tasks) = sync_channel::<Task>(QUEUE);
+        let waiting = Arc::<AtomicU64>::default();
+        let (queue, tasks) = sync_channel::<Task>(QUEUE_CAPACITY);
         let mut writer = Writer {
             file,
             process: uuid::Uuid::new_v4().simple().to_string(),
             dropped: Arc::clone(&dropped),
-            lost_in_all: Arc::clone(&lost),
+            total_lost: Arc::clone(&lost),
+            waiting: Arc::clone(&waiting),
             lost: 0,
-            told: None,
+            is_line_cut: false,
+            last_report: None,
         };
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             for task in tasks {
-                writer.work(task);
+                writer.write_task(task);
             }
         })?;
-        Ok(Events { queue, dropped, lost })
+        Ok(Events { queue, dropped, lost, waiting })
     }
 
-    /// Waits until what was put so far is in the file, but no longer than
-    /// `limit`. For the end of a process, which nothing else waits for.
+    /// Blocks until all records so far are in the file, but no longer than `limit`. For
+    /// the end of a process: what is not written by then is counted as lost, and the
+    /// log says so.
     pub fn flush(&self, limit: Duration) {
-        let (done, told) = channel();
-        if self.queue.try_send(Task::Tell(done)).is_ok() {
-            let _ = told.recv_timeout(limit);
+        let started = Instant::now();
+        let (done, flushed) = channel();
+        let mut question = Task::Flush(done);
+        // A full queue has room again in a moment.
+        while let Err(TrySendError::Full(again)) = self.queue.try_send(question) {
+            if limit <= started.elapsed() {
+                break;
+            }
+            question = again;
+            std::thread::sleep(ROOM_INTERVAL);
+        }
+        let left = limit.saturating_sub(started.elapsed());
+        let is_flushed = flushed.recv_timeout(left).is_ok();
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        if !is_flushed && waiting != 0 {
+            self.lost.fetch_add(waiting, Ordering::Relaxed);
+            tracing::warn!(
+                lost = waiting,
+                "records of calls are lost: it takes too long to write them"
+            );
         }
     }
 
     fn send(&self, task: Task) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send(task).is_err() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many records could not be taken or written since the start.
+    /// Returns how many records were lost since the start.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
 
-/// The thread that writes.
+/// The state of the thread that writes.
 struct Writer<F> {
     file: F,
-    /// What no session brought about belongs to this process.
+    /// The id of this process, which stands for the session where there is none.
     process: String,
     dropped: Arc<AtomicU64>,
-    lost_in_all: Arc<AtomicU64>,
-    /// How many are missing in the file, which does not say so yet.
+    total_lost: Arc<AtomicU64>,
+    waiting: Arc<AtomicU64>,
+    /// How many are missing in the file without a line that says so.
     lost: u64,
-    /// When the log was last told.
-    told: Option<Instant>,
+    /// Whether the file ends with a part of a line.
+    is_line_cut: bool,
+    /// When losses were last logged.
+    last_report: Option<Instant>,
 }
 
 impl<F: Write> Writer<F> {
-    fn work(&mut self, task: Task) {
+    fn write_task(&mut self, task: Task) {
         let mut event = match task {
             Task::Record(record) => event(&record),
             Task::Event(event) => event_json(&event),
-            Task::Tell(done) => {
+            Task::Flush(done) => {
                 let _ = done.send(());
                 return;
             }
         };
-        if event["session_id"] == "" || event["session_id"] == PIPE {
+        if event["session_id"] == "" || event["session_id"] == STDIO_SESSION {
             event["session_id"] = self.process.as_str().into();
         }
         self.lost += self.dropped.swap(0, Ordering::Relaxed);
         if self.lost != 0 {
             self.report("more came than could be written");
-            let gap = gap(&event, self.lost);
-            if self.write(gap).is_ok() {
+            let lost_event = lost_event(&event, self.lost);
+            if self.write(lost_event).is_ok() {
                 self.lost = 0;
             }
         }
         // A full disk must not stop calls; the next line tries again.
         if let Err(error) = self.write(event) {
             self.lost += 1;
-            self.lost_in_all.fetch_add(1, Ordering::Relaxed);
+            self.total_lost.fetch_add(1, Ordering::Relaxed);
             self.report(&error.to_string());
         }
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Line by line and each in one piece: another process may append to the
-    /// same file.
+    /// Writes one line with one write: another process may append to the same file.
+    /// After a line of which a full disk took a part, a line end comes first, so that
+    /// the next one can be read.
     fn write(&mut self, mut event: Value) -> std::io::Result<()> {
         event.sort_all_objects();
-        self.file.write_all(format!("{event}\n").as_bytes())
+        let start = if self.is_line_cut { "\n" } else { "" };
+        let line = format!("{start}{event}\n");
+        let mut rest = line.as_bytes();
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(n_bytes) => {
+                    rest = &rest[n_bytes..];
+                    self.is_line_cut = !rest.is_empty();
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn report(&mut self, reason: &str) {
-        if self.told.is_none_or(|told| PACE <= told.elapsed()) {
-            self.told = Some(Instant::now());
+        if self.last_report.is_none_or(|last| REPORT_INTERVAL <= last.elapsed()) {
+            self.last_report = Some(Instant::now());
             tracing::warn!(lost = self.lost, reason, "records of calls are lost");
         }
     }
 }
 
-/// An event that says how many are missing before the `next` one.
-fn gap(next: &Value, lost: u64) -> Value {
+/// Creates an event that says how many are missing before the `next` one.
+fn lost_event(next: &Value, lost: u64) -> Value {
     json!({
         "version": 1,
         "event": LOST,
@@ -187,9 +234,9 @@ impl Sink for Events {
     }
 }
 
-/// A record as one event.
+/// Renders the record of a call as an event.
 pub fn event(record: &Record) -> Value {
-    let keys = json!(record.arguments.as_ref().map(keys).unwrap_or_default());
+    let keys = json!(record.arguments.as_ref().map(argument_keys).unwrap_or_default());
     let code = match record.ending == Ending::Cancelled {
         true => Some(json!("CANCELLED")),
         false => record.ending.code().map(|code| json!(code)),
@@ -197,12 +244,12 @@ pub fn event(record: &Record) -> Value {
     let (name, success, attributes) = match &record.ending {
         Ending::Answered | Ending::Gated | Ending::Replayed | Ending::ToolError => {
             let success = record.ending != Ending::ToolError;
-            let mut attributes = answered(record);
+            let mut attributes = result_sizes(record);
             attributes["status"] = if success { "ok" } else { "error" }.into();
             ("execute.completed", success, attributes)
         }
         Ending::Cached => {
-            let mut attributes = answered(record);
+            let mut attributes = result_sizes(record);
             attributes["cache_hit"] = true.into();
             attributes["dispatched"] = false.into();
             attributes["status"] = "ok".into();
@@ -210,7 +257,7 @@ pub fn event(record: &Record) -> Value {
         }
         Ending::Planned => ("execute.dry_run", true, json!({"dispatched": false})),
         Ending::Refused(_) | Ending::Rejected(_) | Ending::Failed(_) | Ending::Cancelled => {
-            // What a model reads of a mistake costs it, too.
+            // A model reads error messages, too, so their tokens count.
             let attributes = json!({
                 "error_code": code,
                 "attempts": record.attempts,
@@ -226,13 +273,21 @@ pub fn event(record: &Record) -> Value {
         attributes["script_id"] = script.as_ref().into();
     }
     attributes["caller"] = record.caller.subject.as_str().into();
-    attributes["client"] = short(&record.client.name).into();
-    let about = About { id: &record.callee.id, upstream: &record.callee.upstream };
-    framed(name, record.at, success, Some(record.took), &record.session, &about, &attributes)
+    attributes["client"] = cut_name(&record.client.name).into();
+    let subject = Subject { id: &record.callee.id, upstream: &record.callee.upstream };
+    event_object(
+        name,
+        record.at,
+        success,
+        Some(record.took),
+        &record.session,
+        &subject,
+        &attributes,
+    )
 }
 
-/// What came back, in sizes.
-fn answered(record: &Record) -> Value {
+/// Renders the sizes of the result of a call.
+fn result_sizes(record: &Record) -> Value {
     let chars = |json: Option<&Json>| json.map_or(0, |json| json.as_str().chars().count());
     let (raw, sent) = (record.tokens_raw(), record.tokens_sent());
     let parts = record.artifact.as_deref().map(Artifact::parts).unwrap_or_default();
@@ -251,7 +306,7 @@ fn answered(record: &Record) -> Value {
     })
 }
 
-/// An event as JSON.
+/// Renders an event that is not a call.
 pub fn event_json(event: &GatewayEvent) -> Value {
     let size = |sent: &Json| {
         let text = Reply::Result(sent.clone()).tool_result().map(|result| result.text());
@@ -264,31 +319,32 @@ pub fn event_json(event: &GatewayEvent) -> Value {
     };
     let (name, mut attributes) = match &event.what {
         EventKind::Browsed { query_chars, path_depth, ids, definitions, sent } => {
-            let mut told = json!({"query_chars": query_chars, "path_depth": path_depth});
+            let mut attributes = json!({"query_chars": query_chars, "path_depth": path_depth});
             if event.error.is_none() {
-                told["card_count"] = ids.len().into();
-                told["tool_ids"] = json!(ids);
+                attributes["card_count"] = ids.len().into();
+                attributes["tool_ids"] = json!(ids);
                 let cards = size(sent).1;
-                told["card_tokens"] = cards.into();
-                told["schema_tokens_avoided"] = cost(definitions).saturating_sub(cards).into();
+                attributes["card_tokens"] = cards.into();
+                attributes["schema_tokens_avoided"] =
+                    definition_tokens(definitions).saturating_sub(cards).into();
             }
-            (ended("browse"), told)
+            (ended("browse"), attributes)
         }
         EventKind::Hydrated { sent } => {
-            let told = match event.error {
+            let attributes = match event.error {
                 None => json!({"schema_tokens": size(sent).1}),
                 Some(_) => json!({}),
             };
-            (ended("hydrate"), told)
+            (ended("hydrate"), attributes)
         }
         EventKind::Viewed { handle, selector, sent } => {
             let (chars, count) = size(sent);
-            let mut told = json!({"artifact_ref": handle, "selector_type": selector});
+            let mut attributes = json!({"artifact_ref": handle, "selector_type": selector});
             if event.error.is_none() {
-                told["result_chars"] = chars.into();
-                told["result_tokens"] = count.into();
+                attributes["result_chars"] = chars.into();
+                attributes["result_tokens"] = count.into();
             }
-            (ended("view"), told)
+            (ended("view"), attributes)
         }
         EventKind::Published {
             generation,
@@ -300,7 +356,7 @@ pub fn event_json(event: &GatewayEvent) -> Value {
         } => {
             let counts: Map<String, Value> =
                 namespaces.iter().map(|(label, n)| (label.clone(), (*n).into())).collect();
-            let mut told = json!({
+            let mut attributes = json!({
                 "mode": surface.name(),
                 "tool_count": definitions.len(),
                 "exposed_tool_count": exposed.len(),
@@ -311,13 +367,13 @@ pub fn event_json(event: &GatewayEvent) -> Value {
             });
             // The first one of a process; later ones only change something.
             if *generation <= 1 {
-                let (full, shown) = (cost(definitions), cost(exposed));
-                told["full_schema_tokens"] = full.into();
-                told["exposed_schema_tokens"] = shown.into();
-                told["schema_tokens_avoided"] = full.saturating_sub(shown).into();
-                ("catalog.loaded".to_owned(), told)
+                let (full, shown) = (definition_tokens(definitions), definition_tokens(exposed));
+                attributes["full_schema_tokens"] = full.into();
+                attributes["exposed_schema_tokens"] = shown.into();
+                attributes["schema_tokens_avoided"] = full.saturating_sub(shown).into();
+                ("catalog.loaded".to_owned(), attributes)
             } else {
-                ("catalog.refresh.live".to_owned(), told)
+                ("catalog.refresh.live".to_owned(), attributes)
             }
         }
     };
@@ -325,29 +381,29 @@ pub fn event_json(event: &GatewayEvent) -> Value {
         attributes["error_code"] = json!(code);
     }
     let upstream = event.id.split(':').next().unwrap_or_default();
-    let about = About { id: &event.id, upstream };
+    let subject = Subject { id: &event.id, upstream };
     let success = event.error.is_none();
-    framed(&name, event.at, success, event.took, &event.session, &about, &attributes)
+    event_object(&name, event.at, success, event.took, &event.session, &subject, &attributes)
 }
 
-/// What definitions cost a model that reads them all.
-fn cost(definitions: &[Json]) -> usize {
+/// Counts the tokens of tool definitions.
+fn definition_tokens(definitions: &[Json]) -> usize {
     if definitions.is_empty() { 0 } else { tokens(Json::array(definitions).as_str()) }
 }
 
-/// What an event is about.
-struct About<'a> {
+/// The tool that an event is about.
+struct Subject<'a> {
     id: &'a str,
     upstream: &'a str,
 }
 
-fn framed(
+fn event_object(
     name: &str,
     at: u64,
     success: bool,
     took: Option<Duration>,
     session: &str,
-    about: &About<'_>,
+    subject: &Subject<'_>,
     attributes: &Value,
 ) -> Value {
     json!({
@@ -356,43 +412,43 @@ fn framed(
         "timestamp": timestamp(at),
         "success": success,
         "duration_ms": took.map(|took| (took.as_secs_f64() * 1e6).round() / 1e3),
-        "session_id": shown(session),
-        "namespace": about.upstream,
-        "tool_id": about.id,
+        "session_id": session_digest(session),
+        "namespace": subject.upstream,
+        "tool_id": subject.id,
         "attributes": attributes,
     })
 }
 
-/// Tells sessions apart without giving away the id, by which whoever knows it may
-/// speak in the session. Traces show the same.
-fn shown(session: &str) -> String {
+/// Hashes the id of a session: somebody who knows the id could use the session. Traces
+/// show the same hash.
+fn session_digest(session: &str) -> String {
     match session {
-        "" | PIPE => session.to_owned(),
+        "" | STDIO_SESSION => session.to_owned(),
         session => hex::encode(&Sha256::digest(session.as_bytes())[..8]),
     }
 }
 
-/// UTC in ISO 8601, with milliseconds.
+/// Formats a time as ISO 8601 in UTC, with milliseconds.
 fn timestamp(millis: u64) -> String {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.3}")
 }
 
-fn keys(arguments: &Json) -> Vec<String> {
+fn argument_keys(arguments: &Json) -> Vec<String> {
     let object = Object::parse(arguments).unwrap_or_default();
-    object.keys().take(KEYS).map(short).collect()
+    object.keys().take(MAX_KEYS).map(cut_name).collect()
 }
 
-/// What somebody else chose to call something, cut where it is too long.
-fn short(name: &str) -> String {
-    name.chars().take(KEY).collect()
+/// Cuts a name that a caller chose.
+fn cut_name(name: &str) -> String {
+    name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-/// How many keys of a call's arguments are written down.
-const KEYS: usize = 32;
-/// How much of each.
-const KEY: usize = 80;
+/// The maximum number of argument keys in an event.
+const MAX_KEYS: usize = 32;
+/// The maximum length of a name in an event.
+const MAX_NAME_CHARS: usize = 80;
 
 #[cfg(test)]
 mod tests {
@@ -441,12 +497,15 @@ mod tests {
         let mut many = Object::new();
         many.push("k".repeat(100_000), Json::encode(&1));
         (0..20_000).for_each(|n| many.push(format!("k{n}"), Json::encode(&n)));
-        let kept = keys(&many.to_json());
-        assert!(kept.len() == KEYS && kept.iter().all(|key| key.chars().count() <= KEY));
+        let kept = argument_keys(&many.to_json());
+        assert!(
+            kept.len() == MAX_KEYS && kept.iter().all(|key| key.chars().count() <= MAX_NAME_CHARS)
+        );
         assert_eq!(event["attributes"]["firewall_triggered"], true);
         assert!(event["attributes"]["tokens_saved"].as_u64().is_some_and(|saved| 0 < saved));
         assert!(!event.to_string().contains("three"));
-        let failed = super::event(&record(Ending::Refused(policy::refusal::Refused::RateLimited)));
+        let failed =
+            super::event(&record(Ending::Refused(policy::refusal::RefusalCode::RateLimited)));
         assert_eq!(
             (failed["success"].as_bool(), &failed["attributes"]["error_code"]),
             (Some(false), &json!("RATE_LIMITED"))
@@ -494,7 +553,7 @@ mod tests {
         let event = event_json(&note(None, browsed(cards)));
         assert_eq!(event["event"], "browse.completed");
         assert_eq!(event["attributes"]["card_count"], 1);
-        let (cards, whole) = (tokens("up:t#12345678 Does."), cost(&[definition()]));
+        let (cards, whole) = (tokens("up:t#12345678 Does."), definition_tokens(&[definition()]));
         assert_eq!(event["attributes"]["card_tokens"], cards);
         assert_eq!(event["attributes"]["schema_tokens_avoided"], whole - cards);
         let failed = event_json(&note(Some(Code::PathInvalid), browsed(Json::null())));
@@ -558,7 +617,7 @@ mod tests {
         let path = directory.path().join("events.jsonl");
         let events = Events::open(&path, Rotation { bytes: 1 << 30, keep: None }).unwrap();
         for _ in 0..3 {
-            events.put(Record { session: PIPE.into(), ..record(Ending::Answered) });
+            events.put(Record { session: STDIO_SESSION.into(), ..record(Ending::Answered) });
         }
         events.put(record(Ending::Answered));
         events.flush(Duration::from_secs(60));
@@ -601,9 +660,9 @@ mod tests {
     #[test]
     fn what_is_lost_is_counted_in_the_file() {
         let file = Stuck::default();
-        let events = Events::into(file.clone()).unwrap();
+        let events = Events::writing_to(file.clone()).unwrap();
         // One is at the file or waits, as many wait as fit, and some do not.
-        for _ in 0..QUEUE + 10 {
+        for _ in 0..QUEUE_CAPACITY + 10 {
             events.put(record(Ending::Answered));
         }
         *file.written.lock().unwrap() = Some(Vec::new());
@@ -619,5 +678,59 @@ mod tests {
         // The first could not be written, and eight or nine had no room.
         let counts: u64 = told.iter().filter_map(|gap| gap["attributes"]["count"].as_u64()).sum();
         assert!((9..=11).contains(&counts), "{told:?}");
+    }
+
+    /// A disk with room for so many bytes, until somebody makes more.
+    #[derive(Clone)]
+    struct Full {
+        room: Arc<Mutex<usize>>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let mut room = self.room.lock().unwrap();
+            let n_bytes = bytes.len().min(*room);
+            if n_bytes == 0 {
+                return Err(Error::other("no space left"));
+            }
+            *room -= n_bytes;
+            self.written.lock().unwrap().extend_from_slice(&bytes[..n_bytes]);
+            Ok(n_bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_a_full_disk_cut_takes_no_other_with_it() {
+        let file = Full { room: Arc::new(Mutex::new(10)), written: Arc::default() };
+        let events = Events::writing_to(file.clone()).unwrap();
+        events.put(record(Ending::Answered));
+        events.flush(Duration::from_secs(60));
+        *file.room.lock().unwrap() = usize::MAX;
+        events.put(record(Ending::Answered));
+        events.flush(Duration::from_secs(60));
+        let text = String::from_utf8(file.written.lock().unwrap().clone()).unwrap();
+        let lines: Vec<Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let names: Vec<_> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
+        assert_eq!(names.len(), 2, "{text}");
+        assert_eq!((names[0], events.lost()), (LOST, 1));
+    }
+
+    #[test]
+    fn what_is_not_written_at_the_end_is_counted() {
+        let file = Stuck::default();
+        let events = Events::writing_to(file.clone()).unwrap();
+        for _ in 0..3 {
+            events.put(record(Ending::Answered));
+        }
+        events.flush(Duration::ZERO);
+        assert_eq!(events.lost(), 3);
+        *file.written.lock().unwrap() = Some(vec![b'\n']);
+        file.opened.notify_all();
     }
 }

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway::record::Sink;
-use gateway::{Gateway, Parts, Surface};
+use gateway::{Gateway, GatewayParts, Surface};
 use roster::{Connector, Upstream};
 use serde_json::json;
 use store::clock::System;
 use telemetry::fanout::Fanout;
 use telemetry::figures::{Collect, Figures};
 use telemetry::metrics;
-use telemetry::traces::{Peer, Tracer, asking, serving};
+use telemetry::traces::{Peer, Tracer, traced_source, traced_upstream};
 use testkit::{Scripted, listing};
 use tool::clock::Clock;
 use tool::{Ask, Call, Client, Context, Failure, Provider, Reply};
@@ -44,7 +44,7 @@ impl Connector for Ready {
     async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let provider = Arc::clone(&self.provider) as Arc<dyn Provider>;
         Ok(match &self.tracer {
-            Some(tracer) => asking(tracer, provider, Peer::default()),
+            Some(tracer) => traced_upstream(tracer, provider, Peer::default()),
             None => provider,
         })
     }
@@ -69,7 +69,7 @@ async fn gate(case: &str) -> Watched {
     let listed = listing(vec![testkit::tool("get", "Gets.", &schema)]);
     let provider = Scripted::new(listed, |_| Ok(Reply::text(&ANSWER.repeat(3))));
     let upstream = Upstream::new("work", Arc::new(Ready { provider, tracer: tracer.clone() }));
-    let mut parts = Parts::new(vec![upstream], Arc::clone(&clock));
+    let mut parts = GatewayParts::new(vec![upstream], Arc::clone(&clock));
     let config = metrics::Config { n_tools: 200, version: String::new() };
     let figures: Option<Arc<dyn Sink>> = match case {
         "none" => None,
@@ -83,7 +83,7 @@ async fn gate(case: &str) -> Watched {
     let gateway = Gateway::new(parts);
     let source = gateway.surface(Surface::Direct);
     let source = match &tracer {
-        Some(tracer) => serving(tracer, source, Peer::default()),
+        Some(tracer) => traced_source(tracer, source, Peer::default()),
         None => source,
     };
     let surface = source.provider_for(&Arc::new(Client::named("bench", "")), &Arc::default());

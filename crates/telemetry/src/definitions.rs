@@ -1,20 +1,20 @@
-//! What definitions cost a model.
+//! The cost of tool definitions for a model.
 
 use serde::{Deserialize, Serialize};
 
-/// What definitions cost a model, in tokens.
+/// The cost of tool definitions, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definitions {
-    /// Of all upstreams' tools, as a client gets them that connects to each.
+pub struct DefinitionTokens {
+    /// All upstreams' tools, as a client would list them that connects to each upstream.
     pub direct: u64,
-    /// Of what the gate shows instead.
+    /// The tools that gatelet lists instead.
     pub exposed: u64,
-    /// How many tools that is.
+    /// The number of upstreams' tools.
     pub n_tools: u64,
 }
 
-impl Definitions {
-    /// What a session saves by not reading all definitions.
+impl DefinitionTokens {
+    /// Returns how many tokens a session saves.
     pub fn saved(&self) -> u64 {
         self.direct.saturating_sub(self.exposed)
     }

@@ -1,10 +1,10 @@
-//! One sink that hands everything to several.
+//! A sink that passes records and events to several other sinks.
 
 use std::sync::Arc;
 
 use gateway::record::{GatewayEvent, Record, Sink};
 
-/// Hands records and events to every sink that takes them.
+/// Passes records and events to every sink that takes them.
 pub struct Fanout(pub Vec<Arc<dyn Sink>>);
 
 impl Sink for Fanout {

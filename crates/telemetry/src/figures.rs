@@ -1,11 +1,10 @@
-//! The last hour in memory: calls, errors, latency and tokens by minute, and who
-//! was called.
+//! Statistics of the last hour in memory: calls, errors, latency and tokens by minute, by
+//! upstream and by tool.
 //!
-//! One [`Figures`] is made with the gateway and given to it as a sink. Whoever
-//! reads [`Figures::overview`] sees every call that ended before. Nothing is
-//! collected until somebody reads it for the first time, unless the operator
-//! wants it [from the start](Collect::FromTheStart), and collecting ends when
-//! nobody has read it for a while; so a gate that nobody watches pays nothing.
+//! [`Figures`] is a sink of the gateway. [`Figures::overview`] includes every call that
+//! ended before. Collecting starts with the first reading, or
+//! [with the process](Collect::FromTheStart), and ends when nobody has read for a while;
+//! so a gatelet that nobody watches pays nothing.
 
 mod hour;
 mod overview;
@@ -20,82 +19,84 @@ use parking_lot::Mutex;
 use tool::Json;
 use tool::clock::Clock;
 
-use crate::definitions::Definitions;
-use crate::labels::{Bounded, OTHER, label};
+use crate::definitions::DefinitionTokens;
+use crate::labels::{BoundedSet, OTHER, sanitize_label};
 use crate::metrics::{self, Metrics, Readings};
-use crate::queue::{Limits, Queue, Weighed};
+use crate::queue::{HasSize, Limits, Queue};
 use hour::{Hour, Sample};
 
 pub use overview::{Minute, Overview, ToolFigures, Total, UpstreamFigures};
 
-/// When calls are counted.
+/// When calls are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collect {
     FromTheStart,
-    /// From the first reading on, until nobody has read for so long.
+    /// From the first reading on, until nobody has read for this long.
     WhileRead(Duration),
 }
 
-/// How many records may wait to be added up, and how many bytes of answers with
-/// them.
-const WAITING: Limits = Limits { items: 4_096, bytes: 32 << 20 };
+/// How many records may be queued, and how many bytes of answers.
+const MAX_QUEUED: Limits = Limits { items: 4_096, bytes: 32 << 20 };
 
-/// How many upstreams and tools have figures of their own.
-const UPSTREAMS: usize = 256;
-const TOOLS: usize = 2_000;
+/// How many upstreams have figures of their own; the others share one.
+const MAX_UPSTREAMS: usize = 256;
+/// How many tools have figures of their own; the others share one.
+const MAX_TOOLS: usize = 2_000;
 
 /// How many tools an overview shows.
-const SHOWN: usize = 20;
+const SHOWN_TOOLS: usize = 20;
 
-/// The figures of one gate. It ends its thread when dropped.
+/// The statistics of one gatelet. Dropping it ends its thread.
 pub struct Figures {
-    shared: Arc<Shared>,
+    collector: Arc<Collector>,
 }
 
-struct Shared {
-    queue: Queue<Happening>,
+struct Collector {
+    queue: Queue<Update>,
     sums: Mutex<Sums>,
-    /// Held while definitions are counted, which takes too long to hold the sums.
+    /// Held while the tokens of definitions are counted, which takes too long to hold
+    /// `sums`.
     counting: Mutex<()>,
     collect: Collect,
     is_collecting: AtomicBool,
-    /// Whether the thread that adds up was started.
+    /// Starts the thread once.
     thread: Once,
-    /// When somebody last read, by the clock's elapsed time, in milliseconds.
+    /// When the figures were last read, by the clock's elapsed time in milliseconds.
     last_read: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
-/// Something to add up.
-enum Happening {
+/// A record or an event that is not counted yet.
+enum Update {
     Call(Box<Record>),
     Event(Box<GatewayEvent>),
 }
 
-impl Weighed for Happening {
+impl HasSize for Update {
     fn n_bytes(&self) -> usize {
         let of = |json: &Json| json.as_bytes().len();
         match self {
-            Happening::Call(record) => {
+            Update::Call(record) => {
                 record.raw.as_ref().map_or(0, of) + record.sent.as_ref().map_or(0, of)
             }
-            // What they share is in memory anyway.
-            Happening::Event(_) => 0,
+            // An event only shares what is in memory anyway.
+            Update::Event(_) => 0,
         }
     }
 }
 
-/// A catalog, as far as its definitions cost something.
-struct Published {
-    /// Labels in the order of the definitions, with how many of them each has.
+/// The tool definitions of a published catalog.
+struct PublishedCatalog {
+    /// The label and the number of tools of each upstream, in the order of `definitions`.
     namespaces: Vec<(String, usize)>,
     definitions: Vec<Json>,
     exposed: Vec<Json>,
 }
 
-impl Published {
-    fn count(&self) -> (Definitions, BTreeMap<String, u64>) {
-        let definitions = Definitions {
+impl PublishedCatalog {
+    /// Counts the tokens of all definitions, in total and by upstream.
+    fn count(&self) -> (DefinitionTokens, BTreeMap<String, u64>) {
+        let definitions = DefinitionTokens {
             direct: cost(&self.definitions),
             exposed: cost(&self.exposed),
             n_tools: self.definitions.len() as u64,
@@ -110,36 +111,37 @@ impl Published {
     }
 }
 
-/// What was added up so far.
+/// Everything counted so far.
 struct Sums {
+    /// When counting began, in milliseconds since 1970.
     since: u64,
     hour: Hour,
     upstreams: HashMap<String, Hour>,
-    known_upstreams: Bounded<String>,
+    known_upstreams: BoundedSet<String>,
     tools: HashMap<String, ToolFigures>,
-    known_tools: Bounded<String>,
-    definitions: Option<Definitions>,
+    known_tools: BoundedSet<String>,
+    definitions: Option<DefinitionTokens>,
     definitions_by_upstream: BTreeMap<String, u64>,
-    /// The newest catalog whose definitions nobody has counted yet.
-    uncounted: Option<Published>,
-    /// Since the start, where somebody scrapes.
+    /// The newest catalog, if its definitions are not counted yet.
+    uncounted: Option<PublishedCatalog>,
+    /// The metrics since the start; `None` when they are off.
     metrics: Option<Metrics>,
 }
 
 impl Figures {
-    /// Figures that count from now on, or when they are first read.
+    /// Creates figures without metrics for Prometheus.
     pub fn new(clock: Arc<dyn Clock>, collect: Collect) -> Figures {
-        Figures::made(clock, collect, None)
+        Figures::build(clock, collect, None)
     }
 
-    /// Figures that count from now on, with metrics for Prometheus.
+    /// Creates figures that collect from now on, with metrics for Prometheus.
     pub fn with_metrics(clock: Arc<dyn Clock>, config: &metrics::Config) -> Figures {
-        Figures::made(clock, Collect::FromTheStart, Some(Metrics::new(config)))
+        Figures::build(clock, Collect::FromTheStart, Some(Metrics::new(config)))
     }
 
-    fn made(clock: Arc<dyn Clock>, collect: Collect, metrics: Option<Metrics>) -> Figures {
-        let shared = Arc::new(Shared {
-            queue: Queue::new(WAITING),
+    fn build(clock: Arc<dyn Clock>, collect: Collect, metrics: Option<Metrics>) -> Figures {
+        let collector = Arc::new(Collector {
+            queue: Queue::new(MAX_QUEUED),
             sums: Mutex::new(Sums { metrics, ..Sums::new(clock.unix_millis()) }),
             counting: Mutex::default(),
             collect,
@@ -149,61 +151,61 @@ impl Figures {
             clock,
         });
         if collect == Collect::FromTheStart {
-            shared.start();
+            collector.start();
         }
-        Figures { shared }
+        Figures { collector }
     }
 
-    /// The figures now. Whoever reads them has them collected from now on.
+    /// Returns the current figures, and starts collecting if it was off.
     ///
-    /// Definitions are counted first, where a new catalog was published: with
-    /// thousands of tools that takes a while, so call it where waiting hurts nobody.
+    /// After a new catalog the tokens of its definitions are counted first. With thousands
+    /// of tools that takes a while, so do not call this on an async thread.
     pub fn overview(&self) -> Overview {
-        self.shared.catch_up();
-        self.glance()
+        self.collector.catch_up();
+        self.quick_overview()
     }
 
-    /// The figures now, at once: what definitions cost is that of the last catalog
-    /// that was counted.
-    pub fn glance(&self) -> Overview {
-        let shared = &self.shared;
-        let now = shared.clock.unix_millis();
-        shared.last_read.store(shared.elapsed(), Ordering::Relaxed);
-        if !shared.is_collecting.load(Ordering::Relaxed) {
-            *shared.sums.lock() = Sums::new(now);
-            shared.start();
+    /// Returns the current figures without waiting; the cost of definitions may be that of
+    /// an older catalog.
+    pub fn quick_overview(&self) -> Overview {
+        let collector = &self.collector;
+        let now = collector.clock.unix_millis();
+        collector.last_read.store(collector.elapsed(), Ordering::Relaxed);
+        if !collector.is_collecting.load(Ordering::Relaxed) {
+            *collector.sums.lock() = Sums::new(now);
+            collector.start();
         }
-        // The thread empties the queue under this lock, too: what it took is added
-        // already, and what came since is added here.
-        let mut sums = shared.sums.lock();
-        sums.add_all(shared.queue.take());
-        sums.overview(now, shared.queue.lost())
+        // The thread empties the queue under this lock, too: what it took is counted
+        // already, and the rest is counted here.
+        let mut sums = collector.sums.lock();
+        sums.add_all(collector.queue.take());
+        sums.overview(now, collector.queue.lost())
     }
 
-    /// Everything for Prometheus; `None` where no metrics are kept.
+    /// Renders the metrics for Prometheus; `None` when they are off.
     pub fn metrics(&self, readings: &Readings) -> Option<String> {
-        self.shared.catch_up();
-        let mut sums = self.shared.sums.lock();
-        sums.add_all(self.shared.queue.take());
-        let (definitions, lost) = (sums.definitions, self.shared.queue.lost());
+        self.collector.catch_up();
+        let mut sums = self.collector.sums.lock();
+        sums.add_all(self.collector.queue.take());
+        let (definitions, lost) = (sums.definitions, self.collector.queue.lost());
         Some(sums.metrics.as_ref()?.text(readings, definitions, lost))
     }
 
-    /// Whether calls are counted at the moment.
+    /// Returns whether calls are collected at the moment.
     pub fn is_collecting(&self) -> bool {
-        self.shared.is_collecting.load(Ordering::Relaxed)
+        self.collector.is_collecting.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Figures {
     fn drop(&mut self) {
-        self.shared.queue.close();
+        self.collector.queue.close();
     }
 }
 
 impl Sink for Figures {
     fn put(&self, record: Record) {
-        self.shared.queue.push(Happening::Call(Box::new(record)));
+        self.collector.queue.push(Update::Call(Box::new(record)));
     }
 
     fn takes_records(&self) -> bool {
@@ -215,23 +217,23 @@ impl Sink for Figures {
     }
 
     fn event(&self, event: GatewayEvent) {
-        self.shared.queue.push(Happening::Event(Box::new(event)));
+        self.collector.queue.push(Update::Event(Box::new(event)));
     }
 }
 
-impl Shared {
-    /// Has calls collected from now on.
+impl Collector {
+    /// Starts collecting.
     fn start(self: &Arc<Self>) {
         self.is_collecting.store(true, Ordering::Relaxed);
         self.thread.call_once(|| {
             let worker = Arc::clone(self);
             let thread = std::thread::Builder::new().name("figures".to_owned());
-            // Without the thread, readings add up what waits.
+            // Without the thread, every reading counts what is queued.
             drop(thread.spawn(move || worker.work()));
         });
     }
 
-    /// Adds up what comes, until the queue is closed.
+    /// Counts what is queued, until the queue is closed.
     fn work(&self) {
         while self.queue.wait() {
             self.catch_up();
@@ -239,8 +241,8 @@ impl Shared {
         }
     }
 
-    /// Adds up what waits. Definitions are counted while nobody has to wait for the
-    /// lock.
+    /// Counts what is queued. The tokens of definitions are counted outside of the lock on
+    /// `sums`.
     fn catch_up(&self) {
         let _alone = self.counting.lock();
         let mut sums = self.sums.lock();
@@ -253,7 +255,7 @@ impl Shared {
         sums.definitions_by_upstream = by_upstream;
     }
 
-    /// Ends collecting when nobody has read the figures for a while.
+    /// Stops collecting when nobody has read the figures for a while.
     fn stop_unless_read(&self) {
         let Collect::WhileRead(patience) = self.collect else { return };
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
@@ -273,9 +275,9 @@ impl Sums {
             since,
             hour: Hour::default(),
             upstreams: HashMap::new(),
-            known_upstreams: Bounded::new(UPSTREAMS),
+            known_upstreams: BoundedSet::new(MAX_UPSTREAMS),
             tools: HashMap::new(),
-            known_tools: Bounded::new(TOOLS),
+            known_tools: BoundedSet::new(MAX_TOOLS),
             definitions: None,
             definitions_by_upstream: BTreeMap::new(),
             uncounted: None,
@@ -283,11 +285,11 @@ impl Sums {
         }
     }
 
-    fn add_all(&mut self, happenings: Vec<Happening>) {
-        for happening in happenings {
-            match happening {
-                Happening::Call(record) => self.add(&record),
-                Happening::Event(event) => self.add_event(&event),
+    fn add_all(&mut self, updates: Vec<Update>) {
+        for update in updates {
+            match update {
+                Update::Call(record) => self.add(&record),
+                Update::Event(event) => self.add_event(&event),
             }
         }
     }
@@ -296,7 +298,7 @@ impl Sums {
         match &event.what {
             EventKind::Browsed { .. } => self.hour.add_search(event.at),
             EventKind::Published { namespaces, definitions, exposed, .. } => {
-                self.uncounted = Some(Published {
+                self.uncounted = Some(PublishedCatalog {
                     namespaces: namespaces.clone(),
                     definitions: definitions.clone(),
                     exposed: exposed.clone(),
@@ -326,11 +328,11 @@ impl Sums {
         if callee.upstream.is_empty() {
             return;
         }
-        let upstream = self.known_upstreams.name(&callee.upstream);
+        let upstream = self.known_upstreams.name_or_other(&callee.upstream);
         self.upstreams.entry(upstream).or_default().add(&sample);
-        // Resources are named by callers, so only tools have names to count by.
+        // The names of resources come from callers, so only tools are counted by name.
         if record.meta_tool == "tool_execute" {
-            let id = self.known_tools.name(&callee.id);
+            let id = self.known_tools.name_or_other(&callee.id);
             let tool = self
                 .tools
                 .entry(id)
@@ -341,12 +343,13 @@ impl Sums {
     }
 
     fn overview(&self, now: u64, lost: u64) -> Overview {
-        let upstreams = self.upstreams.iter().map(|(label, hour)| hour.of_upstream(label, now));
+        let upstreams =
+            self.upstreams.iter().map(|(label, hour)| hour.upstream_figures(label, now));
         let mut upstreams: Vec<UpstreamFigures> = upstreams.collect();
         upstreams.sort_by(|one, other| (other.calls, &one.label).cmp(&(one.calls, &other.label)));
         let mut tools: Vec<ToolFigures> = self.tools.values().cloned().collect();
         tools.sort_by(|one, other| (other.calls, &one.id).cmp(&(one.calls, &other.id)));
-        tools.truncate(SHOWN);
+        tools.truncate(SHOWN_TOOLS);
         Overview {
             now,
             since: self.since,
@@ -361,10 +364,10 @@ impl Sums {
     }
 }
 
-impl Bounded<String> {
-    /// A name under which to count, which is [`OTHER`] for all beyond the limit.
-    fn name(&mut self, name: &str) -> String {
-        let name = label(name);
+impl BoundedSet<String> {
+    /// Returns the name under which to count: [`OTHER`] for all beyond the limit.
+    fn name_or_other(&mut self, name: &str) -> String {
+        let name = sanitize_label(name);
         if self.admits(name.clone()) { name } else { OTHER.to_owned() }
     }
 }

@@ -1,4 +1,4 @@
-//! Records as tests need them.
+//! A record of a call, for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use policy::call::Callee;
 use tool::clock::{Clock, Fake};
 use tool::{Client, Json};
 
-/// A call to a tool that took three milliseconds, whose answer was cut.
+/// Creates the record of a call that took three milliseconds and whose answer was cut.
 pub(crate) fn record(clock: &Fake, upstream: &str, tool: &str, ending: Ending) -> Record {
     let entry = |stage, millis| StageEntry { stage, at: Duration::from_millis(millis) };
     Record {

@@ -1,7 +1,7 @@
-//! Names as labels: short, readable, and never more than so many.
+//! Sanitizes names for the labels of metrics, and limits how many there are.
 //!
-//! Servers name their tools, so there may be thousands of names, and odd ones.
-//! Every different label costs memory here and in whatever collects metrics.
+//! Servers choose the names of their tools, so there may be thousands, and strange ones.
+//! Every label costs memory here and in the monitoring system.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -12,9 +12,8 @@ const LONGEST: usize = 96;
 /// Stands for all names beyond the limit.
 pub(crate) const OTHER: &str = "(other)";
 
-/// A name as it may stand in a label: without control characters, and cut where
-/// it is too long.
-pub(crate) fn label(name: &str) -> String {
+/// Returns a name without control characters, cut to [`LONGEST`].
+pub(crate) fn sanitize_label(name: &str) -> String {
     let is_plain = |c: char| !c.is_control();
     let mut label: String = name.chars().filter(|c| is_plain(*c)).take(LONGEST).collect();
     if name.chars().filter(|c| is_plain(*c)).nth(LONGEST).is_some() {
@@ -24,19 +23,19 @@ pub(crate) fn label(name: &str) -> String {
     label
 }
 
-/// The first so many of something; later ones are refused.
+/// A set that accepts the first `limit` keys and refuses later ones.
 #[derive(Debug)]
-pub(crate) struct Bounded<K> {
+pub(crate) struct BoundedSet<K> {
     known: HashSet<K>,
     limit: usize,
 }
 
-impl<K: Eq + Hash> Bounded<K> {
-    pub(crate) fn new(limit: usize) -> Bounded<K> {
-        Bounded { known: HashSet::new(), limit }
+impl<K: Eq + Hash> BoundedSet<K> {
+    pub(crate) fn new(limit: usize) -> BoundedSet<K> {
+        BoundedSet { known: HashSet::new(), limit }
     }
 
-    /// Whether this one is among the first.
+    /// Returns whether a key is in the set, after adding it if there is room.
     pub(crate) fn admits(&mut self, key: K) -> bool {
         self.known.contains(&key) || (self.known.len() < self.limit && self.known.insert(key))
     }
@@ -50,22 +49,22 @@ mod tests {
 
     #[test]
     fn the_first_names_stay_and_later_ones_are_refused() {
-        let mut names = Bounded::new(2);
+        let mut names = BoundedSet::new(2);
         let admitted = ["a", "b", "c", "a", "b", "d"].map(|name| names.admits(name));
         assert_eq!(admitted, [true, true, false, true, true, false]);
     }
 
     #[test]
     fn long_names_are_cut_and_say_so() {
-        let cut = label(&"x".repeat(10_000));
+        let cut = sanitize_label(&"x".repeat(10_000));
         assert!(cut.chars().count() == LONGEST && cut.ends_with('…'), "{cut}");
-        assert_eq!(label(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
+        assert_eq!(sanitize_label(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
     }
 
     proptest! {
         #[test]
         fn a_label_is_short_and_has_no_control_characters(name in any::<String>()) {
-            let label = label(&name);
+            let label = sanitize_label(&name);
             prop_assert!(label.chars().count() <= LONGEST);
             prop_assert!(!label.chars().any(char::is_control));
         }

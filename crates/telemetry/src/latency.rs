@@ -1,5 +1,5 @@
-//! How long things took, in buckets that grow by a fifth, so that a percentile is
-//! at most a fifth too large.
+//! A histogram of durations whose buckets grow by a fifth, so that a percentile is at
+//! most a fifth too large.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ const FIRST: f64 = 10.0;
 /// Buckets per doubling.
 const PER_DOUBLING: f64 = 4.0;
 
-/// So many buckets reach beyond a quarter of an hour; the last takes the rest.
+/// Enough buckets for a quarter of an hour; the last is for everything above.
 const BUCKETS: usize = 108;
 
 /// A distribution of durations.
 #[derive(Clone, Debug)]
-pub(crate) struct Latency {
+pub(crate) struct LatencyHistogram {
     counts: [u32; BUCKETS],
 }
 
-impl Default for Latency {
-    fn default() -> Latency {
-        Latency { counts: [0; BUCKETS] }
+impl Default for LatencyHistogram {
+    fn default() -> LatencyHistogram {
+        LatencyHistogram { counts: [0; BUCKETS] }
     }
 }
 
-impl Latency {
+impl LatencyHistogram {
     pub(crate) fn add(&mut self, took: Duration) {
         let micros = took.as_secs_f64() * 1e6;
         // From a float, `as` saturates at both ends, and NaN cannot come up.
@@ -33,13 +33,14 @@ impl Latency {
         *count = count.saturating_add(1);
     }
 
-    pub(crate) fn merge(&mut self, other: &Latency) {
+    pub(crate) fn merge(&mut self, other: &LatencyHistogram) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count = count.saturating_add(more);
         }
     }
 
-    /// The duration that a share of the calls did not exceed; `None` without calls.
+    /// Returns the duration that this share of the calls did not exceed; `None` without
+    /// calls.
     pub(crate) fn quantile(&self, share: f64) -> Option<Duration> {
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
         if total == 0 {
@@ -62,7 +63,7 @@ mod tests {
 
     #[track_caller]
     fn check(took: Duration) {
-        let mut latency = Latency::default();
+        let mut latency = LatencyHistogram::default();
         latency.add(took);
         let told = latency.quantile(0.5).unwrap();
         let (told, took) = (told.as_secs_f64(), took.as_secs_f64().max(1e-5));
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_all_that_was_added() {
-        let mut latency = Latency::default();
+        let mut latency = LatencyHistogram::default();
         assert_eq!(latency.quantile(0.5), None);
         (0..95).for_each(|_| latency.add(Duration::from_millis(1)));
         (0..5).for_each(|_| latency.add(Duration::from_secs(1)));
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_takes_for_ever_is_counted_all_the_same() {
-        let mut latency = Latency::default();
+        let mut latency = LatencyHistogram::default();
         latency.add(Duration::MAX);
         assert!(Duration::from_secs(900) < latency.quantile(1.0).unwrap());
     }

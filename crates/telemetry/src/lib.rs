@@ -1,15 +1,14 @@
-//! What the records of calls add up to.
+//! Statistics, metrics and traces of calls.
 //!
-//! [`figures`] are the last hour in memory, for the console and `gatelet top`, and
-//! [`metrics`] everything since the start, for Prometheus. Both come from the
-//! records and events that the gateway hands to a [`gateway::record::Sink`];
-//! [`fanout`] hands those to several sinks. [`traces`] are spans around what is
-//! asked of us and of upstreams, and [`otlp`] sends them to a collector. What
-//! costs time, such as counting tokens, happens on a thread of its own, never in
-//! a call.
+//! [`figures`] are statistics of the last hour, for the console and `gatelet top`;
+//! [`metrics`] count everything since the start, for Prometheus. Both come from the
+//! records and events that the gateway passes to a [`gateway::record::Sink`];
+//! [`fanout`] passes those to several sinks. [`traces`] creates spans around requests
+//! of clients and requests to upstreams, and [`otlp`] sends them to a collector.
+//! Expensive work, such as counting tokens, runs on a thread of its own, never in a call.
 //!
-//! This crate knows what a record is and nothing of how a call travels. It knows
-//! no configuration file, and the time is a parameter.
+//! This crate knows what a record is, but not how a call is processed. It does not know
+//! the configuration file, and time is a parameter.
 
 pub mod definitions;
 pub mod fanout;

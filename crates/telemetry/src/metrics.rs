@@ -1,9 +1,8 @@
-//! Metrics for Prometheus: what the records of calls add up to since the gate
-//! started, and what it looks like at the moment.
+//! Metrics for Prometheus: counters since the process started, and the current state.
 //!
-//! Counters and histograms come from records and events ([`totals`]); what is
-//! true only now (sessions, processes, queues) comes in as [`Readings`] when
-//! somebody asks. The number of series is bounded whatever is called.
+//! Counters and histograms come from records and events ([`totals`]); gauges of the
+//! current state (sessions, processes, queues) come as [`Readings`] with every scrape.
+//! The number of series is bounded, whatever is called.
 
 mod readings;
 mod totals;
@@ -15,16 +14,16 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::definitions::Definitions;
-use readings::Now;
+use crate::definitions::DefinitionTokens;
+use readings::CurrentMetrics;
 use totals::Totals;
 
 pub use readings::{ProcessReading, Readings, UpstreamReading, UpstreamState};
 
-/// What the text is, for the header of an answer.
+/// The `Content-Type` of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What an operator decides about metrics.
+/// The settings of the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How many tools have series of their own; the others share one.
@@ -33,11 +32,11 @@ pub struct Config {
     pub version: String,
 }
 
-/// All metrics of a gate.
+/// All metrics of a gatelet.
 pub(crate) struct Metrics {
     registry: Registry,
     totals: Totals,
-    now: Now,
+    current: CurrentMetrics,
 }
 
 impl Metrics {
@@ -46,8 +45,8 @@ impl Metrics {
         let build = Info::new([("version", config.version.clone())]);
         registry.register("gatelet_build", "The program that runs", build);
         let totals = Totals::register(&mut registry, config.n_tools);
-        let now = Now::register(&mut registry);
-        Metrics { registry, totals, now }
+        let current = CurrentMetrics::register(&mut registry);
+        Metrics { registry, totals, current }
     }
 
     pub(crate) fn add(&mut self, record: &Record) {
@@ -58,14 +57,14 @@ impl Metrics {
         self.totals.add_event(event);
     }
 
-    /// Everything, as Prometheus reads it.
+    /// Renders everything for Prometheus; `lost` is how many records were not counted.
     pub(crate) fn text(
         &self,
         readings: &Readings,
-        definitions: Option<Definitions>,
+        definitions: Option<DefinitionTokens>,
         lost: u64,
     ) -> String {
-        self.now.set(readings, definitions, lost);
+        self.current.set(readings, definitions, lost);
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);

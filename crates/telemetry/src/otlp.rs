@@ -1,8 +1,9 @@
-//! Spans and histograms to a collector, over OTLP on HTTP with protobuf.
+//! Exports spans and histograms to an OpenTelemetry collector, by OTLP over HTTP with
+//! protobuf.
 //!
-//! The wire format is a handful of messages, written here by hand
-//! ([`protobuf`]); `docs/decisions/096-otlp.md` says why. What a collector does
-//! not take in time is dropped and counted; no call ever waits for it.
+//! The few messages are encoded by hand ([`protobuf`]); `docs/decisions/096-otlp.md` says
+//! why. What the collector does not accept in time is dropped and counted; no call ever
+//! waits for it.
 
 mod histograms;
 mod metrics;
@@ -19,40 +20,40 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, StatusCode, Url};
 use tool::Backoff;
 
-use crate::traces::{Tracer, Waiting};
+use crate::traces::{PendingExports, Tracer};
 use histograms::Histograms;
 
 pub use resource::Resource;
 
-/// Where spans and histograms go.
+/// The collector, and how data is sent to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The collector, such as `http://127.0.0.1:4318`; the paths of OTLP are added.
     pub endpoint: Url,
     /// Sent with every request, such as a key.
     pub headers: HeaderMap,
-    /// How often something is sent.
+    /// How often data is sent.
     pub interval: Duration,
-    /// How long the collector may take.
+    /// How long a request to the collector may take.
     pub timeout: Duration,
     pub resource: Resource,
 }
 
-/// How often a batch is offered to a collector that is busy.
+/// How often a batch is sent to a collector that is busy.
 const ATTEMPTS: u32 = 4;
 
-/// The pauses between them.
+/// The pauses between attempts.
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(8));
 
 /// The longest pause that a collector may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What became of the spans so far. Clones count the same.
+/// The number of spans that were exported. Clones share one counter.
 #[derive(Clone, Debug, Default)]
-pub struct Exported(Arc<AtomicU64>);
+pub struct ExportCount(Arc<AtomicU64>);
 
-impl Exported {
-    /// How many spans a collector took.
+impl ExportCount {
+    /// Returns how many spans the collector accepted.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -66,22 +67,22 @@ pub struct Exporter {
     traces: Url,
     metrics: Url,
     histograms: Histograms,
-    exported: Exported,
-    /// Whether the log was told that the collector takes nothing.
+    exported: ExportCount,
+    /// Whether the current failure of the collector was logged.
     has_warned: bool,
 }
 
-/// Why a collector did not take a batch.
+/// Why a collector did not accept a batch.
 #[derive(Debug, thiserror::Error)]
-enum NotTaken {
-    /// It may take the same later, perhaps after a pause that it asks for.
+enum ExportError {
+    /// A later attempt may succeed, perhaps after a pause that the collector asks for.
     #[error("{reason}")]
-    Later { reason: String, pause: Option<Duration> },
+    Retryable { reason: String, pause: Option<Duration> },
     #[error("{0}")]
-    Never(String),
+    Permanent(String),
 }
 
-/// The endpoint is no address to which paths can be added.
+/// The endpoint is not a URL to which paths can be added.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` cannot be the address of a collector: write it as `http://host:4318`")]
 pub struct InvalidEndpoint(String);
@@ -105,16 +106,16 @@ impl Exporter {
             tracer,
             client,
             config,
-            exported: Exported::default(),
+            exported: ExportCount::default(),
             has_warned: false,
         })
     }
 
-    pub fn exported(&self) -> Exported {
+    pub fn exported(&self) -> ExportCount {
         self.exported.clone()
     }
 
-    /// Sends batch after batch, until `stop` is ready; then what is left, once.
+    /// Sends batches until `stop` is ready; then sends the rest, once.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -132,8 +133,8 @@ impl Exporter {
     }
 
     async fn export(&mut self, attempts: u32) {
-        let waiting = self.tracer.take();
-        let Waiting { operations, sessions } = &waiting;
+        let pending = self.tracer.take();
+        let PendingExports { operations, sessions } = &pending;
         for operation in operations {
             self.histograms.add(operation);
         }
@@ -143,7 +144,7 @@ impl Exporter {
         let n_spans = operations.iter().filter(|operation| operation.span.is_some()).count() as u64;
         if n_spans != 0 {
             let body = spans::request(operations, &self.config.resource);
-            match self.offer(&self.traces, body, attempts).await {
+            match self.send_with_retries(&self.traces, body, attempts).await {
                 Ok(rejected) => {
                     let rejected = rejected.min(n_spans);
                     self.tracer.drop_spans(rejected);
@@ -159,20 +160,25 @@ impl Exporter {
         if !operations.is_empty() || !sessions.is_empty() {
             let now = self.tracer.now_unix_nanos();
             let body = metrics::request(&self.histograms, now, &self.config.resource);
-            // They are cumulative: the next ones say what these would have said.
-            if let Err(why) = self.offer(&self.metrics, body, 1).await {
+            // Histograms are cumulative, so the next ones make up for a lost batch.
+            if let Err(why) = self.send_with_retries(&self.metrics, body, 1).await {
                 self.warn(0, &why);
             }
         }
     }
 
-    /// Offers a body until it is taken; how much of it was rejected.
-    async fn offer(&self, url: &Url, body: Vec<u8>, attempts: u32) -> Result<u64, NotTaken> {
+    /// Sends a body until it is accepted; returns how many of its items were rejected.
+    async fn send_with_retries(
+        &self,
+        url: &Url,
+        body: Vec<u8>,
+        attempts: u32,
+    ) -> Result<u64, ExportError> {
         let mut done = 0;
         loop {
             done += 1;
             match self.send(url, body.clone()).await {
-                Err(NotTaken::Later { pause, .. }) if done < attempts => {
+                Err(ExportError::Retryable { pause, .. }) if done < attempts => {
                     let pause = pause.unwrap_or_else(|| BACKOFF.pause_after(done, 1.0));
                     tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
                 }
@@ -181,7 +187,7 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, url: &Url, body: Vec<u8>) -> Result<u64, NotTaken> {
+    async fn send(&self, url: &Url, body: Vec<u8>) -> Result<u64, ExportError> {
         let request = self
             .client
             .post(url.clone())
@@ -189,7 +195,7 @@ impl Exporter {
             .header(CONTENT_TYPE, "application/x-protobuf")
             .timeout(self.config.timeout)
             .body(body);
-        let later = |error: reqwest::Error| NotTaken::Later {
+        let later = |error: reqwest::Error| ExportError::Retryable {
             reason: error.without_url().to_string(),
             pause: None,
         };
@@ -207,15 +213,15 @@ impl Exporter {
             StatusCode::GATEWAY_TIMEOUT,
         ];
         if !may_retry.contains(&status) {
-            return Err(NotTaken::Never(reason));
+            return Err(ExportError::Permanent(reason));
         }
         let pause = response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok());
         let pause = pause.and_then(|after| after.parse().ok()).map(Duration::from_secs);
-        Err(NotTaken::Later { reason, pause })
+        Err(ExportError::Retryable { reason, pause })
     }
 
-    /// Tells the log once for as long as it lasts.
-    fn warn(&mut self, n_spans: u64, why: &NotTaken) {
+    /// Logs a failure once, until a batch is accepted again.
+    fn warn(&mut self, n_spans: u64, why: &ExportError) {
         if !self.has_warned {
             self.has_warned = true;
             let endpoint = self.config.endpoint.host_str().unwrap_or_default();

@@ -1,25 +1,26 @@
-//! A bounded queue between calls and the thread that adds them up.
+//! A bounded queue between calls and the thread that computes statistics.
 //!
-//! A call only pushes: it never waits, and wakes the thread once per batch. What
-//! does not fit is dropped and counted.
+//! A call only pushes: it never waits, and wakes the thread once per batch. Items that
+//! do not fit are dropped and counted.
 
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Something that waits, and how much memory it holds on to.
-pub(crate) trait Weighed {
+/// An item with a known size.
+pub(crate) trait HasSize {
+    /// Returns how much memory the item keeps alive.
     fn n_bytes(&self) -> usize;
 }
 
-/// How much may wait.
+/// How much may be queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) items: usize,
     pub(crate) bytes: usize,
 }
 
-/// So many items are worth waking the thread for before its pause is over.
+/// The number of items at which the thread is woken before its pause is over.
 const BATCH: usize = 64;
 
 /// How long the thread lets a batch grow.
@@ -31,24 +32,26 @@ pub(crate) struct Queue<T> {
     limits: Limits,
 }
 
+/// The queued items.
 struct Waiting<T> {
     items: Vec<T>,
     bytes: usize,
+    /// How many items were dropped.
     lost: u64,
     is_closed: bool,
 }
 
-impl<T: Weighed> Queue<T> {
+impl<T: HasSize> Queue<T> {
     pub(crate) fn new(limits: Limits) -> Queue<T> {
         let waiting = Waiting { items: Vec::new(), bytes: 0, lost: 0, is_closed: false };
         Queue { waiting: Mutex::new(waiting), wake: Condvar::new(), limits }
     }
 
-    /// Adds an item, or drops and counts it when too many wait already.
+    /// Adds an item, or drops and counts it when the queue is full.
     pub(crate) fn push(&self, item: T) {
         let bytes = item.n_bytes();
         let mut waiting = self.waiting.lock();
-        // A single item may be larger than all that may wait.
+        // A single item may be larger than the limit.
         let fits = waiting.items.is_empty() || waiting.bytes + bytes <= self.limits.bytes;
         if waiting.is_closed || self.limits.items <= waiting.items.len() || !fits {
             waiting.lost += 1;
@@ -63,16 +66,16 @@ impl<T: Weighed> Queue<T> {
         }
     }
 
-    /// Everything that waits now.
+    /// Takes all queued items.
     pub(crate) fn take(&self) -> Vec<T> {
         let mut waiting = self.waiting.lock();
         waiting.bytes = 0;
         std::mem::take(&mut waiting.items)
     }
 
-    /// Waits until something is there, and lets more come for a moment; `false`
-    /// once the queue is closed and empty. It takes nothing, so that whoever takes
-    /// under a lock of its own leaves nothing between the queue and that lock.
+    /// Waits for an item, and a moment longer for more; returns `false` once the queue is
+    /// closed and empty. It takes no items, so that the caller can take them under its own
+    /// lock.
     pub(crate) fn wait(&self) -> bool {
         let mut waiting = self.waiting.lock();
         while waiting.items.is_empty() && !waiting.is_closed {
@@ -84,13 +87,13 @@ impl<T: Weighed> Queue<T> {
         !waiting.is_closed || !waiting.items.is_empty()
     }
 
-    /// Takes nothing more, and has the thread end.
+    /// Refuses further items, and ends the thread.
     pub(crate) fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.wake.notify_all();
     }
 
-    /// How many items were dropped.
+    /// Returns how many items were dropped.
     pub(crate) fn lost(&self) -> u64 {
         self.waiting.lock().lost
     }
@@ -100,7 +103,7 @@ impl<T: Weighed> Queue<T> {
 mod tests {
     use super::*;
 
-    impl Weighed for usize {
+    impl HasSize for usize {
         fn n_bytes(&self) -> usize {
             *self
         }

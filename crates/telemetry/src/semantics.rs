@@ -1,18 +1,18 @@
-//! The words of OpenTelemetry's semantic conventions for MCP.
+//! Maps requests and answers to OpenTelemetry's semantic conventions for MCP.
 //!
 //! Status of the conventions: development
 //! (open-telemetry/semantic-conventions-genai, `docs/gen-ai/mcp.md`).
 
 use tool::{Ask, Failure, Json, Reply};
 
-/// The upper ends of the buckets of durations, in seconds: those of the
-/// conventions, and below them some for what a gate answers by itself.
+/// The upper bounds of the buckets for durations, in seconds: those of the conventions,
+/// and smaller ones for requests that gatelet answers by itself.
 pub(crate) const BUCKETS: [f64; 18] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
     120.0, 300.0,
 ];
 
-/// The method of MCP behind a record's word for what was done.
+/// Returns the MCP method for the `meta_tool` of a record.
 pub(crate) fn method(meta_tool: &str) -> &'static str {
     match meta_tool {
         "tool_execute" => "tools/call",
@@ -26,18 +26,19 @@ pub(crate) fn method(meta_tool: &str) -> &'static str {
     }
 }
 
-/// What a question is about, where that has a name.
+/// What a request is about, if that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     Tool(String),
     Prompt(String),
-    /// Named by callers: on a span, and never in its name or a metric.
+    /// The URI comes from callers, so it is an attribute of spans, but never in the name of
+    /// a span or in a metric.
     Resource(String),
     None,
 }
 
 impl Target {
-    pub(crate) fn of(ask: &Ask) -> Target {
+    pub(crate) fn from_ask(ask: &Ask) -> Target {
         match ask {
             Ask::Call(call) => Target::Tool(call.name.clone()),
             Ask::Prompt(prompt) => Target::Prompt(prompt.name.clone()),
@@ -51,15 +52,21 @@ impl Target {
     }
 }
 
-/// Methods that span names and metrics may have. Clients write whatever they like
-/// there, so everything else is one.
-const METHODS: [&str; 14] = [
+/// The methods that may appear in span names and metrics. Clients may send any method, so
+/// all others count as one.
+const METHODS: [&str; 20] = [
+    "server/discover",
+    "tools/list",
     "tools/call",
+    "resources/list",
+    "resources/templates/list",
     "resources/read",
     "resources/subscribe",
     "resources/unsubscribe",
     "resources/directory/read",
+    "prompts/list",
     "prompts/get",
+    "groups/list",
     "completion/complete",
     "logging/setLevel",
     "tasks/get",
@@ -70,49 +77,57 @@ const METHODS: [&str; 14] = [
     "skills/get",
 ];
 
-/// The method of a question, or `_OTHER` for one that is not known.
+/// Returns the method of a request, or `_OTHER` for an unknown one.
 pub(crate) fn known_method(ask: &Ask) -> &'static str {
     let method = ask.method();
     METHODS.into_iter().find(|known| *known == method).unwrap_or("_OTHER")
 }
 
-/// Which side of a question is told about.
+/// The role of gatelet in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
-    /// We answer.
+    /// gatelet answers a client.
     Server,
-    /// We ask.
+    /// gatelet sends the request to an upstream.
     Client,
 }
 
-/// How a question went, as far as it did not go well.
+/// The error of a request; all `None` when it succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// `error.type`: only where the operation failed.
+    /// `error.type`: only when the operation failed.
     pub(crate) error_type: Option<String>,
-    /// `rpc.response.status_code`: only where the answer was an error.
+    /// `rpc.response.status_code`: only when the answer was a protocol error.
     pub(crate) status_code: Option<i64>,
-    /// What an error of the protocol said.
+    /// The message of a protocol error.
     pub(crate) message: Option<String>,
 }
 
-/// The word for a question that nobody waits for any more.
+/// The `error.type` of a request whose caller hung up.
 pub(crate) const CANCELLED: &str = "cancelled";
 
 impl Outcome {
-    pub(crate) fn of(side: Side, answer: &Result<Reply, Failure>) -> Outcome {
+    pub(crate) fn from_reply(side: Side, reply: &Reply) -> Outcome {
+        match reply {
+            Reply::Result(result) if reports_error(result) => {
+                Outcome { error_type: Some("tool_error".to_owned()), ..Outcome::default() }
+            }
+            Reply::Result(_) => Outcome::default(),
+            Reply::Error(refusal) => Outcome {
+                error_type: is_error(side, refusal.code).then(|| refusal.code.to_string()),
+                status_code: Some(refusal.code),
+                message: Some(refusal.message.clone()),
+            },
+        }
+    }
+
+    pub(crate) fn from_answer(side: Side, answer: &Result<Reply, Failure>) -> Outcome {
         let error = |error_type: &str| Outcome {
             error_type: Some(error_type.to_owned()),
             ..Outcome::default()
         };
         match answer {
-            Ok(Reply::Result(result)) if reports_error(result) => error("tool_error"),
-            Ok(Reply::Result(_)) => Outcome::default(),
-            Ok(Reply::Error(refusal)) => Outcome {
-                error_type: is_error(side, refusal.code).then(|| refusal.code.to_string()),
-                status_code: Some(refusal.code),
-                message: Some(refusal.message.clone()),
-            },
+            Ok(reply) => Outcome::from_reply(side, reply),
             Err(failure) => error(match failure {
                 Failure::Timeout { .. } => "timeout",
                 Failure::Unavailable { .. } => "unavailable",
@@ -128,8 +143,8 @@ impl Outcome {
     }
 }
 
-/// For who asked, every error is one. Who answered has only failed where the
-/// fault is its own, not that of who asked.
+/// Returns whether a code counts as a failure. For a client every error does; for a server
+/// only errors of its own, not those of the caller.
 fn is_error(side: Side, code: i64) -> bool {
     match side {
         Side::Client => true,
@@ -137,7 +152,7 @@ fn is_error(side: Side, code: i64) -> bool {
     }
 }
 
-/// Whether a result says that it is an error; read only if it can say so.
+/// Returns whether a tool result has `isError`; it is parsed only if it mentions that.
 fn reports_error(result: &Json) -> bool {
     result.mentions("\"isError\"") && result.member_as("isError").unwrap_or(false)
 }
@@ -150,7 +165,7 @@ mod tests {
 
     #[track_caller]
     fn check(side: Side, answer: &Result<Reply, Failure>, error: Option<&str>, code: Option<i64>) {
-        let outcome = Outcome::of(side, answer);
+        let outcome = Outcome::from_answer(side, answer);
         assert_eq!((outcome.error_type.as_deref(), outcome.status_code), (error, code));
     }
 
@@ -188,7 +203,7 @@ mod tests {
         assert_eq!(known_method(&other), "_OTHER");
         let call = Ask::Call(Call::new("read", Json::empty_object()));
         assert_eq!(
-            (known_method(&call), Target::of(&call)),
+            (known_method(&call), Target::from_ask(&call)),
             ("tools/call", Target::Tool("read".into()))
         );
     }

@@ -1,29 +1,28 @@
-//! Spans of questions: one where we answer, and inside it one for every time that
-//! an upstream is asked.
+//! Creates spans: one for every request of a client, and inside it one for every request
+//! to an upstream.
 //!
-//! Both are made around a [`tool::Provider`], the one trait on both sides:
-//! [`serving`] wraps what clients see and [`asking`] what stands for an upstream.
-//! Between them the span travels in [`tool::Context`], and the stages of the call
-//! come with its record, for which the [`Tracer`] is a sink. Where nobody traces,
-//! nothing is wrapped.
+//! Both wrap a [`tool::Provider`]: [`traced_source`] the one that clients see, and
+//! [`traced_upstream`] the session with an upstream. Between them the span travels in
+//! [`tool::Context`]. The stages of a call become events of its span, when its record
+//! reaches the [`Tracer`], which is a sink. When tracing is off, nothing is wrapped.
 
-mod asking;
-mod serving;
+mod traced_source;
+mod traced_upstream;
 
-mod open;
+mod open_operation;
 mod stages;
 
 mod operation;
 mod peer;
 mod tracer;
 
-pub use asking::asking;
 pub use peer::Peer;
-pub use serving::serving;
+pub use traced_source::traced_source;
+pub use traced_upstream::traced_upstream;
 pub use tracer::Tracer;
 
-pub(crate) use operation::{Operation, Session, SpanParts};
-pub(crate) use tracer::Waiting;
+pub(crate) use operation::{Operation, RecordedSpan, Session};
+pub(crate) use tracer::PendingExports;
 
 #[cfg(test)]
 mod tests;

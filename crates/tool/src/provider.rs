@@ -1,4 +1,7 @@
-//! The one trait on both sides.
+//! The `Provider` trait: anything that lists tools and answers requests.
+//!
+//! Upstreams implement it towards gatelet, and the surfaces of gatelet implement
+//! it towards clients.
 
 use std::sync::Arc;
 
@@ -11,44 +14,56 @@ use crate::{Ask, Client, Context, Failure, Identity, Listing, Notification, Repl
 /// Anything that offers tools and answers calls.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Returns what there is, from memory. Cheap, and never waits.
+    /// Returns what the provider offers, from memory. Cheap, and never waits.
     fn listing(&self) -> Arc<Listing>;
 
-    /// Returns what happens from now on. The stream ends, after [`Event::Gone`],
-    /// when the provider is gone for good.
+    /// Subscribes to the events from now on. The stream ends, after
+    /// [`Event::Gone`], when the provider is gone for good.
     fn events(&self) -> BoxStream<'static, Event>;
 
-    /// Answers one question. Dropping the future cancels it, at the other
-    /// side too where there is one.
+    /// Answers one request. Dropping the future cancels the request, also at a
+    /// remote server.
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure>;
 
-    /// Resources that are there for this caller alone, such as what is kept of
-    /// earlier answers. They are listed before those of [`Provider::listing`].
+    /// Returns the resources that exist for this caller alone, such as stored
+    /// results of earlier calls. They are listed before those of
+    /// [`Provider::listing`].
     async fn resources_for(&self, _: &Context) -> Vec<Resource> {
         Vec::new()
     }
 
-    /// Returns whether `ask` itself ends when [`Context::timeout`] does. Where it
-    /// does not, whoever asks has to set a clock for every question.
+    /// Begins to observe a request that is answered from [`Provider::listing`] and so never
+    /// reaches [`Provider::ask`], such as `tools/list`; `None` if nobody observes.
+    fn observe(&self, _: &Ask, _: &Context) -> Option<Box<dyn RequestObserver>> {
+        None
+    }
+
+    /// Returns whether `ask` itself ends when [`Context::timeout`] has passed. If
+    /// it does not, the caller has to set a timer for every request.
     fn enforces_timeout(&self) -> bool {
         false
     }
 }
 
-/// Something a provider tells without being asked.
+/// Observes one request. Dropped without an answer, the request was cancelled.
+pub trait RequestObserver: Send {
+    fn answered(self: Box<Self>, reply: &Reply);
+}
+
+/// Something that a provider reports without being asked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// [`Provider::listing`] has changed already when this is seen.
+    /// A list of [`Provider::listing`] has changed; the new one is in place already.
     Changed(Kind),
     /// A subscribed resource changed; the notification as it came.
     Updated { uri: String, notification: Notification },
     /// Any other notification that belongs to no call: logs, extensions.
     Notification(Notification),
-    /// The provider answers nothing any more, and why, in one line.
+    /// The provider does not answer any more. The reason is one line.
     Gone { reason: String },
 }
 
-/// The four kinds of things that are listed.
+/// The four lists of a [`Listing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -64,13 +79,13 @@ impl Kind {
 
 /// Decides which provider a client gets to see.
 ///
-/// Asked once per session, or once per request where there are no sessions,
-/// so it must be cheap: look something up, start nothing.
+/// It is called once per session, or once per request where there are no
+/// sessions, so it must be cheap: look something up, start nothing.
 pub trait ProviderSource: Send + Sync {
     fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider>;
 }
 
-/// The same provider for everybody.
+/// Gives the same provider to every client.
 #[derive(Clone)]
 pub struct FixedProvider(pub Arc<dyn Provider>);
 

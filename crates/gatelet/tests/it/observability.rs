@@ -331,10 +331,20 @@ fn a_traced_call_over_a_pipe_ends_with_its_gate_and_loses_nothing() {
     assert!(pipe.call("files.act", &json!({})).contains("traceparent"));
     let missing = json!({"namespace": "files", "function": "nothing", "kwargs": {}});
     assert_eq!(pipe.verb("call", &missing)["isError"], true);
+    // Lists are answered from memory, and are spans all the same.
+    let lists = ["tools/list", "resources/list", "resources/templates/list"];
+    lists.iter().for_each(|list| drop(pipe.request(list, &json!({}))));
     assert!(pipe.close().success());
     // What was not sent yet is sent at the end.
     let (servers, clients) = (collector.spans("server"), collector.spans("client"));
-    assert_eq!((servers.len(), clients.len()), (2, 1), "{servers:?}");
+    for list in lists {
+        let span = servers.iter().find(|span| span["name"] == list).expect(list);
+        assert_eq!(span["attributes"]["mcp.method.name"], list);
+        assert!(span["attributes"]["jsonrpc.request.id"].is_string(), "{span}");
+    }
+    let is_call = |span: &&Value| span["attributes"]["mcp.method.name"] == "tools/call";
+    let n_calls = servers.iter().filter(is_call).count();
+    assert_eq!((n_calls, clients.len()), (2, 1), "{servers:?}");
     assert!(
         servers
             .iter()

@@ -1,30 +1,30 @@
-//! A file of lines that is put aside when it is full, and the files put aside.
+//! Rotates a file of lines: it is renamed when it is full, and deleted when it is old.
 //!
-//! `calls.jsonl` becomes `calls-20261118T031500.123Z.jsonl` and another
-//! `calls.jsonl` is begun. Several processes may write to the same file: each
-//! notices when another has put it aside, and goes on in the new one. The time
-//! is that of the file system, so nobody's clock decides what is deleted.
+//! `calls.jsonl` becomes `calls-20261118T031500.123Z.jsonl`, and a new `calls.jsonl`
+//! is started. Several processes may write to the same file: each notices when another
+//! has renamed it, and continues in the new one. Ages are measured by the times of the
+//! file system only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// When a file is put aside, and for how long it is kept then.
+/// When a file is rotated, and when rotated files are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// How large the file may become.
+    /// The size at which the file is rotated.
     pub bytes: u64,
-    /// For ever when `None`.
+    /// How long a rotated file is kept; for ever if `None`.
     pub keep: Option<Duration>,
 }
 
-/// A file of lines that is put aside when it is full.
+/// A file of lines that is rotated when it is full.
 pub(super) struct RotatingFile {
     path: PathBuf,
     file: File,
     rotation: Rotation,
-    /// Whether the last line is whole. A line is never cut in two.
+    /// Whether the last line is complete. Files are rotated only between two lines.
     at_line_start: bool,
 }
 
@@ -36,27 +36,27 @@ impl RotatingFile {
         Ok(opened)
     }
 
-    /// Goes on in the file that has the name now, and puts that aside if it is full.
-    fn turn_over(&mut self) -> io::Result<()> {
-        if !is_same(&self.file, &self.path) {
+    /// Reopens the file if another process has rotated it, and rotates it if it is full.
+    fn rotate_if_full(&mut self) -> io::Result<()> {
+        if !has_name(&self.file, &self.path) {
             self.file = append_to(&self.path)?;
         }
         let about = self.file.metadata()?;
         if about.len() < self.rotation.bytes {
             return Ok(());
         }
-        fs::rename(&self.path, aside(&self.path, about.modified()?))?;
+        fs::rename(&self.path, rotated_name(&self.path, about.modified()?))?;
         self.file = append_to(&self.path)?;
         self.delete_old();
         Ok(())
     }
 
-    /// Deletes what was put aside too long ago.
+    /// Deletes rotated files that are too old.
     fn delete_old(&self) {
         let Some(keep) = self.rotation.keep else { return };
         let modified = |path: &Path| fs::metadata(path).and_then(|about| about.modified());
         let Ok(now) = self.file.metadata().and_then(|about| about.modified()) else { return };
-        for old in put_aside(&self.path) {
+        for old in rotated_files(&self.path) {
             let age = modified(&old).map(|then| now.duration_since(then).unwrap_or_default());
             if age.is_ok_and(|age| keep < age)
                 && let Err(error) = fs::remove_file(&old)
@@ -70,9 +70,9 @@ impl RotatingFile {
 impl Write for RotatingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.at_line_start
-            && let Err(error) = self.turn_over()
+            && let Err(error) = self.rotate_if_full()
         {
-            // Better too large a file than no record.
+            // A file that is too large is better than a lost record.
             tracing::warn!(%error, "the file of records cannot be put aside");
         }
         let written = self.file.write(bytes)?;
@@ -85,22 +85,22 @@ impl Write for RotatingFile {
     }
 }
 
-/// Every file of records, the oldest first: those put aside, then the one that is
-/// written.
+/// Returns all files of records, the oldest first: the rotated ones, then the current
+/// one.
 pub fn all_files(path: &Path) -> Vec<PathBuf> {
-    let mut files = put_aside(path);
+    let mut files = rotated_files(path);
     files.push(path.to_owned());
     files
 }
 
-/// The files that were put aside, the oldest first.
-fn put_aside(path: &Path) -> Vec<PathBuf> {
+/// Returns the rotated files, the oldest first.
+fn rotated_files(path: &Path) -> Vec<PathBuf> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) | None => Path::new("."),
     };
-    let (stem, extension) = split(path);
-    let is_aside = |name: &str| {
+    let (stem, extension) = split_name(path);
+    let is_rotated = |name: &str| {
         let time = name.strip_prefix(&format!("{stem}-"));
         let time = time.and_then(|rest| rest.strip_suffix(&extension));
         time.is_some_and(|time| {
@@ -110,28 +110,28 @@ fn put_aside(path: &Path) -> Vec<PathBuf> {
     };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_aside))
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_rotated))
         .map(|entry| directory.join(entry.file_name()))
         .collect();
-    found.sort_by_key(|path| age(path));
+    found.sort_by_key(|path| sort_key(path));
     found
 }
 
-/// What orders files that were put aside: the time in the name, and the number
-/// behind it where several have the same time.
-fn age(path: &Path) -> (String, u32) {
-    let (stem, _) = split(path);
+/// Returns the time in the name of a rotated file, and the number after it if several
+/// have the same time.
+fn sort_key(path: &Path) -> (String, u32) {
+    let (stem, _) = split_name(path);
     match stem.rsplit_once("Z-") {
         Some((time, number)) => (format!("{time}Z"), number.parse().unwrap_or(u32::MAX)),
         None => (stem, 0),
     }
 }
 
-/// A name that nothing has yet, with the time in it.
-fn aside(path: &Path, at: SystemTime) -> PathBuf {
+/// Returns a new name with the time in it.
+fn rotated_name(path: &Path, at: SystemTime) -> PathBuf {
     let moment = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let time = format!("{moment:.3}").replace([':'], "").replace('-', "");
-    let (stem, extension) = split(path);
+    let (stem, extension) = split_name(path);
     let name = |n: usize| match n {
         0 => format!("{stem}-{time}{extension}"),
         n => format!("{stem}-{time}-{n}{extension}"),
@@ -140,8 +140,8 @@ fn aside(path: &Path, at: SystemTime) -> PathBuf {
     free.unwrap_or_else(|| path.with_file_name(name(0)))
 }
 
-/// The name of a file, without and with its last extension.
-fn split(path: &Path) -> (String, String) {
+/// Splits the name of a file into its stem and its extension with the dot.
+fn split_name(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| {
         part.map_or_else(String::new, |part| part.to_string_lossy().into_owned())
     };
@@ -153,15 +153,15 @@ fn split(path: &Path) -> (String, String) {
 fn append_to(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
-    // Who called what is for who runs the gate.
+    // Only the operator may read who called what.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 
-/// Whether an open file still has its name.
+/// Returns whether an open file is still the one at `path`.
 #[cfg(unix)]
-fn is_same(file: &File, path: &Path) -> bool {
+fn has_name(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
@@ -170,7 +170,7 @@ fn is_same(file: &File, path: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_same(_: &File, path: &Path) -> bool {
+fn has_name(_: &File, path: &Path) -> bool {
     path.exists()
 }
 

@@ -1,16 +1,17 @@
-//! The last hour, minute by minute, in a fixed amount of memory.
+//! Statistics of the last hour by minute, in a fixed amount of memory.
 
 use std::time::Duration;
 
 use super::overview::{Minute, Total, UpstreamFigures};
-use crate::latency::Latency;
+use crate::latency::LatencyHistogram;
 
-/// How many minutes are kept.
+/// How many minutes are stored.
 pub(super) const MINUTES: u64 = 60;
 
+/// Milliseconds per minute.
 const MILLIS: u64 = 60_000;
 
-/// One call, as far as it is added up.
+/// What is counted of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// When it ended, in milliseconds since 1970.
@@ -21,28 +22,28 @@ pub(super) struct Sample {
     pub(super) tokens_sent: u64,
 }
 
-/// A ring of minutes.
+/// A ring buffer of minutes.
 #[derive(Debug)]
 pub(super) struct Hour {
-    minutes: Box<[Slot]>,
+    minutes: Box<[MinuteSlot]>,
 }
 
-/// What happened in one minute.
+/// The statistics of one minute.
 #[derive(Clone, Debug, Default)]
-struct Slot {
-    /// Its number since 1970.
+struct MinuteSlot {
+    /// The number of the minute since 1970.
     minute: u64,
     calls: u64,
     errors: u64,
     searches: u64,
     tokens_raw: u64,
     tokens_sent: u64,
-    latency: Latency,
+    latency: LatencyHistogram,
 }
 
 impl Default for Hour {
     fn default() -> Hour {
-        Hour { minutes: (0..MINUTES).map(|_| Slot::default()).collect() }
+        Hour { minutes: (0..MINUTES).map(|_| MinuteSlot::default()).collect() }
     }
 }
 
@@ -62,17 +63,17 @@ impl Hour {
         }
     }
 
-    /// The slot of a moment; `None` when a later minute has taken its place.
-    fn slot(&mut self, at: u64) -> Option<&mut Slot> {
+    /// Returns the slot of a time; `None` when a later minute has replaced it.
+    fn slot(&mut self, at: u64) -> Option<&mut MinuteSlot> {
         let minute = at / MILLIS;
         let slot = &mut self.minutes[(minute % MINUTES) as usize];
         if slot.minute < minute {
-            *slot = Slot { minute, ..Slot::default() };
+            *slot = MinuteSlot { minute, ..MinuteSlot::default() };
         }
         (slot.minute == minute).then_some(slot)
     }
 
-    /// The minutes up to `now`, the oldest first.
+    /// Returns the minutes up to `now`, the oldest first.
     pub(super) fn minutes(&self, now: u64) -> Vec<Minute> {
         self.slots(now)
             .map(|(minute, slot)| Minute {
@@ -86,7 +87,7 @@ impl Hour {
         total(self.slots(now).filter_map(|(_, slot)| slot))
     }
 
-    pub(super) fn of_upstream(&self, label: &str, now: u64) -> UpstreamFigures {
+    pub(super) fn upstream_figures(&self, label: &str, now: u64) -> UpstreamFigures {
         let Total { calls, errors, p50_ms, p95_ms, tokens_raw, tokens_sent, .. } = self.total(now);
         let calls_by_minute = self.slots(now).map(|(_, slot)| slot.map_or(0, |slot| slot.calls));
         UpstreamFigures {
@@ -101,9 +102,9 @@ impl Hour {
         }
     }
 
-    /// Every minute of the hour before `now` with what happened in it, if
-    /// anything did.
-    fn slots(&self, now: u64) -> impl Iterator<Item = (u64, Option<&Slot>)> {
+    /// Returns the number of every minute of the hour before `now`, and its slot if there
+    /// were calls in it.
+    fn slots(&self, now: u64) -> impl Iterator<Item = (u64, Option<&MinuteSlot>)> {
         let last = now / MILLIS;
         (last.saturating_sub(MINUTES - 1)..=last).map(|minute| {
             let slot = &self.minutes[(minute % MINUTES) as usize];
@@ -112,9 +113,9 @@ impl Hour {
     }
 }
 
-fn total<'a>(slots: impl Iterator<Item = &'a Slot>) -> Total {
+fn total<'a>(slots: impl Iterator<Item = &'a MinuteSlot>) -> Total {
     let mut total = Total::default();
-    let mut latency = Latency::default();
+    let mut latency = LatencyHistogram::default();
     for slot in slots {
         total.calls += slot.calls;
         total.errors += slot.errors;
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(calls, [0, 1, 0, 1, 0]);
         assert_eq!((minutes[58].total.searches, minutes[58].at), (1, 1002 * MILLIS));
         assert_eq!(minutes[59].total.p50_ms, None);
-        let own = hour.of_upstream("files", 1003 * MILLIS);
+        let own = hour.upstream_figures("files", 1003 * MILLIS);
         assert_eq!((own.calls, own.tokens_raw, own.calls_by_minute[56]), (2, 20, 1));
     }
 

@@ -1,32 +1,32 @@
-//! The figures as the console and `gatelet top` show them: plain values.
+//! The statistics as plain values, for the console and `gatelet top`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::definitions::Definitions;
+use crate::definitions::DefinitionTokens;
 
-/// How the gate fares, over the last hour.
+/// The statistics of the last hour.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
     /// Milliseconds since 1970.
     pub now: u64,
-    /// Since when calls are counted. What was before is not known.
+    /// When counting began, in milliseconds since 1970.
     pub since: u64,
     /// The last sixty minutes, the oldest first; the last one is not over yet.
     pub minutes: Vec<Minute>,
-    /// All of them together.
+    /// The total of all minutes.
     pub hour: Total,
     /// By upstream, the most called first.
     pub upstreams: Vec<UpstreamFigures>,
     /// The tools that were called most, by canonical id.
     pub tools: Vec<ToolFigures>,
-    /// What definitions cost a model; `None` before a catalog was seen.
-    pub definitions: Option<Definitions>,
-    /// What the definitions of each upstream would cost, in tokens.
+    /// The cost of tool definitions; `None` before a catalog was published.
+    pub definitions: Option<DefinitionTokens>,
+    /// The tokens of all definitions of each upstream.
     #[serde(default)]
     pub definitions_by_upstream: BTreeMap<String, u64>,
-    /// How many records are missing in the figures because they came too fast.
+    /// How many records were dropped because they came too fast.
     pub lost: u64,
 }
 
@@ -39,17 +39,19 @@ pub struct Minute {
     pub total: Total,
 }
 
-/// What a span of time adds up to.
+/// The statistics of a span of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Total {
     pub calls: u64,
     pub errors: u64,
     pub searches: u64,
-    /// How long a call took, in milliseconds; `None` without calls.
+    /// The median duration of a call; `None` without calls.
     pub p50_ms: Option<f64>,
+    /// The 95th percentile of the duration of a call; `None` without calls.
     pub p95_ms: Option<f64>,
-    /// What the upstreams' answers would have cost a model, and what was sent.
+    /// Tokens of the upstreams' answers.
     pub tokens_raw: u64,
+    /// Tokens of the answers that were sent to clients.
     pub tokens_sent: u64,
 }
 
@@ -76,7 +78,7 @@ pub struct ToolFigures {
 }
 
 impl Total {
-    /// What the gate kept from the model.
+    /// Returns how many tokens were not sent to models.
     pub fn tokens_saved(&self) -> u64 {
         self.tokens_raw.saturating_sub(self.tokens_sent)
     }

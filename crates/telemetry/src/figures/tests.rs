@@ -1,6 +1,6 @@
 use gateway::Surface;
 use gateway::record::Ending;
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use tool::clock::Fake;
 
 use super::*;
@@ -12,7 +12,7 @@ fn figures(collect: Collect) -> (Figures, Arc<Fake>) {
 }
 
 fn refused() -> Ending {
-    Ending::Refused(Refused::RateLimited)
+    Ending::Refused(RefusalCode::RateLimited)
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn nothing_is_collected_before_somebody_reads_and_after_nobody_does() {
     clock.advance(Duration::from_secs(599));
     assert_eq!(figures.overview().hour.calls, 1);
     clock.advance(Duration::from_secs(600));
-    figures.shared.stop_unless_read();
+    figures.collector.stop_unless_read();
     assert!(!figures.takes_records());
     // Whoever reads again is not shown a gap as if it had been quiet.
     assert_eq!((figures.overview().hour.calls, figures.overview().since), (0, clock.unix_millis()));
@@ -58,23 +58,23 @@ fn thousands_of_odd_names_take_no_more_room_than_the_first() {
         figures.put(record(&clock, &upstream, &tool, Ending::Answered));
     }
     let overview = figures.overview();
-    assert_eq!((overview.upstreams.len(), overview.tools.len()), (UPSTREAMS + 1, SHOWN));
+    assert_eq!((overview.upstreams.len(), overview.tools.len()), (MAX_UPSTREAMS + 1, SHOWN_TOOLS));
     let other = overview.upstreams.iter().find(|one| one.label == OTHER).unwrap();
-    assert_eq!(other.calls, 3_000 - UPSTREAMS as u64);
-    assert!(figures.shared.sums.lock().tools.len() <= TOOLS + 1);
+    assert_eq!(other.calls, 3_000 - MAX_UPSTREAMS as u64);
+    assert!(figures.collector.sums.lock().tools.len() <= MAX_TOOLS + 1);
 }
 
 #[test]
 fn records_that_come_too_fast_are_counted_as_lost() {
     let (figures, clock) = figures(Collect::FromTheStart);
     // Nobody adds up while this is held.
-    let sums = figures.shared.sums.lock();
-    for _ in 0..WAITING.items + 10 {
+    let sums = figures.collector.sums.lock();
+    for _ in 0..MAX_QUEUED.items + 10 {
         figures.put(record(&clock, "files", "read", Ending::Answered));
     }
     drop(sums);
     let overview = figures.overview();
-    assert_eq!(overview.hour.calls + overview.lost, WAITING.items as u64 + 10);
+    assert_eq!(overview.hour.calls + overview.lost, MAX_QUEUED.items as u64 + 10);
     assert_eq!(overview.lost, 10);
 }
 
@@ -101,7 +101,7 @@ fn what_definitions_cost_comes_with_the_catalog() {
     let overview = figures.overview();
     let of = &overview.definitions_by_upstream;
     assert!(0 < of["other"] && of["other"] < of["one"], "{of:?}");
-    let definitions = figures.glance().definitions.unwrap();
+    let definitions = figures.quick_overview().definitions.unwrap();
     assert_eq!(definitions.n_tools, 3);
     assert!(0 < definitions.saved() && definitions.exposed < definitions.direct);
 }

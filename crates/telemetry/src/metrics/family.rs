@@ -1,4 +1,4 @@
-//! Families of metrics, by labels whose keys are known.
+//! Types for Prometheus metrics with a fixed set of label keys.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -12,7 +12,7 @@ pub(super) type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
 pub(super) type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
 /// Registers a metric and returns a handle to it.
-pub(super) fn registered<M: Metric + Clone>(
+pub(super) fn register<M: Metric + Clone>(
     registry: &mut Registry,
     name: &str,
     help: &str,

@@ -1,4 +1,4 @@
-//! What a gate looks like at the moment: plain values in, gauges out.
+//! Prometheus gauges of the current state, and the plain values that they are set from.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,45 +7,48 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::family::{Counters, Gauges, registered};
-use crate::definitions::Definitions;
-use crate::labels::label;
+use super::family::{Counters, Gauges, register};
+use crate::definitions::DefinitionTokens;
+use crate::labels::sanitize_label;
 
-/// What a gate looks like at the moment.
+/// The current state of a gatelet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
     pub upstreams: Vec<UpstreamReading>,
     /// Sessions of clients.
     pub sessions: u64,
-    /// Programs that were started and run.
+    /// Programs of upstreams that are running.
     pub processes: u64,
-    /// Requests over HTTP that are worked on, and that wait for their turn.
+    /// HTTP requests that are being processed.
     pub requests_under_way: u64,
+    /// HTTP requests that wait for their turn.
     pub requests_waiting: u64,
-    /// Kept answers, and their bytes; `None` where the store does not say.
+    /// The number of stored answers and their bytes; `None` when the store cannot tell.
     pub artifacts: Option<(u64, u64)>,
     /// Records that could not be written to their file.
     pub records_lost: u64,
-    /// Spans that a collector took, and that were dropped.
+    /// Spans that a collector accepted.
     pub spans_exported: u64,
+    /// Spans that were dropped.
     pub spans_dropped: u64,
     pub process: Option<ProcessReading>,
 }
 
-/// One upstream.
+/// The current state of one upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamReading {
     pub label: String,
     pub state: UpstreamState,
     pub tools: u64,
-    /// How often it was started again since the gate was.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// How many questions in a row it left without an answer.
+    /// How many requests in a row it did not answer.
     pub unanswered: u64,
     /// Calls that wait for their turn.
     pub waiting: u64,
 }
 
+/// The state of an upstream's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
     Up,
@@ -69,7 +72,7 @@ impl UpstreamState {
     }
 }
 
-/// The gate's own process.
+/// Resource use of gatelet's own process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessReading {
     pub resident_bytes: u64,
@@ -82,7 +85,8 @@ pub struct ProcessReading {
 type FloatGauge = Gauge<f64, AtomicU64>;
 type FloatCounter = Counter<f64, AtomicU64>;
 
-pub(super) struct Now {
+/// All gauges, and the counters that are maintained elsewhere.
+pub(super) struct CurrentMetrics {
     upstream_state: Gauges<2>,
     upstream_tools: Gauges<1>,
     upstream_restarts: Counters<1>,
@@ -102,8 +106,8 @@ pub(super) struct Now {
     started: FloatGauge,
 }
 
-impl Now {
-    pub(super) fn register(registry: &mut Registry) -> Now {
+impl CurrentMetrics {
+    pub(super) fn register(registry: &mut Registry) -> CurrentMetrics {
         let r = registry;
         let state = "1 for the state that an upstream is in, 0 for the others";
         let tools = "Tools that an upstream lists";
@@ -122,53 +126,48 @@ impl Now {
         let files = "Files that the process has open";
         let processor = "Processor time that the process used";
         let started = "When the process was started, in seconds since 1970";
-        Now {
-            upstream_state: registered(r, "gatelet_upstream_state", state, Family::default()),
-            upstream_tools: registered(r, "gatelet_upstream_tools", tools, Family::default()),
-            upstream_restarts: registered(
+        CurrentMetrics {
+            upstream_state: register(r, "gatelet_upstream_state", state, Family::default()),
+            upstream_tools: register(r, "gatelet_upstream_tools", tools, Family::default()),
+            upstream_restarts: register(
                 r,
                 "gatelet_upstream_restarts",
                 restarts,
                 Family::default(),
             ),
-            upstream_unanswered: registered(
+            upstream_unanswered: register(
                 r,
                 "gatelet_upstream_unanswered",
                 unanswered,
                 Family::default(),
             ),
-            upstream_waiting: registered(r, "gatelet_upstream_waiting", waiting, Family::default()),
-            sessions: registered(r, "gatelet_sessions", sessions, Gauge::default()),
-            processes: registered(r, "gatelet_upstream_processes", processes, Gauge::default()),
-            requests: registered(r, "gatelet_requests", requests, Family::default()),
-            artifacts: registered(r, "gatelet_artifacts", artifacts, Gauge::default()),
-            artifact_bytes: registered(
-                r,
-                "gatelet_artifact_bytes",
-                artifact_bytes,
-                Gauge::default(),
-            ),
-            definition_tokens: registered(
+            upstream_waiting: register(r, "gatelet_upstream_waiting", waiting, Family::default()),
+            sessions: register(r, "gatelet_sessions", sessions, Gauge::default()),
+            processes: register(r, "gatelet_upstream_processes", processes, Gauge::default()),
+            requests: register(r, "gatelet_requests", requests, Family::default()),
+            artifacts: register(r, "gatelet_artifacts", artifacts, Gauge::default()),
+            artifact_bytes: register(r, "gatelet_artifact_bytes", artifact_bytes, Gauge::default()),
+            definition_tokens: register(
                 r,
                 "gatelet_definition_tokens",
                 definitions,
                 Family::default(),
             ),
-            records_lost: registered(r, "gatelet_records_lost", lost, Family::default()),
-            spans: registered(r, "gatelet_spans", spans, Family::default()),
-            resident: registered(r, "process_resident_memory_bytes", resident, Gauge::default()),
-            open_files: registered(r, "process_open_fds", files, Gauge::default()),
-            processor_time: registered(
-                r,
-                "process_cpu_seconds",
-                processor,
-                FloatCounter::default(),
-            ),
-            started: registered(r, "process_start_time_seconds", started, FloatGauge::default()),
+            records_lost: register(r, "gatelet_records_lost", lost, Family::default()),
+            spans: register(r, "gatelet_spans", spans, Family::default()),
+            resident: register(r, "process_resident_memory_bytes", resident, Gauge::default()),
+            open_files: register(r, "process_open_fds", files, Gauge::default()),
+            processor_time: register(r, "process_cpu_seconds", processor, FloatCounter::default()),
+            started: register(r, "process_start_time_seconds", started, FloatGauge::default()),
         }
     }
 
-    pub(super) fn set(&self, readings: &Readings, definitions: Option<Definitions>, lost: u64) {
+    pub(super) fn set(
+        &self,
+        readings: &Readings,
+        definitions: Option<DefinitionTokens>,
+        lost: u64,
+    ) {
         self.set_upstreams(&readings.upstreams);
         self.sessions.set(signed(readings.sessions));
         self.processes.set(signed(readings.processes));
@@ -205,24 +204,24 @@ impl Now {
     }
 
     fn set_upstreams(&self, upstreams: &[UpstreamReading]) {
-        // What is no longer configured is no longer there.
+        // Upstreams that are no longer configured must disappear.
         self.upstream_state.clear();
         self.upstream_tools.clear();
         self.upstream_restarts.clear();
         self.upstream_unanswered.clear();
         self.upstream_waiting.clear();
         for upstream in upstreams {
-            let of = [("upstream", label(&upstream.label))];
+            let by_upstream = [("upstream", sanitize_label(&upstream.label))];
             for state in UpstreamState::ALL {
-                let [own] = of.clone();
+                let [own] = by_upstream.clone();
                 let is =
                     self.upstream_state.get_or_create(&[own, ("state", state.as_str().to_owned())]);
                 is.set(i64::from(state == upstream.state));
             }
-            self.upstream_tools.get_or_create(&of).set(signed(upstream.tools));
-            self.upstream_unanswered.get_or_create(&of).set(signed(upstream.unanswered));
-            self.upstream_waiting.get_or_create(&of).set(signed(upstream.waiting));
-            set(&self.upstream_restarts.get_or_create(&of), upstream.restarts);
+            self.upstream_tools.get_or_create(&by_upstream).set(signed(upstream.tools));
+            self.upstream_unanswered.get_or_create(&by_upstream).set(signed(upstream.unanswered));
+            self.upstream_waiting.get_or_create(&by_upstream).set(signed(upstream.waiting));
+            set(&self.upstream_restarts.get_or_create(&by_upstream), upstream.restarts);
         }
     }
 }
@@ -231,7 +230,7 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Sets a counter to what somebody else counted.
+/// Sets a counter to a count that is maintained elsewhere.
 fn set(counter: &Counter, count: u64) {
     counter.inner().store(count, Ordering::Relaxed);
 }

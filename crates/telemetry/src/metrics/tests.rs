@@ -1,5 +1,5 @@
 use gateway::record::{Ending, EventKind};
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use tool::Json;
 use tool::clock::Fake;
 
@@ -39,7 +39,7 @@ fn calls_are_counted_by_upstream_tool_and_ending() {
     let (mut metrics, clock) = (metrics(10), Fake::default());
     metrics.add(&record(&clock, "files", "read", Ending::Answered));
     metrics.add(&record(&clock, "files", "read", Ending::Answered));
-    metrics.add(&record(&clock, "files", "read", Ending::Refused(Refused::RateLimited)));
+    metrics.add(&record(&clock, "files", "read", Ending::Refused(RefusalCode::RateLimited)));
     let text = metrics.text(&readings(), None, 7);
     let calls = |ending: &str| {
         let of = r#"upstream="files",tool="read",method="tools/call""#;

@@ -1,19 +1,20 @@
-//! What records and events add up to since the gate started.
+//! Prometheus counters and histograms, fed by the records of calls and by events.
 
 use gateway::record::{Ending, EventKind, GatewayEvent, Record};
-use policy::refusal::Refused;
+use policy::refusal::RefusalCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::family::{Counters, Histograms, registered};
-use crate::labels::{Bounded, OTHER, label};
+use super::family::{Counters, Histograms, register};
+use crate::labels::{BoundedSet, OTHER, sanitize_label};
 use crate::semantics::{BUCKETS, method};
 
-/// How many upstreams have series of their own.
+/// How many upstreams have series of their own; the others share one.
 const UPSTREAMS: usize = 1_000;
 
+/// All counters and histograms.
 pub(super) struct Totals {
     calls: Counters<4>,
     call_duration: Histograms<2>,
@@ -26,8 +27,8 @@ pub(super) struct Totals {
     search_duration: Histogram,
     artifacts_kept: Counter,
     artifact_bytes_kept: Counter,
-    upstreams: Bounded<String>,
-    tools: Bounded<(String, String)>,
+    upstreams: BoundedSet<String>,
+    tools: BoundedSet<(String, String)>,
 }
 
 impl Totals {
@@ -45,36 +46,36 @@ impl Totals {
         let kept = "Answers that were too long and were kept";
         let kept_bytes = "Bytes of answers that were kept";
         Totals {
-            calls: registered(r, "gatelet_calls", calls, Family::default()),
-            call_duration: registered(
+            calls: register(r, "gatelet_calls", calls, Family::default()),
+            call_duration: register(
                 r,
                 "gatelet_call_duration_seconds",
                 duration,
                 Family::new_with_constructor(histogram as fn() -> Histogram),
             ),
-            errors: registered(r, "gatelet_call_errors", errors, Family::default()),
-            attempts: registered(r, "gatelet_upstream_attempts", attempts, Family::default()),
-            quota_refusals: registered(r, "gatelet_quota_refusals", quota, Family::default()),
-            tokens_raw: registered(r, "gatelet_tokens_raw", raw, Family::default()),
-            tokens_sent: registered(r, "gatelet_tokens_sent", sent, Family::default()),
-            searches: registered(r, "gatelet_searches", searches, Family::default()),
-            search_duration: registered(r, "gatelet_search_duration_seconds", search, histogram()),
-            artifacts_kept: registered(r, "gatelet_artifacts_kept", kept, Counter::default()),
-            artifact_bytes_kept: registered(
+            errors: register(r, "gatelet_call_errors", errors, Family::default()),
+            attempts: register(r, "gatelet_upstream_attempts", attempts, Family::default()),
+            quota_refusals: register(r, "gatelet_quota_refusals", quota, Family::default()),
+            tokens_raw: register(r, "gatelet_tokens_raw", raw, Family::default()),
+            tokens_sent: register(r, "gatelet_tokens_sent", sent, Family::default()),
+            searches: register(r, "gatelet_searches", searches, Family::default()),
+            search_duration: register(r, "gatelet_search_duration_seconds", search, histogram()),
+            artifacts_kept: register(r, "gatelet_artifacts_kept", kept, Counter::default()),
+            artifact_bytes_kept: register(
                 r,
                 "gatelet_artifact_kept_bytes",
                 kept_bytes,
                 Counter::default(),
             ),
-            upstreams: Bounded::new(UPSTREAMS),
-            tools: Bounded::new(n_tools),
+            upstreams: BoundedSet::new(UPSTREAMS),
+            tools: BoundedSet::new(n_tools),
         }
     }
 
     pub(super) fn add(&mut self, record: &Record) {
         let upstream = self.upstream(record);
         let tool = self.tool(record, &upstream);
-        let of = || [("upstream", upstream.clone())];
+        let by_upstream = || [("upstream", upstream.clone())];
         let ending = record.ending.as_str().to_owned();
         let method = method(record.meta_tool).to_owned();
         let call = [
@@ -90,12 +91,12 @@ impl Totals {
             let code = record.ending.code().map_or_else(|| "TOOL_ERROR".to_owned(), |c| c.as_str());
             self.errors.get_or_create(&[("upstream", upstream.clone()), ("code", code)]).inc();
         }
-        if record.ending == Ending::Refused(Refused::RateLimited) {
-            self.quota_refusals.get_or_create(&of()).inc();
+        if record.ending == Ending::Refused(RefusalCode::RateLimited) {
+            self.quota_refusals.get_or_create(&by_upstream()).inc();
         }
-        self.attempts.get_or_create(&of()).inc_by(u64::from(record.attempts));
-        self.tokens_raw.get_or_create(&of()).inc_by(record.tokens_raw() as u64);
-        self.tokens_sent.get_or_create(&of()).inc_by(record.tokens_sent() as u64);
+        self.attempts.get_or_create(&by_upstream()).inc_by(u64::from(record.attempts));
+        self.tokens_raw.get_or_create(&by_upstream()).inc_by(record.tokens_raw() as u64);
+        self.tokens_sent.get_or_create(&by_upstream()).inc_by(record.tokens_sent() as u64);
         if let Some(artifact) = &record.artifact {
             self.artifacts_kept.inc();
             self.artifact_bytes_kept.inc_by(artifact.bytes() as u64);
@@ -116,19 +117,19 @@ impl Totals {
         }
     }
 
-    /// The operator's label, which is empty where nothing was found.
+    /// Returns the label of the upstream; empty when the call found none.
     fn upstream(&mut self, record: &Record) -> String {
-        let upstream = label(&record.callee.upstream);
+        let upstream = sanitize_label(&record.callee.upstream);
         if self.upstreams.admits(upstream.clone()) { upstream } else { OTHER.to_owned() }
     }
 
-    /// The name of a tool or a prompt. Everything else is named by callers, and
-    /// callers must not be able to make series.
+    /// Returns the name of a tool or a prompt. All other names come from callers, who must
+    /// not be able to create series.
     fn tool(&mut self, record: &Record, upstream: &str) -> String {
         if !["tool_execute", "prompt_get"].contains(&record.meta_tool) {
             return String::new();
         }
-        let tool = label(&record.callee.tool);
+        let tool = sanitize_label(&record.callee.tool);
         let is_known = self.tools.admits((upstream.to_owned(), tool.clone()));
         if is_known { tool } else { OTHER.to_owned() }
     }

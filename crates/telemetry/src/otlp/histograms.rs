@@ -1,17 +1,17 @@
-//! Histograms of how long operations and sessions took, since the gate started.
+//! Histograms of how long operations and sessions took, since the process started.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::resource::{Attribute, Value};
-use super::spans::common;
+use super::spans::common_attributes;
 use crate::semantics::{BUCKETS, Side};
 use crate::traces::{Operation, Session};
 
-/// How many combinations of attributes there may be; whatever comes later is one.
+/// How many combinations of attributes there may be; all later ones share one.
 const SERIES: usize = 2_000;
 
-/// The histograms of the conventions.
+/// The histograms that the semantic conventions define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Metric {
     ClientOperation,
@@ -46,9 +46,10 @@ pub(super) struct Histograms {
     pub(super) series: HashMap<(Metric, Vec<Attribute>), Series>,
 }
 
-/// One histogram.
+/// One histogram for one combination of attributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Series {
+    /// By bucket; the last one is for everything above.
     pub(super) counts: [u64; BUCKETS.len() + 1],
     pub(super) sum: f64,
 }
@@ -63,7 +64,7 @@ impl Histograms {
             Side::Client => Metric::ClientOperation,
             Side::Server => Metric::ServerOperation,
         };
-        self.observe(metric, common(operation), operation.took);
+        self.observe(metric, common_attributes(operation), operation.took);
     }
 
     pub(super) fn add_session(&mut self, session: &Session) {

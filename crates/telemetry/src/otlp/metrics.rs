@@ -1,17 +1,18 @@
-//! Histograms as OTLP writes them.
+//! Encodes histograms as OTLP.
 
 use super::histograms::{Histograms, Metric, Series};
 use super::protobuf::Message;
-use super::resource::{Attribute, Resource, attribute, enclose};
+use super::resource::{Attribute, Resource, attribute, write_envelope};
 use crate::semantics::BUCKETS;
 
-/// From the start of the process on, not since the last export.
+/// OTLP's code for counts since the start of the process, not since the last export.
 const CUMULATIVE: u64 = 2;
 
-/// An `ExportMetricsServiceRequest` with everything counted so far.
+/// Encodes an `ExportMetricsServiceRequest` with everything counted so far; `now` is in
+/// nanoseconds since 1970.
 pub(super) fn request(histograms: &Histograms, now: u64, resource: &Resource) -> Vec<u8> {
     let mut message = Message::default();
-    enclose(&mut message, resource, |scope| {
+    write_envelope(&mut message, resource, |scope| {
         for metric in Metric::ALL {
             let mut series: Vec<_> =
                 histograms.series.iter().filter(|((of, _), _)| *of == metric).collect();

@@ -1,16 +1,16 @@
-//! Protobuf messages, as far as OTLP needs them.
+//! Encodes and decodes protobuf messages, as far as OTLP needs them.
 
-/// How a field is encoded.
+/// Protobuf's wire types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum WireType {
     Varint = 0,
     Fixed64 = 1,
     Length = 2,
     Fixed32 = 5,
 }
 
-/// A message being written. Fields with their default value are left out, as
-/// protobuf has it, except where a method says otherwise.
+/// A message that is being encoded. Fields with their default value are left out, except
+/// by methods that say otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -29,7 +29,7 @@ impl Message {
         }
     }
 
-    /// A message inside this one, also an empty one.
+    /// Encodes a message inside this one, even an empty one.
     pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) {
         let mut inner = Message::default();
         write(&mut inner);
@@ -42,45 +42,45 @@ impl Message {
         }
     }
 
-    /// A number that is written even if it is 0, in a field with presence.
+    /// Encodes a number even if it is 0, for a field with presence.
     pub(super) fn always_varint(&mut self, field: u32, value: u64) {
-        self.key(field, Wire::Varint);
+        self.key(field, WireType::Varint);
         self.push_varint(value);
     }
 
     pub(super) fn fixed32(&mut self, field: u32, value: u32) {
         if value != 0 {
-            self.key(field, Wire::Fixed32);
+            self.key(field, WireType::Fixed32);
             self.0.extend(value.to_le_bytes());
         }
     }
 
     pub(super) fn fixed64(&mut self, field: u32, value: u64) {
         if value != 0 {
-            self.key(field, Wire::Fixed64);
+            self.key(field, WireType::Fixed64);
             self.0.extend(value.to_le_bytes());
         }
     }
 
-    /// A number that is written even if it is 0, in a field with presence.
+    /// Encodes a number even if it is 0, for a field with presence.
     pub(super) fn always_double(&mut self, field: u32, value: f64) {
-        self.key(field, Wire::Fixed64);
+        self.key(field, WireType::Fixed64);
         self.0.extend(value.to_le_bytes());
     }
 
-    /// Numbers of eight bytes each, packed.
+    /// Encodes a packed list of numbers of eight bytes each.
     pub(super) fn packed(&mut self, field: u32, values: impl IntoIterator<Item = [u8; 8]>) {
         let bytes: Vec<u8> = values.into_iter().flatten().collect();
         self.bytes(field, &bytes);
     }
 
     fn length_delimited(&mut self, field: u32, bytes: &[u8]) {
-        self.key(field, Wire::Length);
+        self.key(field, WireType::Length);
         self.push_varint(bytes.len() as u64);
         self.0.extend(bytes);
     }
 
-    fn key(&mut self, field: u32, wire: Wire) {
+    fn key(&mut self, field: u32, wire: WireType) {
         self.push_varint(u64::from(field) << 3 | wire as u64);
     }
 
@@ -93,14 +93,14 @@ impl Message {
     }
 }
 
-/// A field that was read.
+/// The value of a decoded field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message in their order, up to where it is damaged.
+/// Decodes the fields of a message in order, each with its number, and stops at damage.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

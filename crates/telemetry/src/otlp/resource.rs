@@ -1,8 +1,9 @@
-//! Who sends spans and metrics, and attributes as OTLP writes them.
+//! Encodes the parts that OTLP's spans and metrics share: the resource, the scope and
+//! attributes.
 
 use super::protobuf::Message;
 
-/// Who sends spans and metrics.
+/// The service that sends spans and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
     /// `service.name`.
@@ -33,9 +34,9 @@ pub(super) type Attribute = (&'static str, Value);
 /// The schema that the attributes follow.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
 
-/// Writes `ResourceSpans` or `ResourceMetrics`, which begin alike; `write` adds
-/// the items to the scope.
-pub(super) fn enclose(
+/// Encodes `ResourceSpans` or `ResourceMetrics`, which begin alike; `write` adds the items
+/// to the scope.
+pub(super) fn write_envelope(
     message: &mut Message,
     resource: &Resource,
     write: impl FnOnce(&mut Message),
@@ -63,12 +64,12 @@ pub(super) fn enclose(
     });
 }
 
-/// Writes a `KeyValue`.
+/// Encodes a `KeyValue`.
 pub(super) fn attribute(message: &mut Message, field: u32, key: &str, value: &Value) {
     message.message(field, |pair| {
         pair.string(1, key);
         pair.message(2, |any| match value {
-            // Which kind of value it is must be said even where it is empty.
+            // The type of the value must be encoded even when the value is empty.
             Value::Text(text) if text.is_empty() => any.message(1, |_| ()),
             Value::Text(text) => any.string(1, text),
             Value::Flag(flag) => any.always_varint(2, u64::from(*flag)),

@@ -1,8 +1,8 @@
-//! What a collector answers to a batch that it took.
+//! Parses the response of a collector that accepted a batch.
 
 use super::protobuf::{Field, Fields};
 
-/// How many spans of a batch were rejected (`partial_success.rejected_spans`).
+/// Returns how many spans of a batch were rejected (`partial_success.rejected_spans`).
 pub(super) fn rejected(body: &[u8]) -> u64 {
     let partial = Fields(body).find_map(|(field, value)| match (field, value) {
         (1, Field::Bytes(partial)) => Some(partial),

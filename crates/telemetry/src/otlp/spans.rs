@@ -1,17 +1,17 @@
-//! Spans by the semantic conventions for MCP, as OTLP writes them.
+//! Encodes spans as OTLP, with the attributes of the semantic conventions for MCP.
 
 use tool::trace::{SpanContext, TraceEvent};
 
 use super::protobuf::Message;
-use super::resource::{Attribute, Resource, Value, attribute, enclose};
-use crate::labels::label;
+use super::resource::{Attribute, Resource, Value, attribute, write_envelope};
+use crate::labels::sanitize_label;
 use crate::semantics::{Side, Target};
-use crate::traces::{Operation, SpanParts};
+use crate::traces::{Operation, RecordedSpan};
 
-/// An `ExportTraceServiceRequest` with the spans of these operations.
+/// Encodes an `ExportTraceServiceRequest` with the spans of these operations.
 pub(super) fn request(operations: &[Operation], resource: &Resource) -> Vec<u8> {
     let mut message = Message::default();
-    enclose(&mut message, resource, |scope| {
+    write_envelope(&mut message, resource, |scope| {
         for operation in operations {
             if let Some(span) = &operation.span {
                 scope.message(2, |message| write(message, operation, span));
@@ -21,7 +21,7 @@ pub(super) fn request(operations: &[Operation], resource: &Resource) -> Vec<u8> 
     message.into_bytes()
 }
 
-fn write(message: &mut Message, operation: &Operation, span: &SpanParts) {
+fn write(message: &mut Message, operation: &Operation, span: &RecordedSpan) {
     message.bytes(1, &span.context.trace_id());
     message.bytes(2, &span.context.span_id());
     message.string(3, span.context.state().unwrap_or_default());
@@ -37,11 +37,13 @@ fn write(message: &mut Message, operation: &Operation, span: &SpanParts) {
     let took = u64::try_from(operation.took.as_nanos()).unwrap_or(u64::MAX);
     message.fixed64(7, operation.start);
     message.fixed64(8, operation.start.saturating_add(took));
-    for (key, value) in common(operation).into_iter().chain(own(operation, span)) {
+    for (key, value) in
+        common_attributes(operation).into_iter().chain(span_attributes(operation, span))
+    {
         attribute(message, 9, key, &value);
     }
-    for note in &span.notes {
-        message.message(11, |event| write_event(event, operation.start, note));
+    for event in &span.events {
+        message.message(11, |message| write_event(message, operation.start, event));
     }
     if let Some(link) = &span.link {
         message.message(13, |message| write_link(message, link));
@@ -55,25 +57,28 @@ fn write(message: &mut Message, operation: &Operation, span: &SpanParts) {
     message.fixed32(16, flags(&span.context));
 }
 
-/// `{method} {tool or prompt}`; a resource has too many names for this.
+/// Returns the name of a span, `{method} {tool or prompt}`. The URI of a resource is left
+/// out, because there are too many.
 fn name(operation: &Operation) -> String {
     match &operation.target {
         Target::Tool(name) | Target::Prompt(name) => {
-            format!("{} {}", operation.method, label(name))
+            format!("{} {}", operation.method, sanitize_label(name))
         }
         Target::Resource(_) | Target::None => operation.method.to_owned(),
     }
 }
 
-/// What spans and histograms both say of an operation.
-pub(super) fn common(operation: &Operation) -> Vec<Attribute> {
+/// Returns the attributes that spans and histograms both have.
+pub(super) fn common_attributes(operation: &Operation) -> Vec<Attribute> {
     let mut attributes: Vec<Attribute> = vec![("mcp.method.name", operation.method.into())];
     match &operation.target {
         Target::Tool(name) => {
-            attributes.push(("gen_ai.tool.name", Value::Text(label(name))));
+            attributes.push(("gen_ai.tool.name", Value::Text(sanitize_label(name))));
             attributes.push(("gen_ai.operation.name", "execute_tool".into()));
         }
-        Target::Prompt(name) => attributes.push(("gen_ai.prompt.name", Value::Text(label(name)))),
+        Target::Prompt(name) => {
+            attributes.push(("gen_ai.prompt.name", Value::Text(sanitize_label(name))))
+        }
         Target::Resource(_) | Target::None => {}
     }
     let outcome = &operation.outcome;
@@ -99,14 +104,14 @@ pub(super) fn common(operation: &Operation) -> Vec<Attribute> {
     attributes
 }
 
-/// What only a span says.
-fn own(operation: &Operation, span: &SpanParts) -> Vec<Attribute> {
+/// Returns the attributes that only spans have.
+fn span_attributes(operation: &Operation, span: &RecordedSpan) -> Vec<Attribute> {
     let mut attributes: Vec<Attribute> = Vec::new();
     if let Target::Resource(uri) = &operation.target {
-        attributes.push(("mcp.resource.uri", Value::Text(label(uri))));
+        attributes.push(("mcp.resource.uri", Value::Text(sanitize_label(uri))));
     }
     if let Some(id) = &span.request_id {
-        attributes.push(("jsonrpc.request.id", Value::Text(label(id))));
+        attributes.push(("jsonrpc.request.id", Value::Text(sanitize_label(id))));
     }
     if let Some(id) = &span.session_id {
         attributes.push(("mcp.session.id", id.as_str().into()));
@@ -117,12 +122,12 @@ fn own(operation: &Operation, span: &SpanParts) -> Vec<Attribute> {
     attributes
 }
 
-fn write_event(message: &mut Message, start: u64, note: &TraceEvent) {
-    let at = u64::try_from(note.offset.as_nanos()).unwrap_or(u64::MAX);
+fn write_event(message: &mut Message, start: u64, event: &TraceEvent) {
+    let at = u64::try_from(event.offset.as_nanos()).unwrap_or(u64::MAX);
     message.fixed64(1, start.saturating_add(at));
-    message.string(2, note.name);
-    for (key, text) in &note.attributes {
-        attribute(message, 3, key, &Value::Text(label(text)));
+    message.string(2, event.name);
+    for (key, text) in &event.attributes {
+        attribute(message, 3, key, &Value::Text(sanitize_label(text)));
     }
 }
 
@@ -133,7 +138,7 @@ fn write_link(message: &mut Message, link: &SpanContext) {
     message.fixed32(6, flags(link));
 }
 
-/// The flags of the trace, and that it is known whether the parent is elsewhere.
+/// Returns the trace flags of W3C: whether the trace is sampled.
 fn flags(context: &SpanContext) -> u32 {
     u32::from(context.is_sampled())
 }

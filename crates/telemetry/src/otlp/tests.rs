@@ -7,7 +7,7 @@ use tool::trace::SpanContext;
 use super::protobuf::{Field, Fields};
 use super::*;
 use crate::semantics::{Outcome, Side, Target};
-use crate::traces::{Operation, Peer, SpanParts};
+use crate::traces::{Operation, Peer, RecordedSpan};
 
 /// A request to the collector: its path, its head and its body.
 type Taken = (String, String, Vec<u8>);
@@ -70,7 +70,7 @@ fn operation() -> Operation {
     let context = SpanContext::new([1; 16], [2; 8], true).unwrap();
     let (parent, link, notes) = (Some([3; 8]), None, Vec::new());
     let (request_id, session_id) = (Some("7".to_owned()), None);
-    let span = SpanParts { context, parent, link, request_id, session_id, notes };
+    let span = RecordedSpan { context, parent, link, request_id, session_id, events: notes };
     Operation {
         side: Side::Server,
         method: "tools/call",

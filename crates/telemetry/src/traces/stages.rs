@@ -1,23 +1,22 @@
-//! The stages of a call as events of its span.
+//! Adds the stages of a call to its span, as events.
 
 use gateway::record::{Ending, Record, Sink};
 use tool::trace::TraceEvent;
 
 use super::tracer::Tracer;
 
-/// The stages of a traced call become events of its span.
+/// Adds the stages of a traced call to its span.
 impl Sink for Tracer {
     fn put(&self, record: Record) {
         let Some(trace) = &record.trace else { return };
-        trace.add_events(notes(&record));
+        trace.add_events(stage_events(&record));
     }
 }
 
-/// One event for every stage that decided something, and one that says how the
-/// call ended.
-fn notes(record: &Record) -> Vec<TraceEvent> {
+/// Returns one event for every stage of a call, and one for how it ended.
+fn stage_events(record: &Record) -> Vec<TraceEvent> {
     let last = record.stages.last().map(|entry| entry.stage);
-    let mut notes: Vec<TraceEvent> = record
+    let mut events: Vec<TraceEvent> = record
         .stages
         .iter()
         .map(|entry| TraceEvent {
@@ -43,6 +42,6 @@ fn notes(record: &Record) -> Vec<TraceEvent> {
         attributes.push(("gatelet.error.code", code.as_str()));
     }
     attributes.retain(|(_, value)| !value.is_empty());
-    notes.push(TraceEvent { name: "gatelet.call", offset: record.took, attributes });
-    notes
+    events.push(TraceEvent { name: "gatelet.call", offset: record.took, attributes });
+    events
 }

@@ -11,7 +11,7 @@ use tool::{
     Provider, Reply,
 };
 
-use super::tracer::WAITING;
+use super::tracer::MAX_PENDING;
 use super::*;
 use crate::fixture::record;
 use crate::semantics::{Side, Target};
@@ -66,9 +66,9 @@ fn gate(sample: f64) -> (Tracer, Arc<dyn Provider>) {
     let clock = Arc::new(Fake::default());
     let tracer = Tracer::new(sample, Arc::clone(&clock) as _);
     let peer = Peer { transport: "pipe", upstream: Some("files".to_owned()), address: None };
-    let upstream = asking(&tracer, Arc::new(Echo), peer);
+    let upstream = traced_upstream(&tracer, Arc::new(Echo), peer);
     let gate = Gate { upstream, sink: tracer.clone(), clock };
-    let source = serving(&tracer, Arc::new(FixedProvider(Arc::new(gate))), Peer::default());
+    let source = traced_source(&tracer, Arc::new(FixedProvider(Arc::new(gate))), Peer::default());
     let client = Arc::new(Client::named("c", "2025-11-25"));
     (tracer, source.provider_for(&client, &Arc::new(Identity::default())))
 }
@@ -117,9 +117,9 @@ async fn a_call_is_a_server_span_with_a_client_span_inside() {
     assert_eq!(meta.member("tracestate").unwrap().string_value().as_deref(), Some("a=1"));
     assert_eq!(meta.member("other").unwrap().as_str(), "[1]");
     // Every stage is an event of the span, and the last one says what was decided.
-    let names: Vec<&str> = server.notes.iter().map(|note| note.name).collect();
+    let names: Vec<&str> = server.events.iter().map(|note| note.name).collect();
     assert_eq!(names, ["validate", "upstream", "gate", "gatelet.call"]);
-    assert_eq!(server.notes[2].attributes, [("gatelet.decision", "gated".to_owned())]);
+    assert_eq!(server.events[2].attributes, [("gatelet.decision", "gated".to_owned())]);
 }
 
 #[tokio::test]
@@ -199,11 +199,11 @@ fn under_pressure_spans_are_dropped_and_counted() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (tracer, gate) = gate(1.0);
     runtime.block_on(async {
-        for _ in 0..WAITING / 2 + 5 {
+        for _ in 0..MAX_PENDING / 2 + 5 {
             answer(&gate, call(None), &Context::anonymous()).await;
         }
     });
-    assert_eq!((tracer.take().operations.len(), tracer.dropped()), (WAITING, 10));
+    assert_eq!((tracer.take().operations.len(), tracer.dropped()), (MAX_PENDING, 10));
 }
 
 #[tokio::test]
@@ -212,4 +212,36 @@ async fn sessions_of_clients_are_timed() {
     drop(gate);
     let sides: Vec<Side> = tracer.take().sessions.iter().map(|session| session.side).collect();
     assert_eq!(sides, [Side::Server, Side::Client]);
+}
+
+#[tokio::test]
+async fn a_list_that_is_answered_from_memory_is_a_server_span() {
+    let (tracer, gate) = gate(1.0);
+    let meta = Json::parse(format!(r#"{{"traceparent":"{PARENT}"}}"#)).unwrap();
+    let list = |method: &str| {
+        let params = Object::from_iter([("_meta".to_owned(), meta.clone())]);
+        Ask::Other { method: method.to_owned(), params }
+    };
+    let observer = gate.observe(&list("tools/list"), &Context::anonymous()).unwrap();
+    observer.answered(&Reply::Result(Json::empty_object()));
+    let refused = gate.observe(&list("prompts/list"), &Context::anonymous()).unwrap();
+    refused.answered(&Reply::Error(tool::RpcError::new(-32601, "none")));
+    // Whoever hangs up leaves a span that says so.
+    drop(gate.observe(&list("resources/list"), &Context::anonymous()));
+    let operations = tracer.take().operations;
+    let seen: Vec<_> = operations
+        .iter()
+        .map(|one| (one.method, one.outcome.error_type.as_deref(), one.outcome.status_code))
+        .collect();
+    let expected = [
+        ("tools/list", None, None),
+        ("prompts/list", None, Some(-32601)),
+        ("resources/list", Some("cancelled"), None),
+    ];
+    assert_eq!(seen, expected);
+    let parent = SpanContext::parse(PARENT, None).unwrap();
+    for operation in operations {
+        assert_eq!((operation.side, operation.target), (Side::Server, Target::None));
+        assert_eq!(operation.span.unwrap().parent, Some(parent.span_id()));
+    }
 }

@@ -1,4 +1,4 @@
-//! Makes spans, and keeps them until they are exported.
+//! Decides which requests are traced, and queues finished ones until they are exported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use tool::trace::SpanContext;
 
 use super::operation::{Operation, Session};
 
-/// How many operations may wait to be exported; more are dropped and counted.
-pub(super) const WAITING: usize = 8_192;
+/// How many operations may be queued; more are dropped and counted.
+pub(super) const MAX_PENDING: usize = 8_192;
 
-/// So many are worth exporting before the interval is over.
+/// The queue length at which operations are exported before the interval is over.
 const BATCH: usize = 512;
 
-/// Makes spans and keeps them until they are exported. Clones are the same.
+/// Samples traces and queues finished operations. Clones share one queue.
 #[derive(Clone)]
 pub struct Tracer(Arc<Shared>);
 
@@ -28,14 +28,14 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// Nanoseconds since 1970 when the clock was at zero.
     epoch: u64,
-    waiting: Mutex<Waiting>,
+    pending: Mutex<PendingExports>,
     wake: Notify,
     dropped: AtomicU64,
 }
 
-/// What is to be exported.
+/// Finished operations and sessions that are not exported yet.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingExports {
     pub(crate) operations: Vec<Operation>,
     pub(crate) sessions: Vec<Session>,
 }
@@ -48,19 +48,20 @@ impl Tracer {
             sample,
             clock,
             epoch,
-            waiting: Mutex::default(),
+            pending: Mutex::default(),
             wake: Notify::new(),
             dropped: AtomicU64::new(0),
         }))
     }
 
-    /// How many spans were dropped because too many waited.
+    /// Returns how many spans were dropped: too many were queued, or the collector did not
+    /// accept them.
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
     }
 
-    /// The context of a span below `parent`; `None` when it is not recorded. Who
-    /// began the trace decides; for a trace that begins here the share does.
+    /// Creates the context of a span below `parent`; `None` when it is not recorded. That is
+    /// decided where the trace began; for a trace that begins here, by the sample rate.
     pub(super) fn sample(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
         match parent {
             Some(parent) if !parent.is_sampled() => None,
@@ -74,49 +75,49 @@ impl Tracer {
         self.0.clock.elapsed()
     }
 
-    /// Nanoseconds since 1970, of a moment by the clock.
+    /// Converts a time of the clock to nanoseconds since 1970.
     pub(super) fn unix_nanos(&self, at: Duration) -> u64 {
         self.0.epoch.saturating_add(nanos(at))
     }
 
     pub(super) fn push(&self, operation: Operation) {
-        let mut waiting = self.0.waiting.lock();
-        if WAITING <= waiting.operations.len() {
-            drop(waiting);
+        let mut pending = self.0.pending.lock();
+        if MAX_PENDING <= pending.operations.len() {
+            drop(pending);
             self.drop_spans(u64::from(operation.span.is_some()));
             return;
         }
-        waiting.operations.push(operation);
-        let is_batch = waiting.operations.len() == BATCH;
-        drop(waiting);
+        pending.operations.push(operation);
+        let is_batch = pending.operations.len() == BATCH;
+        drop(pending);
         if is_batch {
             self.0.wake.notify_one();
         }
     }
 
     pub(super) fn push_session(&self, session: Session) {
-        let mut waiting = self.0.waiting.lock();
-        if waiting.sessions.len() < WAITING {
-            waiting.sessions.push(session);
+        let mut pending = self.0.pending.lock();
+        if pending.sessions.len() < MAX_PENDING {
+            pending.sessions.push(session);
         }
     }
 
-    /// Counts spans that no collector will get.
+    /// Counts spans that will not be exported.
     pub(crate) fn drop_spans(&self, n_spans: u64) {
         self.0.dropped.fetch_add(n_spans, Ordering::Relaxed);
     }
 
-    /// Everything that waits.
-    pub(crate) fn take(&self) -> Waiting {
-        std::mem::take(&mut *self.0.waiting.lock())
+    /// Takes everything that is queued.
+    pub(crate) fn take(&self) -> PendingExports {
+        std::mem::take(&mut *self.0.pending.lock())
     }
 
-    /// Forgets everything that waits, for who measures what it costs to make it.
+    /// Discards everything that is queued, for benchmarks.
     pub fn discard(&self) {
         drop(self.take());
     }
 
-    /// Waits until there is a batch.
+    /// Waits until a batch is queued.
     pub(crate) async fn batch(&self) {
         self.0.wake.notified().await;
     }

@@ -1,4 +1,4 @@
-//! What clients see, with a span around every question.
+//! Wraps the providers that clients see so that every request of a client is a server span.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
     Ask, Client, Context, Event, Failure, Identity, Listing, Provider, ProviderSource, Reply,
-    Resource, hex,
+    RequestObserver, Resource, hex,
 };
 
-use super::open::{OpenOperation, Origin, span_in};
+use super::open_operation::{OpenOperation, Origin, span_in_meta};
 use super::operation::Session;
 use super::peer::Peer;
 use super::tracer::Tracer;
 use crate::semantics::Side;
 
-/// The first revision without sessions: there every request has a provider.
+/// The first protocol revision without sessions; there every request has its own provider.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 
 struct TracedSource {
@@ -26,16 +26,17 @@ struct TracedSource {
     peer: Arc<Peer>,
 }
 
-struct Served {
+struct TracedProvider {
     tracer: Tracer,
     provider: Arc<dyn Provider>,
     peer: Arc<Peer>,
     protocol: String,
+    /// When the session began, by the tracer's clock.
     since: Duration,
 }
 
-/// What clients see, with a span around every question.
-pub fn serving(
+/// Wraps a source of providers so that every request of a client is a server span.
+pub fn traced_source(
     tracer: &Tracer,
     source: Arc<dyn ProviderSource>,
     peer: Peer,
@@ -45,7 +46,7 @@ pub fn serving(
 
 impl ProviderSource for TracedSource {
     fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
-        Arc::new(Served {
+        Arc::new(TracedProvider {
             tracer: self.tracer.clone(),
             provider: self.source.provider_for(client, caller),
             peer: Arc::clone(&self.peer),
@@ -56,7 +57,7 @@ impl ProviderSource for TracedSource {
 }
 
 #[async_trait]
-impl Provider for Served {
+impl Provider for TracedProvider {
     fn listing(&self) -> Arc<Listing> {
         self.provider.listing()
     }
@@ -78,12 +79,18 @@ impl Provider for Served {
         self.provider.resources_for(context).await
     }
 
+    fn observe(&self, ask: &Ask, context: &Context) -> Option<Box<dyn RequestObserver>> {
+        let origin = origin(ask, context);
+        let open = OpenOperation::new(&self.tracer, Side::Server, ask, &self.peer, origin);
+        Some(Box::new(open))
+    }
+
     fn enforces_timeout(&self) -> bool {
         self.provider.enforces_timeout()
     }
 }
 
-impl Drop for Served {
+impl Drop for TracedProvider {
     fn drop(&mut self) {
         if self.protocol.as_str() < WITHOUT_SESSIONS {
             self.tracer.push_session(Session {
@@ -96,23 +103,24 @@ impl Drop for Served {
     }
 }
 
-/// What a question came with. Its own word on its span counts before that of the
-/// transport, which is linked.
+/// Returns where a request comes from. The span in its `_meta` is the parent; a different
+/// one from the transport becomes a link.
 fn origin(ask: &Ask, context: &Context) -> Origin {
-    let carried = context.trace.as_ref().and_then(|trace| trace.span.clone());
-    let own = span_in(ask);
-    let link = carried.clone().filter(|carried| own.as_ref().is_some_and(|own| own != carried));
+    let from_transport = context.trace.as_ref().and_then(|trace| trace.span.clone());
+    let from_meta = span_in_meta(ask);
+    let link =
+        from_transport.clone().filter(|span| from_meta.as_ref().is_some_and(|own| own != span));
     Origin {
-        parent: own.or(carried),
+        parent: from_meta.or(from_transport),
         link,
-        session_id: context.has_session().then(|| shown(&context.session)),
+        session_id: context.has_session().then(|| session_digest(&context.session)),
         protocol: context.client.protocol.clone(),
         request_id: context.trace.as_ref().and_then(|trace| trace.request_id().map(str::to_owned)),
     }
 }
 
-/// Tells sessions apart without giving away the id, by which whoever knows it may
-/// speak in the session.
-fn shown(session: &str) -> String {
+/// Returns a digest of a session id. The id itself is a credential for the session and
+/// must not be exported.
+fn session_digest(session: &str) -> String {
     hex::encode(&Sha256::digest(session.as_bytes())[..8])
 }

@@ -1,30 +1,30 @@
-//! A question under way.
+//! An operation (one request) that is not finished yet.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tool::trace::{SpanContext, TRACEPARENT, TRACESTATE, Trace};
-use tool::{Ask, Failure, Json, Object, Reply};
+use tool::{Ask, Failure, Json, Object, Reply, RequestObserver};
 
-use super::operation::{Operation, SpanParts};
+use super::operation::{Operation, RecordedSpan};
 use super::peer::Peer;
 use super::tracer::Tracer;
 use crate::semantics::{CANCELLED, Outcome, Side, Target, known_method};
 
-/// A question under way. It is told about once: when it is finished, or, because
-/// a caller who hangs up drops the whole question, when it is dropped.
+/// A request that is not finished yet. It is passed to the tracer once: when it is
+/// finished, or as cancelled when it is dropped.
 pub(super) struct OpenOperation {
     tracer: Tracer,
+    /// When it began, by the tracer's clock.
     since: Duration,
     operation: Option<Operation>,
     trace: Option<Arc<Trace>>,
 }
 
-/// What a question came with.
+/// Where a request comes from.
 pub(super) struct Origin {
-    /// The span that it belongs to.
     pub(super) parent: Option<SpanContext>,
-    /// What the transport says, where the question itself says something else.
+    /// The span that the transport names, if it is another than the parent.
     pub(super) link: Option<SpanContext>,
     pub(super) session_id: Option<String>,
     pub(super) protocol: String,
@@ -42,23 +42,23 @@ impl OpenOperation {
         let since = tracer.elapsed();
         let Origin { parent, link, session_id, protocol, request_id } = origin;
         let context = match (side, &parent) {
-            // Below a span of ours, whether to record was decided there.
+            // A client span is recorded only inside a recorded server span.
             (Side::Client, None) => None,
             (Side::Client | Side::Server, parent) => tracer.sample(parent.as_ref()),
         };
-        let span = context.map(|context| SpanParts {
+        let span = context.map(|context| RecordedSpan {
             context,
             parent: parent.map(|parent| parent.span_id()),
             link,
             request_id,
             session_id,
-            notes: Vec::new(),
+            events: Vec::new(),
         });
         let trace = span.as_ref().map(|span| Arc::new(Trace::new(Some(span.context.clone()))));
         let operation = Operation {
             side,
             method: known_method(ask),
-            target: Target::of(ask),
+            target: Target::from_ask(ask),
             outcome: Outcome::default(),
             protocol,
             peer: Arc::clone(peer),
@@ -69,14 +69,14 @@ impl OpenOperation {
         OpenOperation { tracer: tracer.clone(), since, operation: Some(operation), trace }
     }
 
-    /// What travels with the question from here on.
+    /// Returns the trace that travels with the request from here on.
     pub(super) fn trace(&self) -> Option<&Arc<Trace>> {
         self.trace.as_ref()
     }
 
     pub(super) fn finish(mut self, answer: &Result<Reply, Failure>) {
         if let Some(operation) = &mut self.operation {
-            operation.outcome = Outcome::of(operation.side, answer);
+            operation.outcome = Outcome::from_answer(operation.side, answer);
         }
         self.close();
     }
@@ -85,12 +85,22 @@ impl OpenOperation {
         let Some(mut operation) = self.operation.take() else { return };
         operation.took = self.tracer.elapsed().saturating_sub(self.since);
         if let (Some(span), Some(trace)) = (&mut operation.span, &self.trace) {
-            span.notes = trace.take_events();
+            span.events = trace.take_events();
             if span.request_id.is_none() {
                 span.request_id = trace.request_id().map(str::to_owned);
             }
         }
         self.tracer.push(operation);
+    }
+}
+
+/// A request that is answered from a listing.
+impl RequestObserver for OpenOperation {
+    fn answered(mut self: Box<Self>, reply: &Reply) {
+        if let Some(operation) = &mut self.operation {
+            operation.outcome = Outcome::from_reply(operation.side, reply);
+        }
+        self.close();
     }
 }
 
@@ -103,22 +113,22 @@ impl Drop for OpenOperation {
     }
 }
 
-/// The span that a question says it belongs to, in its `_meta`.
-pub(super) fn span_in(ask: &Ask) -> Option<SpanContext> {
+/// Returns the span that the `_meta` of a request names.
+pub(super) fn span_in_meta(ask: &Ask) -> Option<SpanContext> {
     let meta = ask.other_params().get("_meta").filter(|meta| meta.mentions(TRACEPARENT))?;
     let parent = meta.member(TRACEPARENT).as_ref().and_then(Json::string_value)?;
     let state = meta.member(TRACESTATE).as_ref().and_then(Json::string_value);
     SpanContext::parse(&parent, state.as_deref())
 }
 
-/// Has a question say which span it belongs to.
-pub(super) fn put_span(ask: &mut Ask, span: &SpanContext) {
+/// Writes a span to the `_meta` of a request.
+pub(super) fn put_span_in_meta(ask: &mut Ask, span: &SpanContext) {
     let meta = ask.other_params().get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
     meta.set(TRACEPARENT, Json::encode(&span.to_string()));
     match span.state() {
         Some(state) => meta.set(TRACESTATE, Json::encode(state)),
-        // A state without its span means nothing.
+        // A `tracestate` of another span means nothing.
         None => drop(meta.remove(TRACESTATE)),
     }
     ask.other_params_mut().set("_meta", meta.to_json());

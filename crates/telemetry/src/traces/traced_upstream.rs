@@ -1,4 +1,4 @@
-//! A session with an upstream, with a span around every question.
+//! Wraps the session with an upstream so that every request to it is a client span.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,27 +7,32 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply, Resource};
 
-use super::open::{OpenOperation, Origin, put_span};
+use super::open_operation::{OpenOperation, Origin, put_span_in_meta};
 use super::operation::Session;
 use super::peer::Peer;
 use super::tracer::Tracer;
 use crate::semantics::Side;
 
-struct Asked {
+struct TracedUpstream {
     tracer: Tracer,
     provider: Arc<dyn Provider>,
     peer: Arc<Peer>,
+    /// When the session began, by the tracer's clock.
     since: Duration,
 }
 
-/// A session with an upstream, with a span around every question.
-pub fn asking(tracer: &Tracer, provider: Arc<dyn Provider>, peer: Peer) -> Arc<dyn Provider> {
+/// Wraps the session with an upstream so that every request to it is a client span.
+pub fn traced_upstream(
+    tracer: &Tracer,
+    provider: Arc<dyn Provider>,
+    peer: Peer,
+) -> Arc<dyn Provider> {
     let (tracer, since) = (tracer.clone(), tracer.elapsed());
-    Arc::new(Asked { tracer, provider, peer: Arc::new(peer), since })
+    Arc::new(TracedUpstream { tracer, provider, peer: Arc::new(peer), since })
 }
 
 #[async_trait]
-impl Provider for Asked {
+impl Provider for TracedUpstream {
     fn listing(&self) -> Arc<Listing> {
         self.provider.listing()
     }
@@ -51,7 +56,7 @@ impl Provider for Asked {
             return answer;
         };
         if let Some(span) = &trace.span {
-            put_span(&mut ask, span);
+            put_span_in_meta(&mut ask, span);
         }
         let context = Context { trace: Some(trace), ..context.clone() };
         let answer = self.provider.ask(ask, &context).await;
@@ -68,7 +73,7 @@ impl Provider for Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for TracedUpstream {
     fn drop(&mut self) {
         self.tracer.push_session(Session {
             side: Side::Client,
