@@ -1,4 +1,5 @@
-//! How an upstream is told who asks: `oauth`, `callers`, `per_caller`.
+//! The credentials that gatelet shows to an upstream: its keys `oauth`, `callers` and
+//! `per_caller`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,16 +66,17 @@ pub struct RawCaller {
     pub env: BTreeMap<String, String>,
 }
 
-/// All of it, as it is meant.
+/// The validated credentials for one upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub oauth: Oauth,
-    /// Whether everybody needs credentials of their own.
+    /// Whether every caller needs credentials of their own.
     pub per_caller: bool,
-    /// By the name of the identity; or why a caller's cannot be used.
+    /// Credentials by the name of the identity, or why they cannot be used.
     pub callers: BTreeMap<String, Result<CallerCredential, String>>,
 }
 
+/// How gatelet gets a token for the upstream.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Oauth {
     pub grant: GrantType,
@@ -86,6 +88,7 @@ pub struct Oauth {
     pub redirect_port: Option<u16>,
 }
 
+/// What one caller uses in place of the upstream's own headers or variables.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CallerCredential {
     pub headers: BTreeMap<String, String>,

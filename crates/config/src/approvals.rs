@@ -1,4 +1,4 @@
-//! `[approvals]`: calls that wait for somebody to agree to them.
+//! `[approvals]`: how long calls wait for approval, who is notified, and which calls need none.
 
 use std::collections::BTreeMap;
 use std::path::Path as FilePath;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use document::tree::Path;
-use policy::approval::{Remembered, WORD, desk, queued};
+use policy::approval::{ANY_WORD, RememberedApproval, approvals, queued};
 use policy::pattern::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,11 +57,14 @@ struct RawRemembered {
     like: BTreeMap<String, String>,
 }
 
+/// The validated `[approvals]` section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approvals {
     pub stage: queued::Config,
+    /// How long a request waits for a decision, and how long an approval is valid.
     pub life: Duration,
     pub webhook: Option<Webhook>,
+    /// `confirm` of `[trust]`.
     pub confirm: Confirm,
 }
 
@@ -76,10 +79,11 @@ pub enum Confirm {
     Token,
 }
 
-/// Who is told of requests.
+/// The service that is notified of requests for approval.
 #[derive(Clone, PartialEq)]
 pub struct Webhook {
     pub url: String,
+    /// The key that signs messages.
     pub key: Vec<u8>,
 }
 
@@ -101,9 +105,12 @@ pub(crate) fn parse(
     let wait = match raw.wait.as_deref().map(str::trim) {
         None => usual.wait,
         Some("0" | "0s") => Duration::ZERO,
-        Some(text) => problems.parse(&path.key("wait"), text, text::duration).unwrap_or(usual.wait),
+        Some(text) => {
+            problems.parse(&path.key("wait"), text, text::parse_duration).unwrap_or(usual.wait)
+        }
     };
-    let life = raw.life.and_then(|life| problems.parse(&path.key("life"), &life, text::duration));
+    let life =
+        raw.life.and_then(|life| problems.parse(&path.key("life"), &life, text::parse_duration));
     let webhook = raw
         .webhook
         .and_then(|raw| webhook(&raw, &path.key("webhook"), base, environment, problems));
@@ -114,12 +121,12 @@ pub(crate) fn parse(
             problems.error(&path.key("digest"), "is too short to tell tools apart", Some(hint));
         }
         let RawRemembered { tool, digest, exactly, like } = rule;
-        Remembered { tool: Pattern::new(&tool), digest, exactly, like }
+        RememberedApproval { tool: Pattern::new(&tool), digest, exactly, like }
     });
     let remembered = remembered.collect();
     Approvals {
         stage: queued::Config { wait, remembered },
-        life: life.unwrap_or(desk::LIFE),
+        life: life.unwrap_or(approvals::LIFE),
         webhook,
         confirm: confirm.unwrap_or_default(),
     }
@@ -132,7 +139,7 @@ fn webhook(
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Option<Webhook> {
-    let mut fill = |key: &str, text: &str| match text::fill(text, base, environment) {
+    let mut fill = |key: &str, text: &str| match text::fill_placeholders(text, base, environment) {
         Ok(filled) => Some(filled),
         Err(missing) => {
             problems.error(&path.key(key), missing.to_string(), Some(missing.hint()));
@@ -164,8 +171,8 @@ fn webhook(
     Some(Webhook { url, key })
 }
 
-/// A rule as it is written in the configuration.
-pub fn write_remembered(rule: &Remembered) -> String {
+/// Renders a remembered approval as TOML for the configuration file.
+pub fn write_remembered(rule: &RememberedApproval) -> String {
     let raw = RawRemembered {
         tool: rule.tool.as_str().to_owned(),
         digest: rule.digest.clone(),
@@ -185,18 +192,20 @@ pub fn write_remembered(rule: &Remembered) -> String {
             _ => format!("{name} = {{ {} }}\n", members.collect::<Vec<_>>().join(", ")),
         }
     };
-    toml +=
-        &table("exactly", raw.exactly.iter().map(|(key, value)| (key, inline(value))).collect());
-    if raw.like.values().any(|form| form == WORD) {
+    toml += &table(
+        "exactly",
+        raw.exactly.iter().map(|(key, value)| (key, inline_toml(value))).collect(),
+    );
+    if raw.like.values().any(|form| form == ANY_WORD) {
         toml += "# `*` alone is one word: letters, digits and `_-.@+`; no path, space or option\n";
     }
     toml += &table("like", raw.like.iter().map(|(key, form)| (key, text(form))).collect());
     toml
 }
 
-/// A JSON value as TOML writes it on one line. What holds a null is not
-/// remembered, because TOML has none.
-fn inline(value: &Value) -> String {
+/// Renders a JSON value as TOML on one line. TOML has no null, so arguments that hold one
+/// are never remembered.
+fn inline_toml(value: &Value) -> String {
     let text = |value: &str| toml_edit::Value::from(value).to_string().trim().to_owned();
     match value {
         Value::Null => text("null"),
@@ -204,12 +213,13 @@ fn inline(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::String(value) => text(value),
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
+            format!("[{}]", items.iter().map(inline_toml).collect::<Vec<_>>().join(", "))
         }
         Value::Object(members) => {
             let key = |key: &str| toml_edit::Key::new(key).to_string().trim().to_owned();
-            let members =
-                members.iter().map(|(name, value)| format!("{} = {}", key(name), inline(value)));
+            let members = members
+                .iter()
+                .map(|(name, value)| format!("{} = {}", key(name), inline_toml(value)));
             format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
         }
     }
@@ -220,17 +230,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Process, Source};
+    use crate::{ProcessEnvironment, SourceFile};
 
     fn read(text: &str) -> Result<Approvals, String> {
-        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-        let read = crate::read(source, FilePath::new(""), &Process);
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let read = crate::parse(source, FilePath::new(""), &ProcessEnvironment);
         read.map(|(config, _)| config.approvals).map_err(|problems| problems.to_string())
     }
 
     #[test]
     fn a_rule_is_read_as_it_was_written() {
-        let rule = Remembered {
+        let rule = RememberedApproval {
             tool: Pattern::new("files:delete \"it\""),
             digest: Some("0123456789ab".to_owned()),
             exactly: BTreeMap::from([

@@ -4,7 +4,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
 use document::tree::Path;
-use objects::Place;
+use objects::BucketPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -59,26 +59,26 @@ struct RawObjects {
     ca: Option<PathBuf>,
 }
 
-/// What `store` says.
-enum Kind {
+/// The parsed `store` key.
+enum StoreKind {
     Disk,
     Memory,
     Valkey,
-    Objects(Place),
+    Objects(BucketPath),
     SharedDirectory(PathBuf),
 }
 
-impl Kind {
-    fn parse(text: &str) -> Result<Kind, String> {
+impl StoreKind {
+    fn parse(text: &str) -> Result<StoreKind, String> {
         match text {
-            "disk" => Ok(Kind::Disk),
-            "memory" => Ok(Kind::Memory),
-            "valkey" => Ok(Kind::Valkey),
+            "disk" => Ok(StoreKind::Disk),
+            "memory" => Ok(StoreKind::Memory),
+            "valkey" => Ok(StoreKind::Valkey),
             _ if text.starts_with("s3:") => {
-                Place::parse(text).map(Kind::Objects).map_err(|error| error.to_string())
+                BucketPath::parse(text).map(StoreKind::Objects).map_err(|error| error.to_string())
             }
             _ => match text.strip_prefix("dir:") {
-                Some(path) if !path.is_empty() => Ok(Kind::SharedDirectory(path.into())),
+                Some(path) if !path.is_empty() => Ok(StoreKind::SharedDirectory(path.into())),
                 Some(_) | None => Err(format!(
                     "`{text}` is no store: write `disk`, `memory`, `valkey`, `s3://bucket/prefix` or \
                      `dir:/path`"
@@ -88,18 +88,21 @@ impl Kind {
     }
 }
 
+/// The validated `[artifacts]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifacts {
     pub location: Location,
+    /// How long and how much is stored.
     pub bounds: artifacts::Config,
-    pub raw: artifacts::Raw,
+    /// Whether unmasked results are stored, too.
+    pub raw: artifacts::RawResults,
 }
 
-/// Where results are kept.
+/// Where results are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     Memory,
-    /// In the store that replicas share.
+    /// In the store of `[state]` that replicas share.
     Shared,
     /// In the state directory.
     State,
@@ -109,7 +112,7 @@ pub enum Location {
     Objects(Box<ObjectStore>),
 }
 
-/// An object store and whom its certificate may be signed by, in PEM.
+/// An object store and the certificates, in PEM, that may have signed its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectStore {
     pub config: objects::Config,
@@ -125,35 +128,37 @@ pub(crate) fn parse(
 ) -> Artifacts {
     let path = Path::default().key("artifacts");
     let usual = match is_shared && raw.directory.is_none() {
-        true => Kind::Valkey,
-        false => Kind::Disk,
+        true => StoreKind::Valkey,
+        false => StoreKind::Disk,
     };
-    let kind = raw.store.map(|store| problems.parse(&path.key("store"), &store, Kind::parse));
-    let kind = kind.map_or(Some(usual), |kind| kind).unwrap_or(Kind::Memory);
-    if !matches!(kind, Kind::Objects(_)) && raw.s3.is_some() {
+    let kind = raw.store.map(|store| problems.parse(&path.key("store"), &store, StoreKind::parse));
+    let kind = kind.map_or(Some(usual), |kind| kind).unwrap_or(StoreKind::Memory);
+    if !matches!(kind, StoreKind::Objects(_)) && raw.s3.is_some() {
         let hint = "say `store = \"s3://bucket/prefix\"`, or leave it out";
         problems.error(&path.key("s3"), "there is no object store here", Some(hint));
     }
-    if !matches!(kind, Kind::Disk) && raw.directory.is_some() {
+    if !matches!(kind, StoreKind::Disk) && raw.directory.is_some() {
         let hint = "leave out `directory`, or say `store = \"disk\"`";
         problems.error(&path.key("directory"), "this store has no directory", Some(hint));
     }
     let location = match kind {
-        Kind::Valkey if is_shared => Location::Shared,
-        Kind::Valkey => {
+        StoreKind::Valkey if is_shared => Location::Shared,
+        StoreKind::Valkey => {
             let hint = "write where the store is: `url` under `[state]`";
             problems.error(&path.key("store"), "there is no such store here", Some(hint));
             Location::Memory
         }
-        Kind::Memory => Location::Memory,
-        Kind::Disk => match raw.directory {
+        StoreKind::Memory => Location::Memory,
+        StoreKind::Disk => match raw.directory {
             None => Location::State,
-            Some(directory) => Location::Directory(text::place(directory, base, environment)),
+            Some(directory) => {
+                Location::Directory(text::resolve_path(directory, base, environment))
+            }
         },
-        Kind::SharedDirectory(directory) => {
-            Location::SharedDirectory(text::place(directory, base, environment))
+        StoreKind::SharedDirectory(directory) => {
+            Location::SharedDirectory(text::resolve_path(directory, base, environment))
         }
-        Kind::Objects(place) => {
+        StoreKind::Objects(place) => {
             let raw = raw.s3.unwrap_or_default();
             let store = object_store(place, raw, base, environment, problems);
             store.map_or(Location::Memory, |store| Location::Objects(Box::new(store)))
@@ -161,20 +166,20 @@ pub(crate) fn parse(
     };
     let usual = artifacts::Config::default();
     let life: Option<Duration> =
-        raw.life.and_then(|life| problems.parse(&path.key("life"), &life, text::duration));
+        raw.life.and_then(|life| problems.parse(&path.key("life"), &life, text::parse_duration));
     let bytes = |megabytes: usize| megabytes.saturating_mul(1 << 20);
     let bounds = artifacts::Config {
         ttl: life.unwrap_or(usual.ttl),
         owner_bytes: raw.owner_megabytes.map_or(usual.owner_bytes, bytes),
         total_bytes: raw.total_megabytes.map_or(usual.total_bytes, bytes),
     };
-    let raw = if raw.raw { artifacts::Raw::Kept } else { artifacts::Raw::Dropped };
+    let raw = if raw.raw { artifacts::RawResults::Kept } else { artifacts::RawResults::Dropped };
     Artifacts { location, bounds, raw }
 }
 
-/// `[artifacts.s3]`.
+/// Parses `[artifacts.s3]`.
 fn object_store(
-    place: Place,
+    place: BucketPath,
     raw: RawObjects,
     base: &FilePath,
     environment: &dyn Environment,
@@ -182,7 +187,7 @@ fn object_store(
 ) -> Option<ObjectStore> {
     let path = Path::default().key("artifacts").key("s3");
     let mut fill = |key: &str, text: Option<String>| {
-        let fill = |text: &str| text::fill(text, base, environment);
+        let fill = |text: &str| text::fill_placeholders(text, base, environment);
         text.map(|text| problems.parse(&path.key(key), &text, fill))
     };
     let endpoint = fill("endpoint", raw.endpoint);
@@ -206,9 +211,9 @@ fn object_store(
         None => None,
         Some(text) => Some(problems.parse(&path.key("endpoint"), &text?, endpoint_url)?),
     };
-    let authority = match raw.ca.map(|file| text::place(file, base, environment)) {
+    let authority = match raw.ca.map(|file| text::resolve_path(file, base, environment)) {
         None => None,
-        Some(file) => Some(problems.parse(&path.key("ca"), "", |_| text::pem(&file))?),
+        Some(file) => Some(problems.parse(&path.key("ca"), "", |_| text::read_pem(&file))?),
     };
     let is_path = raw.path_style.unwrap_or(endpoint.is_some());
     let style = if is_path { objects::Style::Path } else { objects::Style::Host };

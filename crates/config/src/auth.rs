@@ -1,4 +1,4 @@
-//! `[auth]`: who may come in over HTTP.
+//! `[auth]`: how callers over HTTP are authenticated.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -49,31 +49,34 @@ pub(crate) struct RawIssuer {
     jwks_url: Option<String>,
 }
 
+/// The validated `[auth]` section.
 #[derive(Clone, Debug)]
 pub struct Auth {
+    /// Whether every caller must be authenticated.
     pub required: bool,
+    /// The scope that every caller needs.
     pub scope: Option<String>,
     /// Without a slash at the end.
     pub public_url: Option<String>,
-    /// As browsers write them.
+    /// Origins of web pages that may call gatelet, in the form that browsers send.
     pub origins: Vec<String>,
     pub issuers: Vec<Issuer>,
-    /// Where the keys of some of them are, by their number; they have none until
-    /// they are fetched.
+    /// Index in `issuers` and key source of each issuer whose keys must be fetched.
     pub key_sources: Vec<(usize, KeySource)>,
 }
 
-/// Where an issuer's public keys are.
+/// Where an issuer's public keys are fetched from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
+    /// A JWKS document.
     Jwks(Url),
-    /// The issuer itself says.
+    /// The issuer's URL; its OpenID Connect metadata names the JWKS document.
     Discovery(Url),
 }
 
 impl KeySource {
-    /// The address that the operator wrote.
-    pub fn named(&self) -> &Url {
+    /// Returns the URL that the operator wrote.
+    pub fn url(&self) -> &Url {
         match self {
             KeySource::Jwks(url) | KeySource::Discovery(url) => url,
         }
@@ -82,11 +85,11 @@ impl KeySource {
 
 impl std::fmt::Display for KeySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.named().fmt(f)
+        self.url().fmt(f)
     }
 }
 
-/// Two are alike when they were written alike; secrets are not compared.
+/// Compares what was written, except for secrets.
 impl PartialEq for Auth {
     fn eq(&self, other: &Auth) -> bool {
         let shown = |auth: &Auth| format!("{:?}", auth.issuers);
@@ -125,22 +128,22 @@ pub(crate) fn parse(
     Auth { required, scope, public_url, origins, issuers, key_sources }
 }
 
-/// An origin as browsers write it: `https://app.example`, a port only where it
-/// is not the usual one.
+/// Parses an origin into the form that browsers send: `https://app.example`, with a port
+/// only when it is not the default one.
 fn origin(text: &str) -> Result<String, String> {
     if text == "*" {
         return Err("must name each page: `*` would let every web page use this gate".to_owned());
     }
-    let url = address(text)?;
+    let url = web_url(text)?;
     if url.path() != "/" || url.query().is_some() || text.contains('*') {
         return Err(format!("must be scheme, host and port, such as `{EXAMPLE}`"));
     }
     Ok(url.origin().ascii_serialization())
 }
 
-/// Our own address, without a slash at the end.
+/// Parses gatelet's own URL and drops a slash at the end.
 fn public_url(text: &str) -> Result<String, String> {
-    let url = address(text)?;
+    let url = web_url(text)?;
     if url.query().is_some() {
         return Err("has a query: only scheme, host, port and path".to_owned());
     }
@@ -149,8 +152,8 @@ fn public_url(text: &str) -> Result<String, String> {
 
 const EXAMPLE: &str = "https://app.example";
 
-/// Returns what both must be.
-fn address(text: &str) -> Result<Url, String> {
+/// Parses an http or https URL without credentials and fragment.
+fn web_url(text: &str) -> Result<Url, String> {
     if !text.starts_with("https://") && !text.starts_with("http://") {
         return Err(format!("must start with `https://` or `http://`, such as `{EXAMPLE}`"));
     }
@@ -172,6 +175,7 @@ fn scope_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses an issuer, and where its keys are fetched from if they are not configured.
 fn issuer(
     raw: RawIssuer,
     base: &FilePath,
@@ -182,7 +186,7 @@ fn issuer(
     let mut source = None;
     let keys = match (raw.secret, raw.jwks, raw.jwks_url) {
         (Some(secret), None, None) => {
-            let fill = |text: &str| text::fill(text, base, environment);
+            let fill = |text: &str| text::fill_placeholders(text, base, environment);
             let secret = problems.parse(&path.key("secret"), &secret, fill)?;
             if secret.len() < 32 {
                 problems.error(&path.key("secret"), "is shorter than 32 bytes", None);
@@ -204,7 +208,8 @@ fn issuer(
             }
         }
         (None, None, Some(url)) => {
-            source = Some(KeySource::Jwks(problems.parse(&path.key("jwks_url"), &url, secure)?));
+            source =
+                Some(KeySource::Jwks(problems.parse(&path.key("jwks_url"), &url, secure_url)?));
             Keys::none()
         }
         (None, None, None) => {
@@ -213,8 +218,11 @@ fn issuer(
                 problems.error(path, message, None);
                 return None;
             };
-            source =
-                Some(KeySource::Discovery(problems.parse(&path.key("issuer"), issuer, secure)?));
+            source = Some(KeySource::Discovery(problems.parse(
+                &path.key("issuer"),
+                issuer,
+                secure_url,
+            )?));
             Keys::none()
         }
         _ => {
@@ -231,10 +239,10 @@ fn issuer(
     Some((Issuer { keys, issuer: raw.issuer, audiences: raw.audience }, source))
 }
 
-/// An address that keys may come from: whoever sits in between could put in
-/// their own, so only this machine is asked without https.
-fn secure(text: &str) -> Result<Url, String> {
-    let url = address(text)?;
+/// Parses a URL that keys are fetched from. It must be https, because anybody in between
+/// could inject keys; only this machine may be asked over http.
+fn secure_url(text: &str) -> Result<Url, String> {
+    let url = web_url(text)?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here = host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -14,12 +14,12 @@ pub(crate) struct Raw {
     payloads: Option<bool>,
 }
 
-/// The console as it is meant.
+/// The validated `[console]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Console {
     /// Whether it is served.
     pub enabled: bool,
-    /// Whether arguments and answers of the last calls can be looked at.
+    /// Whether arguments and answers of the last calls are kept in memory and shown.
     pub payloads: bool,
 }
 

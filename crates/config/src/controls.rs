@@ -7,15 +7,15 @@ use std::time::Duration;
 use catalog::name;
 use document::tree::Path;
 use gateway::surface::meta;
-use policy::attempt::{self, Lane};
+use policy::attempt::{self, UpstreamLimits};
 use policy::pattern::Pattern;
 use policy::{breaker, cache, quota, retry, rules};
-use roster::{inspect, schema};
+use roster::{listing_check, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problems;
-use super::shape::nearest;
+use super::schema_check::closest_name;
 use super::text;
 
 /// Limits, rules, and what is done about failures. All off until configured.
@@ -226,30 +226,34 @@ struct Calls {
     patience: Option<String>,
 }
 
+/// The validated `[controls]` section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Controls {
     pub rules: rules::Config,
     pub rates: quota::Config,
     pub cache: cache::Config,
     pub calls: attempt::Config,
+    /// The settings of the gateway and proxy surfaces' own tools.
     pub meta: meta::Config,
+    /// Whether secrets in answers are masked.
     pub redact: bool,
-    pub inspection: inspect::Config,
+    pub inspection: listing_check::Config,
 }
 
-/// Reads the section; `labels` are the upstreams that there are.
+/// Parses the section; `labels` are the labels of all upstreams.
 pub(crate) fn parse(raw: Raw, labels: &[&str], problems: &mut Problems) -> Controls {
     let mut section = Section { path: Path::default().key("controls"), problems };
     let rules = rules::Config {
-        default: raw.default.map_or(rules::Action::Allow, Action::meant),
-        rules: raw.rule.into_iter().map(Rule::meant).collect(),
+        default: raw.default.map_or(rules::Action::Allow, Action::into_policy),
+        rules: raw.rule.into_iter().map(Rule::into_policy).collect(),
     };
-    let lane = section.lane(&section.path.key("calls"), raw.calls, &Lane::default());
+    let default_limits =
+        section.limits(&section.path.key("calls"), raw.calls, &UpstreamLimits::default());
     let calls = attempt::Config {
         retry: section.retry(raw.retry),
         breaker: section.breaker(raw.breaker),
-        lanes: section.lanes(raw.upstreams, &lane, labels),
-        lane,
+        upstream_limits: section.upstream_limits(raw.upstreams, &default_limits, labels),
+        default_limits,
     };
     Controls {
         rules,
@@ -264,7 +268,7 @@ pub(crate) fn parse(raw: Raw, labels: &[&str], problems: &mut Problems) -> Contr
             ..meta::Config::default()
         },
         redact: raw.redact.unwrap_or(true),
-        inspection: inspect::Config {
+        inspection: listing_check::Config {
             limits: limits(&raw.schemas),
             pins: section.pins(raw.pins, labels),
         },
@@ -281,7 +285,7 @@ fn limits(raw: &Schemas) -> schema::Limits {
 }
 
 impl Action {
-    fn meant(self) -> rules::Action {
+    fn into_policy(self) -> rules::Action {
         match self {
             Action::Allow => rules::Action::Allow,
             Action::Deny => rules::Action::Deny,
@@ -291,9 +295,9 @@ impl Action {
 }
 
 impl Rule {
-    fn meant(self) -> rules::Rule {
+    fn into_policy(self) -> rules::Rule {
         rules::Rule {
-            action: self.action.meant(),
+            action: self.action.into_policy(),
             meta_tool: self.meta_tool.map(|name| name.word().to_owned()),
             namespace: self.namespace.as_deref().map(Pattern::new),
             tool: self.tool.as_deref().map(Pattern::new),
@@ -304,7 +308,7 @@ impl Rule {
     }
 }
 
-/// The section while it is read.
+/// Parses the tables of the section.
 struct Section<'p> {
     path: Path,
     problems: &'p mut Problems,
@@ -312,7 +316,7 @@ struct Section<'p> {
 
 impl Section<'_> {
     fn duration(&mut self, path: &Path, written: Option<String>) -> Option<Duration> {
-        written.and_then(|text| self.problems.parse(path, &text, text::duration))
+        written.and_then(|text| self.problems.parse(path, &text, text::parse_duration))
     }
 
     fn rates(&mut self, raw: Vec<Rate>) -> quota::Config {
@@ -329,7 +333,7 @@ impl Section<'_> {
                 (None, Some(name)) => {
                     let known: Vec<&str> = meta::names().collect();
                     if !known.contains(&name.as_str()) {
-                        let hint = nearest(&name, known.iter().copied());
+                        let hint = closest_name(&name, known.iter().copied());
                         let hint = hint.map(|name| format!("did you mean `{name}`?"));
                         let hint = hint.unwrap_or_else(|| format!("use {}", known.join(", ")));
                         let message = format!("there is no meta-tool `{name}`");
@@ -351,11 +355,11 @@ impl Section<'_> {
         &mut self,
         raw: BTreeMap<String, Pin>,
         labels: &[&str],
-    ) -> HashMap<String, inspect::Pin> {
+    ) -> HashMap<String, listing_check::Pin> {
         let mut pins = HashMap::new();
         for (label, pin) in raw {
             let path = self.path.key("pins").key(&label);
-            known(&label, labels, &path, self.problems);
+            check_label(&label, labels, &path, self.problems);
             let digits = pin.expected_hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
             if pin.expected_hash.len() != 64 || !digits {
                 let hint = "`gatelet upstreams --report` tells it";
@@ -363,10 +367,10 @@ impl Section<'_> {
                 self.problems.error(&path, "is no hash of 64 hexadecimal digits", Some(hint));
             }
             let strictness = match pin.mode {
-                Some(PinMode::Strict) => inspect::Strictness::Strict,
-                Some(PinMode::Warn) | None => inspect::Strictness::Warn,
+                Some(PinMode::Strict) => listing_check::Strictness::Strict,
+                Some(PinMode::Warn) | None => listing_check::Strictness::Warn,
             };
-            pins.insert(label, inspect::Pin { hash: pin.expected_hash, strictness });
+            pins.insert(label, listing_check::Pin { hash: pin.expected_hash, strictness });
         }
         pins
     }
@@ -421,35 +425,35 @@ impl Section<'_> {
         }
     }
 
-    fn lane(&mut self, path: &Path, raw: Calls, usual: &Lane) -> Lane {
-        Lane {
+    fn limits(&mut self, path: &Path, raw: Calls, usual: &UpstreamLimits) -> UpstreamLimits {
+        UpstreamLimits {
             timeout: self.duration(&path.key("timeout"), raw.timeout).or(usual.timeout),
             at_once: raw.at_once.or(usual.at_once),
             patience: self.duration(&path.key("patience"), raw.patience).or(usual.patience),
         }
     }
 
-    fn lanes(
+    fn upstream_limits(
         &mut self,
         raw: BTreeMap<String, Calls>,
-        usual: &Lane,
+        usual: &UpstreamLimits,
         labels: &[&str],
-    ) -> HashMap<String, Lane> {
-        let mut lanes = HashMap::new();
+    ) -> HashMap<String, UpstreamLimits> {
+        let mut upstream_limits = HashMap::new();
         for (label, calls) in raw {
             let path = self.path.key("upstreams").key(&label);
-            known(&label, labels, &path, self.problems);
-            let lane = self.lane(&path, calls, usual);
-            lanes.insert(label, lane);
+            check_label(&label, labels, &path, self.problems);
+            let limits = self.limits(&path, calls, usual);
+            upstream_limits.insert(label, limits);
         }
-        lanes
+        upstream_limits
     }
 }
 
-/// Notes a label that no upstream has.
-pub(crate) fn known(label: &str, labels: &[&str], path: &Path, problems: &mut Problems) {
+/// Reports a label that no upstream has.
+pub(crate) fn check_label(label: &str, labels: &[&str], path: &Path, problems: &mut Problems) {
     if !labels.iter().any(|known| name::means(known, label)) {
-        let hint = nearest(label, labels.iter().copied());
+        let hint = closest_name(label, labels.iter().copied());
         let hint = hint.map(|name| format!("did you mean `{name}`?"));
         let message = format!("there is no upstream `{label}`");
         problems.error(path, message, hint.as_deref());

@@ -1,10 +1,10 @@
-//! Reads the configuration files of other MCP clients.
+//! Converts the configuration files of other MCP clients into gatelet's upstreams.
 //!
 //! Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI, Cline and their
 //! kin have `mcpServers`; VS Code has `servers` and `inputs`; opencode has
 //! `mcp`; Zed has `context_servers`; Codex has `mcp_servers`. Each entry
-//! becomes an upstream as it would stand in our own file. What has no
-//! counterpart here is reported at its place, never dropped in silence.
+//! becomes an upstream as it would be written in gatelet's own file. A setting without
+//! a counterpart is reported as a warning, never dropped in silence.
 
 mod entry;
 mod variable;
@@ -13,11 +13,11 @@ use catalog::name;
 use document::tree::{Node, Path, Value};
 
 use super::problem::Problems;
-use super::raw_upstream::{Entry, Raw};
+use super::raw_upstream::{Raw, UpstreamEntry};
 use super::self_reference::{self, OwnAddress};
 use super::text::Environment;
 
-/// The tables that hold servers, by the keys that lead to them.
+/// The paths of the tables that hold servers, by client.
 const TABLES: &[&[&str]] = &[
     &["mcpServers"],
     &["servers"],
@@ -29,81 +29,90 @@ const TABLES: &[&[&str]] = &[
     &["extensions"],
 ];
 
-/// Keys beside the servers that belong to them; everything else in such a
-/// file is the client's own business.
-const BESIDE: &[&str] = &["inputs"];
+/// Keys in a table of servers that are not servers.
+const NOT_SERVERS: &[&str] = &["inputs"];
 
-/// Returns whether this looks like a file of another client.
+/// Returns whether the document is the file of another client.
 pub(crate) fn is_foreign(root: &Node) -> bool {
-    !tables(root).is_empty()
+    !server_tables(root).is_empty()
 }
 
-/// Reads every server in the file, noting what could not be carried over.
-pub(crate) fn read(
+/// Converts every server in the file and reports settings that could not be converted.
+pub(crate) fn convert(
     root: &Node,
-    here: &OwnAddress,
+    own_address: &OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,
-) -> Vec<Entry> {
-    let mut found: Vec<Entry> = Vec::new();
-    let scope = variable::Scope { base: &here.base, inputs: inputs(root) };
-    for (path, table) in tables(root) {
+) -> Vec<UpstreamEntry> {
+    let mut found: Vec<UpstreamEntry> = Vec::new();
+    let scope = variable::Scope { base: &own_address.base, inputs: inputs(root) };
+    for (path, table) in server_tables(root) {
         for member in table.members() {
-            if BESIDE.contains(&member.key.as_str()) {
+            if NOT_SERVERS.contains(&member.key.as_str()) {
                 continue;
             }
             let at = path.key(&member.key);
-            let location =
-                entry::Location { path: &at, scope: &scope, time: time(root, &path, here) };
-            let raw = entry::read(&member.key, &member.node, &location, problems);
-            let raw = raw.filter(|raw| is_another(raw, here, environment, &at, problems));
-            let raw = raw.map(|raw| switched(root, &member.key, raw, &at, problems));
-            found.extend(raw.map(|raw| Entry { path: at, raw }));
+            let location = entry::EntryContext {
+                path: &at,
+                scope: &scope,
+                time: timeout_unit(root, &path, own_address),
+            };
+            let raw = entry::convert(&member.key, &member.node, &location, problems);
+            let raw =
+                raw.filter(|raw| is_other_server(raw, own_address, environment, &at, problems));
+            let raw = raw.map(|raw| apply_gemini_lists(root, &member.key, raw, &at, problems));
+            found.extend(raw.map(|raw| UpstreamEntry { path: at, raw }));
         }
     }
-    projects(root, problems);
-    relabel(found, problems)
+    warn_of_project_servers(root, problems);
+    assign_unique_labels(found, problems)
 }
 
-/// Returns whether an entry is another server than this gatelet. That it is not is
-/// told.
-fn is_another(
+/// Returns whether an entry is another server than this gatelet, and warns if it is not.
+fn is_other_server(
     raw: &Raw,
-    here: &OwnAddress,
+    own_address: &OwnAddress,
     environment: &dyn Environment,
     path: &Path,
     problems: &mut Problems,
 ) -> bool {
-    // How the client starts gatelet, whatever it gives it to read.
-    let itself = self_reference::is_a_gate(raw).then(String::new);
-    let why = itself.or_else(|| Some(format!(" ({})", here.is(raw, environment)?.1)));
+    // The client's own entry for gatelet, whatever configuration it passes.
+    let itself = self_reference::runs_gatelet_serve(raw).then(String::new);
+    let why =
+        itself.or_else(|| Some(format!(" ({})", own_address.self_reference(raw, environment)?.1)));
     if let Some(why) = &why {
         problems.warning(path, format!("is gatelet itself and was left out{why}"), None);
     }
     why.is_none()
 }
 
-/// Returns what a number without a unit means as a time.
-fn time(root: &Node, table: &Path, here: &OwnAddress) -> entry::Unit {
-    let file = here.file.to_string_lossy();
+/// Returns the unit of timeouts in a client's file, judged by its table and file name.
+fn timeout_unit(root: &Node, table: &Path, own_address: &OwnAddress) -> entry::TimeUnit {
+    let file = own_address.file.to_string_lossy();
     let is_at = |part: &str| file.contains(part);
     let has = |key: &str| root.get(key).is_some();
     match table.to_string().as_str() {
         // Zed and Goose.
-        "context_servers" | "extensions" => entry::Unit::Seconds,
+        "context_servers" | "extensions" => entry::TimeUnit::Seconds,
         // opencode.
-        "mcp" | "mcp.servers" => entry::Unit::Milliseconds,
+        "mcp" | "mcp.servers" => entry::TimeUnit::Milliseconds,
         _ if is_at("cline_mcp_settings") || is_at(".roo/") || is_at("mcp_settings.json") => {
-            entry::Unit::Seconds
+            entry::TimeUnit::Seconds
         }
         // Gemini CLI.
-        _ if is_at(".gemini/") || has("mcp") => entry::Unit::Milliseconds,
-        _ => entry::Unit::Unknown,
+        _ if is_at(".gemini/") || has("mcp") => entry::TimeUnit::Milliseconds,
+        _ => entry::TimeUnit::Unknown,
     }
 }
 
-/// An entry as Gemini CLI's `mcp.allowed` and `mcp.excluded` have it.
-fn switched(root: &Node, name: &str, mut raw: Raw, path: &Path, problems: &mut Problems) -> Raw {
+/// Disables an entry that Gemini CLI's `mcp.allowed` or `mcp.excluded` switches off.
+fn apply_gemini_lists(
+    root: &Node,
+    name: &str,
+    mut raw: Raw,
+    path: &Path,
+    problems: &mut Problems,
+) -> Raw {
     let list = |key: &str| root.get("mcp").and_then(|mcp| mcp.get(key));
     let list = |key: &str| list(key).filter(|list| matches!(list.value, Value::List(_)));
     let names = |list: &Node| list.items().iter().any(|item| item.text() == Some(name));
@@ -119,12 +128,15 @@ fn switched(root: &Node, name: &str, mut raw: Raw, path: &Path, problems: &mut P
     raw
 }
 
-/// Gives every upstream a label that a namespace can have and no other has.
-pub fn relabel(mut found: Vec<Entry>, problems: &mut Problems) -> Vec<Entry> {
+/// Changes labels so that each is a legal namespace and unique, and warns of each change.
+pub fn assign_unique_labels(
+    mut found: Vec<UpstreamEntry>,
+    problems: &mut Problems,
+) -> Vec<UpstreamEntry> {
     let mut taken: Vec<String> = Vec::new();
     for upstream in &mut found {
         let name = upstream.raw.label.clone().unwrap_or_default();
-        let label = unique(&legal(&name), &taken);
+        let label = unique_label(&legal_label(&name), &taken);
         if label != name {
             let message = format!("`{name}` becomes the namespace `{label}`");
             problems.warning(&upstream.path, message, None);
@@ -135,8 +147,8 @@ pub fn relabel(mut found: Vec<Entry>, problems: &mut Problems) -> Vec<Entry> {
     found
 }
 
-/// Every table of servers in the document, and the way to it.
-fn tables(root: &Node) -> Vec<(Path, &Node)> {
+/// Returns every table of servers in the document, with its path.
+fn server_tables(root: &Node) -> Vec<(Path, &Node)> {
     let mut tables: Vec<(Path, &Node)> = Vec::new();
     for keys in TABLES {
         let mut node = Some(root);
@@ -148,7 +160,7 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
         // `mcp` is a table of servers only when it holds no table of its own,
         // and an editor's `servers` may be something else.
         let holds = |node: &&Node| node.members().iter().any(|m| looks_like_a_server(&m.node));
-        // Extensions of other programs are many things.
+        // Other programs use `extensions` for other things.
         if *keys == ["extensions"] && !node.as_ref().is_some_and(holds) {
             continue;
         }
@@ -161,8 +173,8 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
         }
     }
     let all = root.members().iter().all(|member| looks_like_a_server(&member.node));
-    // `[upstream]` is our own, written with a bracket too few; so is `[state]`, which
-    // has the address of a store.
+    // `[upstream]` is gatelet's own file with a bracket too few; `[state]` is its section
+    // with the `url` of a store.
     let own = ["upstream", "state"].iter().any(|key| root.get(key).is_some());
     if tables.is_empty() && all && !own && !root.members().is_empty() {
         tables.push((Path::default(), root));
@@ -184,19 +196,19 @@ fn looks_like_a_server(node: &Node) -> bool {
         .any(|key| node.get(key).is_some())
 }
 
-/// Returns what VS Code asks its user for.
+/// Returns the `inputs` that VS Code prompts its user for.
 fn inputs(root: &Node) -> Vec<variable::Input> {
     let lists = [root.get("inputs"), root.get("mcp").and_then(|mcp| mcp.get("inputs"))];
     let input = |node: &Node| {
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        let what = text("description").unwrap_or_default();
-        Some(variable::Input { id: text("id")?, what, default: text("default") })
+        let description = text("description").unwrap_or_default();
+        Some(variable::Input { id: text("id")?, description, default: text("default") })
     };
     lists.into_iter().flatten().flat_map(Node::items).filter_map(input).collect()
 }
 
-/// Claude Code keeps the servers of single projects in its own file too.
-fn projects(root: &Node, problems: &mut Problems) {
+/// Warns of servers of single projects, which Claude Code keeps in the same file.
+fn warn_of_project_servers(root: &Node, problems: &mut Problems) {
     let Some(projects) = root.get("projects") else { return };
     for member in projects.members() {
         let servers = member.node.get("mcpServers").map_or(0, |servers| servers.members().len());
@@ -208,7 +220,7 @@ fn projects(root: &Node, problems: &mut Problems) {
     }
 }
 
-fn legal(name: &str) -> String {
+fn legal_label(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let label: String = name.chars().map(legal).take(60).collect();
     let label = label.trim_matches('-').to_owned();
@@ -219,7 +231,7 @@ fn legal(name: &str) -> String {
     }
 }
 
-fn unique(label: &str, taken: &[String]) -> String {
+fn unique_label(label: &str, taken: &[String]) -> String {
     let free = |label: &str| !taken.contains(&name::canonical(label));
     if free(label) {
         return label.to_owned();

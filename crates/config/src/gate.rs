@@ -1,4 +1,4 @@
-//! `[gate]`: how much of an answer a model reads at once.
+//! `[gate]`: the size limit above which an answer is stored and summarised.
 
 use document::tree::Path;
 use schemars::JsonSchema;
@@ -34,11 +34,16 @@ pub enum SameData {
     Both,
 }
 
+/// The validated `[gate]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
+    /// Answers over this many characters are stored and summarised.
     pub limit: usize,
+    /// The most characters that a caller's `sizelimit` lets through.
     pub ceiling: Option<usize>,
+    /// Whether a summarised answer is marked as an error.
     pub gated_is_error: bool,
+    /// What goes out of an answer whose text is the JSON of its structured content.
     pub same_data: SameData,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Raw {
     enabled: bool,
 }
 
-/// Whether anything is learnt.
+/// Whether searches learn from use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learning {
     On,

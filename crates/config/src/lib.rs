@@ -1,15 +1,14 @@
-//! The configuration file: what was written, then what it means.
+//! Parses gatelet's configuration file.
 //!
-//! Each section has a `Raw` type, which is the section as it stands in the file,
-//! and a type with its meaning. A document is checked against the JSON Schema of
-//! the `Raw` types first (`shape`), then each section is parsed. All problems are
-//! collected with their places in the file and reported together. The files of
-//! other MCP clients are read as well ([`foreign`]), and single upstreams of our
-//! own file can be changed ([`edit`]).
+//! Each section has a `Raw` type, which is the section as written in the file, and
+//! a validated type. The document is first checked against the JSON Schema of the
+//! `Raw` types (`schema_check`), then each section is parsed. All problems are
+//! collected with their positions in the file and reported together. The crate also
+//! converts the configuration files of other MCP clients ([`foreign`]) and edits
+//! single upstreams of gatelet's own file ([`edit`]).
 //!
-//! This crate knows no flags and no state directory: where values of `${env:…}`,
-//! `${keyring:…}` and `${cmd:…}` come from is the caller's business, who passes an
-//! [`Environment`].
+//! This crate does not know the command line or the state directory. The caller
+//! passes an [`Environment`], which looks up `${env:…}`, `${keyring:…}` and `${cmd:…}`.
 
 mod access;
 mod approvals;
@@ -44,9 +43,10 @@ pub mod foreign;
 
 pub mod edit;
 mod self_reference;
+mod setting;
 
 mod problem;
-mod shape;
+mod schema_check;
 mod text;
 
 use std::net::SocketAddr;
@@ -71,15 +71,18 @@ pub use gate::{Gate, SameData};
 pub use learning::Learning;
 pub use manifest::Manifest;
 pub use metrics::Metrics;
-pub use mount::{Mount, Raw as RawMount, meant};
-pub use problem::{Problem, Problems, Source, Weight};
-pub use raw_upstream::{Entry, Kind, Raw as RawUpstream, Start, Wire, write};
+pub use mount::{Mount, Raw as RawMount, parse_mount};
+pub use problem::{Problem, Problems, Severity, SourceFile};
+pub use raw_upstream::{
+    HttpTransport, Kind, Raw as RawUpstream, Start, UpstreamEntry, upstreams_to_toml,
+};
 pub use records::Records;
-pub use serve::{Serve, Tls, address};
+pub use serve::{Serve, Tls, parse_address};
+pub use setting::{Applies, Setting};
 pub use site::{Ownership, Rules};
 pub use state::{SharedState, StateKey};
 pub use surface::SurfaceName;
-pub use text::{Environment, NamedSecrets, Process};
+pub use text::{Environment, NamedSecrets, ProcessEnvironment};
 pub use traces::Traces;
 pub use upstream::{Reach, Upstream};
 
@@ -141,13 +144,13 @@ pub struct Raw {
     state: state::Raw,
 }
 
-/// The configuration as it is meant.
+/// The validated configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub upstreams: Vec<Upstream>,
     pub gate: Gate,
-    /// Which part of an answer goes out where the caller does not say.
-    pub shapes: gateway::dispatch::Shapes,
+    /// Which part of a tool's result is returned when the caller does not choose one.
+    pub shapes: gateway::dispatch::DefaultPicks,
     pub serve: Serve,
     pub scripts: Scripts,
     pub skills: Skills,
@@ -157,46 +160,46 @@ pub struct Config {
     pub manifest: Manifest,
     pub records: Records,
     pub metrics: Metrics,
-    /// `None` where nobody traces.
+    /// `None` when tracing is off.
     pub traces: Option<Traces>,
     pub artifacts: Artifacts,
     pub console: Console,
     pub controls: Controls,
     pub learning: Learning,
-    /// What is listed whole beside our own tools.
+    /// Which upstream tools are listed with their full definitions, beside gatelet's own tools.
     pub listed: gateway::surface::listed::Config,
-    /// Whether searches compare meanings.
+    /// Whether searches compare the meaning of words.
     pub meaning: Meaning,
     pub trust: policy::trust::Config,
     pub approvals: Approvals,
     pub visibility: policy::visibility::Config,
     pub mounts: Vec<Mount>,
-    /// What it takes from files, keyrings and commands.
+    /// The values that the file takes from other files, keyrings and commands.
     pub named_secrets: NamedSecrets,
-    /// What is shared with other replicas, if there are any.
+    /// The store that replicas share; `None` for a single gatelet.
     pub state: Option<SharedState>,
 }
 
 impl Config {
-    /// Returns what the built-in namespaces are called here, with what is in them;
-    /// none where they are not offered.
+    /// Returns the label and the description of each built-in namespace; none when the
+    /// built-in tools are off.
     pub fn builtin_labels(&self) -> Vec<(String, &'static str)> {
         if !self.builtin {
             return Vec::new();
         }
         let upstreams = self.upstreams.iter().map(|upstream| upstream.label.as_str());
         let about = ::builtin::LABELS.iter().map(|(_, about)| *about);
-        ::builtin::called(upstreams).into_iter().zip(about).collect()
+        ::builtin::labels_beside(upstreams).into_iter().zip(about).collect()
     }
 
-    /// Returns why this gatelet must not listen where it is told to: strangers
-    /// reach it, and nobody is asked who they are. `open` is what the command line
-    /// says.
-    pub fn exposed(&self, open: bool) -> Option<String> {
+    /// Returns an error message when other machines can reach the listen address and
+    /// callers need no authentication. `open_flag` is whether `--open` allows that.
+    pub fn exposure_problem(&self, open_flag: bool) -> Option<String> {
         let serve = &self.serve;
-        let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == ClientCertificates::Must);
-        let guarded = self.auth.required || shows || open || serve.open;
-        (!serve.listen.ip().is_loopback() && !guarded).then(|| {
+        let needs_certificate =
+            serve.tls.as_ref().is_some_and(|tls| tls.callers == ClientCertificates::Required);
+        let is_allowed = self.auth.required || needs_certificate || open_flag || serve.open;
+        (!serve.listen.ip().is_loopback() && !is_allowed).then(|| {
             format!(
                 "`{}` can be reached from other machines, and nobody is asked who they are; listen \
                  on 127.0.0.1, set `auth.required`, or say --open if that is what you want",
@@ -205,10 +208,9 @@ impl Config {
         })
     }
 
-    /// The sections that are different in the `other`, of those that a running
-    /// gate cannot take up.
-    pub fn restart_for(&self, other: &Config) -> Vec<&'static str> {
-        // Every section is named here, so that none is forgotten in silence.
+    /// Returns the sections that differ in `other` and only take effect after a restart.
+    pub fn sections_needing_restart(&self, other: &Config) -> Vec<&'static str> {
+        // Every field is listed, so that the compiler notices a new one.
         let Config {
             serve,
             auth,
@@ -223,7 +225,7 @@ impl Config {
             console,
             scripts,
             state,
-            // Taken up by `Wiring::reload`.
+            // Reloaded without a restart by `Wiring::reload`.
             upstreams: _,
             gate: _,
             shapes: _,
@@ -264,31 +266,30 @@ pub struct Loaded {
     pub config: Config,
     /// `None` for the embedded default.
     pub file: Option<PathBuf>,
-    /// What is odd in it though not in the way.
+    /// The problems that do not prevent its use.
     pub warnings: Option<Problems>,
 }
 
-/// Why there is no configuration to work with.
+/// Why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
+    /// The file could not be read.
     #[error("cannot read `{file}`: {source}")]
     Unreadable { file: String, source: std::io::Error },
-    /// It is not a file of another client.
+    /// The file to import has no table of servers.
     #[error("{0}")]
     NoServers(String),
-    /// What stands in it is wrong.
+    /// The contents are invalid.
     #[error(transparent)]
     Wrong(#[from] Problems),
 }
 
-/// Reads the configuration in a file; without a file, the embedded default.
-/// `listen` is where the command line says that gatelet listens, which wins over
-/// what the file says.
+/// Loads the configuration from a file; without a file, the embedded default.
+/// `listen_flag` is the address from the command line, which overrides the file's.
 pub fn load(
     file: Option<PathBuf>,
     environment: &dyn Environment,
-    listen: Option<SocketAddr>,
+    listen_flag: Option<SocketAddr>,
 ) -> Result<Loaded, LoadError> {
     let Some(file) = file else {
         return Ok(Loaded { config: default_config()?, file: None, warnings: None });
@@ -296,76 +297,77 @@ pub fn load(
     let shown = file.display().to_string();
     let unreadable = |source| LoadError::Unreadable { file: shown.clone(), source };
     let text = std::fs::read_to_string(&file).map_err(unreadable)?;
-    // Relative paths in the file are relative to the file, whoever reads it.
+    // Paths in the file are relative to the directory of the file.
     let whole = std::path::absolute(&file).map_err(unreadable)?;
     let base = whole.parent().unwrap_or(Path::new("/"));
-    let source = Source { name: shown, text };
-    let (config, problems) = read_for(source, base, environment, listen)?;
+    let source = SourceFile { name: shown, text };
+    let (config, problems) = parse_with_listen(source, base, environment, listen_flag)?;
     let warnings = Some(problems).filter(|problems| !problems.is_empty());
     Ok(Loaded { config, file: Some(file), warnings })
 }
 
-/// The configuration that is used when there is none.
+/// Returns the configuration that is used when there is no file.
 pub fn default_config() -> Result<Config, Problems> {
     let text = "[builtin]\ntools = true\n".to_owned();
-    let source = Source { name: "the embedded default".to_owned(), text };
-    Ok(read(source, Path::new(""), &Process)?.0)
+    let source = SourceFile { name: "the embedded default".to_owned(), text };
+    Ok(parse(source, Path::new(""), &ProcessEnvironment)?.0)
 }
 
-/// Reads a document. The problems that come with a configuration are warnings.
-pub fn read(
-    source: Source,
+/// Parses a configuration. Relative paths in it are relative to `base`. The problems
+/// that are returned beside a configuration are warnings.
+pub fn parse(
+    source: SourceFile,
     base: &Path,
     environment: &dyn Environment,
 ) -> Result<(Config, Problems), Problems> {
-    read_for(source, base, environment, None)
+    parse_with_listen(source, base, environment, None)
 }
 
-/// Reads a document for a gatelet that listens where the command line says.
-fn read_for(
-    source: Source,
+/// Parses a configuration for a gatelet whose command line may set the listen address.
+fn parse_with_listen(
+    source: SourceFile,
     base: &Path,
     environment: &dyn Environment,
-    listen: Option<SocketAddr>,
+    listen_flag: Option<SocketAddr>,
 ) -> Result<(Config, Problems), Problems> {
-    let here = OwnAddress::usual(&source.name, base, listen);
-    let (root, mut problems) = tree(source);
-    // What was meant by the rest is a guess where something cannot be read.
+    let own_address = OwnAddress::with_defaults(&source.name, base, listen_flag);
+    let (root, mut problems) = parse_tree(source);
+    // After a syntax error the rest would be a guess.
     if problems.has_errors() {
         return Err(problems);
     }
-    // Others' files run no commands and get no secrets of ours.
+    // Files of other clients must not run commands or use gatelet's secrets.
     let is_foreign = foreign::is_foreign(&root);
-    let environment = if is_foreign { &Process } else { environment };
+    let environment = if is_foreign { &ProcessEnvironment } else { environment };
     let (raw, found) = if is_foreign {
-        (Raw::default(), foreign::read(&root, &here, environment, &mut problems))
+        (Raw::default(), foreign::convert(&root, &own_address, environment, &mut problems))
     } else {
-        let raw = raw(&root, &mut problems);
-        let found = own(&raw);
+        let raw = parse_raw(&root, &mut problems);
+        let found = own_upstreams(&raw);
         (raw, found)
     };
-    let mut config = parse(raw, found, here, environment, &mut problems);
+    let mut config = parse_sections(raw, found, own_address, environment, &mut problems);
     config.named_secrets = environment.noted_secrets();
     if problems.has_errors() { Err(problems) } else { Ok((config, problems)) }
 }
 
-/// Returns what was written, as far as it fits. A document that cannot be taken
-/// over is an error, never an empty configuration.
-fn raw(root: &node::Node, problems: &mut Problems) -> Raw {
-    let Some(fitting) = shape::fit(root, &schema(), problems) else { return Raw::default() };
+/// Returns the part of the document that fits the schema. A document that cannot be
+/// deserialized is an error, never an empty configuration.
+fn parse_raw(root: &node::Node, problems: &mut Problems) -> Raw {
+    let Some(fitting) = schema_check::fit(root, &schema(), problems) else { return Raw::default() };
     serde_json::from_value(fitting.to_json()).unwrap_or_else(|error| {
         problems.error(&node::Path::default(), error.to_string(), None);
         Raw::default()
     })
 }
 
-/// Reads the servers in another client's file, for `gatelet import`.
+/// Converts the servers in another client's file to upstreams, for `gatelet import`.
 pub fn import(
-    source: Source,
+    source: SourceFile,
     base: &Path,
-) -> Result<(Vec<raw_upstream::Entry>, Problems), LoadError> {
+) -> Result<(Vec<raw_upstream::UpstreamEntry>, Problems), LoadError> {
     let name = source.name.clone();
-    let (root, mut problems) = tree(source);
+    let (root, mut problems) = parse_tree(source);
     if problems.has_errors() {
         return Err(problems.into());
     }
@@ -373,17 +375,20 @@ pub fn import(
         let known = "`mcpServers`, `servers`, `mcp`, `context_servers` and `mcp_servers` are known";
         return Err(LoadError::NoServers(format!("`{name}` has no table of servers; {known}")));
     }
-    let here = OwnAddress::usual(&name, base, None);
-    let found = foreign::read(&root, &here, &Process, &mut problems);
-    let found = found.into_iter().filter(|one| is_sound(one, &here, &mut problems)).collect();
+    let own_address = OwnAddress::with_defaults(&name, base, None);
+    let found = foreign::convert(&root, &own_address, &ProcessEnvironment, &mut problems);
+    let found = found
+        .into_iter()
+        .filter(|one| is_valid_upstream(one, &own_address, &mut problems))
+        .collect();
     Ok((found, problems))
 }
 
-/// Returns whether an entry of a host leads to the gatelet of this configuration.
-pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
+/// Returns whether an entry in a host's file connects to the gatelet of this configuration.
+pub fn is_self_reference(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
     let base = file.parent().unwrap_or(Path::new("/")).to_owned();
-    let here = OwnAddress {
-        asked: None,
+    let own_address = OwnAddress {
+        listen_flag: None,
         listen: config.serve.listen,
         public: config.auth.public_url.clone(),
         file: file.to_owned(),
@@ -397,79 +402,85 @@ pub fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
             raw_upstream::Raw { url: Some(url), ..raw_upstream::Raw::default() }
         }
     };
-    here.is(&raw, &Process).is_some()
+    own_address.self_reference(&raw, &ProcessEnvironment).is_some()
 }
 
-/// Returns whether an upstream would be taken from our own file, too. Why not is
-/// noted.
-fn is_sound(found: &raw_upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
-    let mut own = problems.empty();
-    upstream::parse(vec![found.clone()], here, &Process, &mut own);
-    let is_sound = !own.has_errors();
+/// Returns whether a converted upstream would also be valid in gatelet's own file. Its
+/// errors become warnings.
+fn is_valid_upstream(
+    found: &raw_upstream::UpstreamEntry,
+    own_address: &OwnAddress,
+    problems: &mut Problems,
+) -> bool {
+    let mut own = problems.new_empty();
+    upstream::parse(vec![found.clone()], own_address, &ProcessEnvironment, &mut own);
+    let is_valid_upstream = !own.has_errors();
     for problem in own.into_errors() {
         let message = format!("{}: the server was left out", problem.message);
-        problems.push(Problem { weight: Weight::Warning, message, ..problem });
+        problems.push(Problem { severity: Severity::Warning, message, ..problem });
     }
-    is_sound
+    is_valid_upstream
 }
 
-/// The document as a tree, read as JSON when it looks like it, as YAML when
-/// its name says so, else as TOML.
-fn tree(source: Source) -> (node::Node, Problems) {
-    let mut twice = Vec::new();
+/// Parses the document into a tree: as JSON when it looks like JSON, as YAML when its
+/// name says so, else as TOML.
+fn parse_tree(source: SourceFile) -> (node::Node, Problems) {
+    let mut duplicates = Vec::new();
     let (root, errors) = if source.is_json() {
-        match document::json::read(&source.text) {
+        match document::json::parse(&source.text) {
             Ok((root, noted)) => {
-                twice = noted;
+                duplicates = noted;
                 (root, Vec::new())
             }
-            // Nothing more is said against what cannot be read.
+            // After a syntax error nothing else is checked.
             Err(error) => {
                 let value = node::Value::Table(Vec::new());
                 (node::Node { span: 0..0, value }, vec![error])
             }
         }
     } else if source.is_yaml() {
-        match document::yaml::read(&source.text) {
+        match document::yaml::parse(&source.text) {
             Ok(root) => (root, Vec::new()),
             Err(error) => {
                 (node::Node { span: 0..0, value: node::Value::Table(Vec::new()) }, vec![error])
             }
         }
     } else {
-        document::toml::read(&source.text)
+        document::toml::parse(&source.text)
     };
     let mut problems = Problems::new(source, root.clone());
     for (span, message) in errors {
-        problems.push(Problem { weight: Weight::Error, span, message, hint: None });
+        problems.push(Problem { severity: Severity::Error, span, message, hint: None });
     }
-    for (span, message) in twice {
-        problems.note(span, message);
+    for (span, message) in duplicates {
+        problems.warning_at(span, message);
     }
     (root, problems)
 }
 
-/// The upstreams of our own file, each with its place.
-fn own(raw: &Raw) -> Vec<raw_upstream::Entry> {
-    let place = |at| node::Path::default().key("upstream").index(at);
+/// Returns the upstreams of gatelet's own file, each with its path in the document.
+fn own_upstreams(raw: &Raw) -> Vec<raw_upstream::UpstreamEntry> {
+    let path = |at| node::Path::default().key("upstream").index(at);
     let found = raw.upstream.iter().enumerate();
-    found.map(|(at, raw)| raw_upstream::Entry { path: place(at), raw: raw.clone() }).collect()
+    found
+        .map(|(at, raw)| raw_upstream::UpstreamEntry { path: path(at), raw: raw.clone() })
+        .collect()
 }
 
-fn parse(
+fn parse_sections(
     raw: Raw,
-    found: Vec<raw_upstream::Entry>,
-    mut here: OwnAddress,
+    found: Vec<raw_upstream::UpstreamEntry>,
+    mut own_address: OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Config {
-    let base = &here.base.clone();
+    let base = &own_address.base.clone();
     let serve = serve::parse(raw.serve, base, problems);
     let auth = auth::parse(raw.auth, base, environment, problems);
-    here.listen = here.asked.unwrap_or(serve.listen);
-    here.public = auth.public_url.clone();
+    own_address.listen = own_address.listen_flag.unwrap_or(serve.listen);
+    own_address.public = auth.public_url.clone();
     let state = state::parse(raw.state, base, environment, problems);
-    let upstreams = upstream::parse(found, &here, environment, problems);
+    let upstreams = upstream::parse(found, &own_address, environment, problems);
     let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
     let confirm = raw.trust.confirm;
     Config {
@@ -500,7 +511,7 @@ fn parse(
     }
 }
 
-/// The JSON Schema of the file, for editors and for ourselves.
+/// Returns the JSON Schema of the file, for editors and for `schema_check`.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Raw).to_value()
 }

@@ -1,4 +1,5 @@
-//! `[listing]`: what clients are shown whole beside our own tools.
+//! `[listing]`: which upstream tools are listed with their full definitions, beside
+//! gatelet's own tools.
 
 use gateway::surface::listed;
 use policy::pattern::Pattern;

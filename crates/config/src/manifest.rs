@@ -1,4 +1,4 @@
-//! `[manifest]`: what gatelet says of itself to anybody.
+//! `[manifest]`: the public description of this gatelet at `/.well-known/cash-mcp.yaml`.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -25,13 +25,16 @@ pub(crate) struct Raw {
     key: Option<PathBuf>,
 }
 
+/// The validated `[manifest]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
+    /// Who runs this gatelet.
     pub publisher: String,
     pub copyright: Option<String>,
     pub docs_url: Option<String>,
+    /// For how many seconds others may cache the manifest.
     pub cache_ttl: Option<u64>,
-    /// The secret key, as text.
+    /// The secret key that signs the manifest, as text.
     pub key: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `[metrics]`: figures for Prometheus.
+//! `[metrics]`: where gatelet serves metrics for Prometheus.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problems;
-use super::serve::address;
+use super::serve::parse_address;
 use super::text::{self, Environment};
 
 /// Figures for Prometheus, under `/metrics`. Off when neither `listen` nor `on_gate` is given.
@@ -30,16 +30,20 @@ pub(crate) struct Raw {
     tools: Option<usize>,
 }
 
-/// Where metrics are, and how many.
+/// The validated `[metrics]` section.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Metrics {
+    /// An address for metrics alone.
     pub listen: Option<SocketAddr>,
+    /// Whether `/metrics` is served where clients are served.
     pub on_gate: bool,
+    /// The bearer token for `listen`.
     pub token: Option<String>,
+    /// How many tools have metrics of their own.
     pub n_tools: usize,
 }
 
-/// How many tools have figures of their own where nobody says.
+/// The default of `n_tools`.
 const TOOLS: usize = 200;
 
 impl Metrics {
@@ -49,7 +53,7 @@ impl Metrics {
 }
 
 impl fmt::Debug for Metrics {
-    /// Without the token.
+    /// Leaves out the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Metrics");
         shown.field("listen", &self.listen).field("on_gate", &self.on_gate).finish_non_exhaustive()
@@ -64,9 +68,11 @@ pub(crate) fn parse(
 ) -> Metrics {
     let path = Path::default().key("metrics");
     let listen = raw.listen.as_deref();
-    let listen = listen.and_then(|text| problems.parse(&path.key("listen"), text, address));
+    let listen = listen.and_then(|text| problems.parse(&path.key("listen"), text, parse_address));
     let token = raw.token.as_deref().and_then(|text| {
-        problems.parse(&path.key("token"), text, |text| text::fill(text, base, environment))
+        problems.parse(&path.key("token"), text, |text| {
+            text::fill_placeholders(text, base, environment)
+        })
     });
     if token.as_deref() == Some("") {
         problems.error(&path.key("token"), "must not be empty", None);

@@ -1,4 +1,4 @@
-//! `[[mount]]`: servers that are found through their manifests.
+//! `[[mount]]`: CaSH servers that gatelet discovers through their manifests.
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -44,11 +44,13 @@ pub struct Raw {
     pub insecure_loopback: bool,
 }
 
-/// A mount as it is meant.
+/// A validated mount.
 #[derive(Clone, PartialEq)]
 pub struct Mount {
     pub source: Source,
+    /// Headers sent to the server's endpoint.
     pub headers: BTreeMap<String, String>,
+    /// Certificates in PEM that may have signed the server's.
     pub authority: Option<Vec<u8>>,
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn parse(
     let mut mounts: Vec<Mount> = Vec::new();
     for (at, raw) in raw.into_iter().enumerate() {
         let path = Path::default().key("mount").index(at);
-        match meant(&raw, base, environment) {
+        match parse_mount(&raw, base, environment) {
             Err((key, message)) => problems.error(&path.key(key), message, None),
             Ok(mount) if mounts.iter().any(|m| m.source.manifest == mount.source.manifest) => {
                 problems.error(&path.key("manifest"), "is mounted by an earlier entry", None);
@@ -72,8 +74,8 @@ pub(crate) fn parse(
     mounts
 }
 
-/// Returns what an entry means, or which of its keys is wrong and why.
-pub fn meant(
+/// Parses one entry; an error is the key that is wrong and the reason.
+pub fn parse_mount(
     raw: &Raw,
     base: &FilePath,
     environment: &dyn Environment,
@@ -107,8 +109,8 @@ pub fn meant(
     source.admits(&manifest).map_err(|refused| ("manifest", refused.to_string()))?;
     let mut headers = BTreeMap::new();
     for (name, value) in &raw.headers {
-        let value = text::fill(value, base, environment);
-        let value = value.map_err(|hole| ("headers", hole.to_string()))?;
+        let value = text::fill_placeholders(value, base, environment);
+        let value = value.map_err(|error| ("headers", error.to_string()))?;
         headers.insert(name.clone(), value);
     }
     let authority = raw.ca.as_ref().map(|file| {

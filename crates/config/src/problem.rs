@@ -1,4 +1,5 @@
-//! The problems of a configuration, each with its place, and how they are shown.
+//! Collects the errors and warnings of one configuration file and renders them like a
+//! compiler: file, line, column, the source line and a hint, with secrets masked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,18 +7,18 @@ use std::sync::Arc;
 use anstyle::{AnsiColor, Style};
 use document::tree::{Node, Path, Span};
 use redact::{MASK, Scrubber};
+use tool::text::escape_invisible_line;
 
-/// A document and where it came from.
+/// The text of a configuration file and the name of the file.
 #[derive(Clone, Debug)]
-pub struct Source {
-    /// How the file is called in messages.
+pub struct SourceFile {
+    /// The name of the file in messages.
     pub name: String,
     pub text: String,
 }
 
-impl Source {
-    /// Returns whether this is to be read as JSON: by its name, else by how it
-    /// starts.
+impl SourceFile {
+    /// Returns whether the text is JSON, judged by the file name, else by its first character.
     pub(crate) fn is_json(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         if name.ends_with(".toml") {
@@ -27,103 +28,107 @@ impl Source {
         name.ends_with(".json") || name.ends_with(".jsonc") || start.starts_with(['{', '/'])
     }
 
-    /// Returns whether this is to be read as YAML, which only its name tells.
+    /// Returns whether the text is YAML, judged by the file name only.
     pub(crate) fn is_yaml(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         name.ends_with(".yaml") || name.ends_with(".yml")
     }
 }
 
+/// Whether a problem prevents the use of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum Severity {
     Error,
-    /// Something is not as it seems to be meant, but the rest can be used.
+    /// Something probably does not mean what its author intended; the rest can be used.
     Warning,
 }
 
-/// One thing that is wrong.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    pub weight: Weight,
+    pub severity: Severity,
+    /// The bytes of the file that are wrong.
     pub span: Span,
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// Everything that was found wrong in one document.
+/// All problems of one file.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Problems {
-    document: Arc<Source>,
+    document: Arc<SourceFile>,
     root: Arc<Node>,
     list: Vec<Problem>,
-    /// The items of lists that were left out; what is found from then on is
-    /// counted without them.
-    gaps: Vec<Path>,
+    /// List items that were dropped because they do not fit the schema. Paths that are
+    /// reported later count list items without them.
+    dropped: Vec<Path>,
 }
 
 impl Problems {
-    pub fn new(source: Source, root: Node) -> Problems {
-        let (list, gaps) = (Vec::new(), Vec::new());
-        Problems { document: Arc::new(source), root: Arc::new(root), list, gaps }
+    pub fn new(source: SourceFile, root: Node) -> Problems {
+        let (list, dropped) = (Vec::new(), Vec::new());
+        Problems { document: Arc::new(source), root: Arc::new(root), list, dropped }
     }
 
-    /// Leaves out these items of lists from now on.
-    pub fn leave(&mut self, gaps: Vec<Path>) {
-        self.gaps = gaps;
+    /// Declares that paths reported from now on count list items without these.
+    pub fn drop_items(&mut self, dropped: Vec<Path>) {
+        self.dropped = dropped;
     }
 
-    /// None of these, in the same document.
-    pub fn empty(&self) -> Problems {
+    /// Returns an empty list of problems for the same file.
+    pub fn new_empty(&self) -> Problems {
         Problems { list: Vec::new(), ..self.clone() }
     }
 
     pub fn into_errors(self) -> impl Iterator<Item = Problem> {
-        self.list.into_iter().filter(|problem| problem.weight == Weight::Error)
+        self.list.into_iter().filter(|problem| problem.severity == Severity::Error)
     }
 
+    /// Adds a problem. Its message may hold names of the file, which must not forge a line.
     pub fn push(&mut self, problem: Problem) {
-        self.list.push(problem);
+        let message = escape_invisible_line(&problem.message).into_owned();
+        self.list.push(Problem { message, ..problem });
     }
 
-    /// Notes that the value at `path` is wrong.
+    /// Adds an error about the value at `path`.
     pub fn error(&mut self, path: &Path, message: impl Into<String>, hint: Option<&str>) {
-        self.add(Weight::Error, path, message.into(), hint);
+        self.add(Severity::Error, path, message.into(), hint);
     }
 
-    /// Notes that `table` lacks `key`, unless it is there in a wrong shape,
-    /// which is noted already.
+    /// Adds an error that `table` lacks `key`, unless the key is present with a value of
+    /// the wrong type, which is reported already.
     pub fn missing(&mut self, table: &Path, key: &str, message: &str, hint: &str) {
-        if self.root.nearest(&table.across(&self.gaps)).get(key).is_none() {
+        if self.root.nearest(&table.in_whole_document(&self.dropped)).get(key).is_none() {
             self.error(table, message, Some(hint).filter(|hint| !hint.is_empty()));
         }
     }
 
-    /// Notes that the value at `path` is odd, though not in the way.
+    /// Adds a warning about the value at `path`.
     pub fn warning(&mut self, path: &Path, message: impl Into<String>, hint: Option<&str>) {
-        self.add(Weight::Warning, path, message.into(), hint);
+        self.add(Severity::Warning, path, message.into(), hint);
     }
 
-    fn add(&mut self, weight: Weight, path: &Path, message: String, hint: Option<&str>) {
-        let path = path.across(&self.gaps);
+    fn add(&mut self, severity: Severity, path: &Path, message: String, hint: Option<&str>) {
+        let path = path.in_whole_document(&self.dropped);
         let span = self.root.nearest(&path).span.clone();
         let message = if path.is_root() { message } else { format!("`{path}`: {message}") };
-        self.push(Problem { weight, span, message, hint: hint.map(str::to_owned) });
+        self.push(Problem { severity, span, message, hint: hint.map(str::to_owned) });
     }
 
-    /// Notes something odd at a place.
-    pub fn note(&mut self, span: Span, message: String) {
-        self.push(Problem { weight: Weight::Warning, span, message, hint: None });
+    /// Adds a warning about a span of the file.
+    pub fn warning_at(&mut self, span: Span, message: String) {
+        self.push(Problem { severity: Severity::Warning, span, message, hint: None });
     }
 
-    /// Reads the text at `path` with `read`, noting what `read` says against it.
+    /// Parses the text at `path` with `parser`; the error of `parser` becomes a problem.
     pub fn parse<T, E: fmt::Display>(
         &mut self,
         path: &Path,
         text: &str,
-        read: impl FnOnce(&str) -> Result<T, E>,
+        parser: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
-        match read(text) {
+        match parser(text) {
             Ok(value) => Some(value),
             Err(error) => {
                 self.error(path, error.to_string(), None);
@@ -133,32 +138,32 @@ impl Problems {
     }
 
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|problem| problem.weight == Weight::Error)
+        self.list.iter().any(|problem| problem.severity == Severity::Error)
     }
 
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All problems, in the order in which they were found.
+    /// Returns all problems, in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.list.iter()
     }
 
-    /// Line and column of a byte, both counted from one, columns in characters.
-    pub fn place(&self, at: usize) -> (usize, usize) {
-        let before = self.document.text.get(..at).unwrap_or(&self.document.text);
+    /// Returns line and column of a byte offset, both counted from 1, columns in characters.
+    pub fn line_and_column(&self, offset: usize) -> (usize, usize) {
+        let before = self.document.text.get(..offset).unwrap_or(&self.document.text);
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         (line, before[start..].chars().count() + 1)
     }
 
-    /// The errors on one line, for a log.
+    /// Renders the errors on one line, for a log.
     pub fn summary(&self) -> String {
         let scrubber = Scrubber::default();
-        let errors = self.list.iter().filter(|problem| problem.weight == Weight::Error);
+        let errors = self.list.iter().filter(|problem| problem.severity == Severity::Error);
         let line = |problem: &Problem| {
-            let (line, column) = self.place(problem.span.start);
+            let (line, column) = self.line_and_column(problem.span.start);
             let hint = problem.hint.as_ref();
             let hint =
                 hint.map(|hint| format!(" ({})", masked(hint, &scrubber))).unwrap_or_default();
@@ -166,21 +171,21 @@ impl Problems {
             format!("{}:{line}:{column} {message}{hint}", self.document.name)
         };
         let mut lines: Vec<String> = errors.clone().take(MOST_SHOWN).map(line).collect();
-        lines.extend(unshown(errors.count()));
+        lines.extend(not_shown(errors.count()));
         lines.join("; ")
     }
 
-    /// One problem as a compiler shows it: place, line, caret, hint.
-    fn show(
+    /// Renders one problem as a compiler does: position, source line, caret, hint.
+    fn render(
         &self,
         problem: &Problem,
         scrubber: &Scrubber,
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        let (line, column) = self.place(problem.span.start);
-        let (style, word) = match problem.weight {
-            Weight::Error => (ERROR, "error"),
-            Weight::Warning => (WARNING, "warning"),
+        let (line, column) = self.line_and_column(problem.span.start);
+        let (style, word) = match problem.severity {
+            Severity::Error => (ERROR, "error"),
+            Severity::Warning => (WARNING, "warning"),
         };
         writeln!(f, "{}: {}", paint(style, word), masked(&problem.message, scrubber))?;
         let place = format!("{}:{line}:{column}", self.document.name);
@@ -188,7 +193,8 @@ impl Problems {
         let whole = self.document.text.lines().nth(line - 1).unwrap_or_default();
         let first = self.document.text.get(problem.span.clone()).unwrap_or_default();
         let wide = first.lines().next().unwrap_or_default().chars().count();
-        let Window { text, before, wide } = window(&hidden(whole, scrubber), column - 1, wide);
+        let Window { text, before, wide } =
+            window(&mask_in_place(whole, scrubber), column - 1, wide);
         let gutter = " ".repeat(line.to_string().len());
         let bar = paint(DIM, "|");
         let indent: String =
@@ -206,18 +212,18 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scrubber = Scrubber::default();
         let mut list: Vec<&Problem> = self.list.iter().collect();
-        // What is in the way is shown before what is only odd.
-        list.sort_by_key(|problem| (problem.weight, problem.span.start));
-        let n_errors = list.iter().filter(|problem| problem.weight == Weight::Error).count();
+        // When not all can be shown, errors come before warnings.
+        list.sort_by_key(|problem| (problem.severity, problem.span.start));
+        let n_errors = list.iter().filter(|problem| problem.severity == Severity::Error).count();
         let counts = [count(n_errors, "error"), count(list.len() - n_errors, "warning")];
         let n_found = list.len();
         list.truncate(MOST_SHOWN);
         list.sort_by_key(|problem| problem.span.start);
         for problem in &list {
-            self.show(problem, &scrubber, f)?;
+            self.render(problem, &scrubber, f)?;
             writeln!(f)?;
         }
-        let counts: Vec<String> = counts.into_iter().flatten().chain(unshown(n_found)).collect();
+        let counts: Vec<String> = counts.into_iter().flatten().chain(not_shown(n_found)).collect();
         write!(f, "{}: {}", self.document.name, counts.join(", "))
     }
 }
@@ -227,25 +233,26 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const PLACE: Style = AnsiColor::Cyan.on_default();
 const DIM: Style = Style::new().dimmed();
 
-/// `text` in `style`; who prints it takes the codes out where colours are off.
+/// Wraps `text` in the codes of `style`; whoever prints it strips them when colours are off.
 fn paint(style: Style, text: impl fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// How many problems are shown of one document.
+/// How many problems of one file are rendered.
 const MOST_SHOWN: usize = 20;
 
-/// How many characters are shown of a line, and of a message.
+/// The most characters of a source line that are rendered.
 const WIDEST: usize = 100;
+/// The most characters of a message that are rendered.
 const LONGEST: usize = 1_000;
 
-/// Returns what is said of problems that are not shown.
-fn unshown(n_found: usize) -> Option<String> {
+/// Says how many problems are not rendered, if there are any.
+fn not_shown(n_found: usize) -> Option<String> {
     let n_more = n_found.checked_sub(MOST_SHOWN).filter(|n_more| *n_more != 0)?;
     Some(format!("{n_more} of them not shown"))
 }
 
-/// A message as it may be read by anybody.
+/// Returns a message with secrets masked, cut to [`LONGEST`].
 fn masked(message: &str, scrubber: &Scrubber) -> String {
     let message = scrubber.scrub(message);
     match message.char_indices().nth(LONGEST) {
@@ -254,13 +261,13 @@ fn masked(message: &str, scrubber: &Scrubber) -> String {
     }
 }
 
-/// The line with secrets made unreadable, every character in its column.
-fn hidden(line: &str, scrubber: &Scrubber) -> String {
+/// Replaces secrets in a line with asterisks, so that every other character keeps its column.
+fn mask_in_place(line: &str, scrubber: &Scrubber) -> String {
     let masked = scrubber.scrub(line);
     let (mut shown, mut rest) = (String::new(), line);
     let mut pieces = masked.split(MASK).peekable();
     while let Some(piece) = pieces.next() {
-        // Only what the scrubber left is copied, wherever it is found.
+        // Only what the scrubber left unmasked is copied.
         let at = if pieces.peek().is_some() { rest.find(piece) } else { rest.rfind(piece) };
         let (secret, after) = rest.split_at(at.unwrap_or(rest.len()));
         shown.extend(secret.chars().map(|_| '*'));
@@ -271,16 +278,16 @@ fn hidden(line: &str, scrubber: &Scrubber) -> String {
     shown
 }
 
-/// A part of a line.
+/// The part of a source line that is rendered.
 struct Window {
     text: String,
-    /// How many characters stand before what is pointed at.
+    /// How many characters stand before the caret.
     before: usize,
-    /// How many are pointed at.
+    /// How many characters the caret underlines.
     wide: usize,
 }
 
-/// The part of a line around `wide` characters at `column`.
+/// Cuts a line to the part around the `wide` characters that start at `column`.
 fn window(line: &str, column: usize, wide: usize) -> Window {
     let n_chars = line.chars().count();
     if n_chars <= WIDEST {

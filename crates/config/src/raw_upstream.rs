@@ -1,4 +1,4 @@
-//! An `[[upstream]]` section as it is written in the file.
+//! An `[[upstream]]` section as written in the file, before validation.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use crate::access::{RawCaller, RawOauth};
 use crate::sandbox;
 use crate::site::Rules;
 
-/// An upstream, and where it stands in its file.
+/// An upstream as written, and its path in the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct UpstreamEntry {
     pub path: Path,
     pub raw: Raw,
 }
@@ -76,7 +76,7 @@ pub struct Raw {
     pub prefix: Option<String>,
     /// How to talk to `url`; found out when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub transport: Option<Wire>,
+    pub transport: Option<HttpTransport>,
     /// When to start it: with gatelet (`eager`, the default) or when first needed (`on-demand`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
@@ -137,7 +137,8 @@ pub enum Kind {
 /// How to talk to a `url`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Wire {
+#[schemars(rename = "Wire")]
+pub enum HttpTransport {
     /// Streamable HTTP.
     Http,
     /// The older HTTP with server-sent events.
@@ -152,8 +153,8 @@ pub enum Start {
     OnDemand,
 }
 
-/// Writes upstreams as they stand in our own file.
-pub fn write(upstream: Vec<Raw>) -> String {
+/// Renders upstreams as TOML for gatelet's own file.
+pub fn upstreams_to_toml(upstream: Vec<Raw>) -> String {
     if upstream.is_empty() {
         // An empty list would leave no room for `[[upstream]]`.
         return "# No servers were found.\n".to_owned();

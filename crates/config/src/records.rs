@@ -1,4 +1,4 @@
-//! `[records]`: one line per call, for `gatelet stats`.
+//! `[records]`: the file to which every call is logged as one line of JSON.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
@@ -24,18 +24,20 @@ pub(crate) struct Raw {
     keep_days: Option<u64>,
 }
 
+/// The validated `[records]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
+    /// No records are written when `None`.
     pub file: Option<PathBuf>,
-    /// How large the file may become.
+    /// The size at which the file is rotated.
     pub rotate_bytes: u64,
-    /// How long files that were put aside are kept; for ever when `None`.
+    /// How long rotated files are kept; for ever when `None`.
     pub keep: Option<Duration>,
 }
 
 pub(crate) fn parse(raw: Raw, base: &FilePath, environment: &dyn Environment) -> Records {
     Records {
-        file: raw.file.map(|file| text::place(file, base, environment)),
+        file: raw.file.map(|file| text::resolve_path(file, base, environment)),
         rotate_bytes: raw.rotate_megabytes.unwrap_or(100) << 20,
         keep: raw.keep_days.map(|days| Duration::from_secs(days * 24 * 60 * 60)),
     }

@@ -1,9 +1,9 @@
-//! `[[shape]]`: which part of a tool's results goes out where a caller does not
-//! say.
+//! `[[shape]]`: which part of a tool's result is returned when the caller does not choose
+//! one.
 
 use ::artifacts::pick::Pick;
 use document::tree::Path;
-use gateway::dispatch::Shapes;
+use gateway::dispatch::DefaultPicks;
 use policy::pattern::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(crate) struct Raw {
     pick: String,
 }
 
-pub(crate) fn parse(raw: Vec<Raw>, problems: &mut Problems) -> Shapes {
+pub(crate) fn parse(raw: Vec<Raw>, problems: &mut Problems) -> DefaultPicks {
     let mut shapes = Vec::with_capacity(raw.len());
     for (at, Raw { tool, pick }) in raw.into_iter().enumerate() {
         let path = Path::default().key("shape").index(at);
@@ -29,22 +29,22 @@ pub(crate) fn parse(raw: Vec<Raw>, problems: &mut Problems) -> Shapes {
             problems.error(&path.key("tool"), "must name a tool".to_owned(), None);
             continue;
         }
-        match Pick::read(&tool::Json::encode(&pick)) {
+        match Pick::parse(&tool::Json::encode(&pick)) {
             Ok(pick) => shapes.push((Pattern::new(&tool), pick)),
             Err(why) => problems.error(&path.key("pick"), why, None),
         }
     }
-    Shapes(shapes)
+    DefaultPicks(shapes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Process, Source, read};
+    use super::super::{ProcessEnvironment, SourceFile, parse};
     use std::path::Path;
 
     fn shapes(text: &str) -> Result<usize, String> {
-        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-        let read = read(source, Path::new("/"), &Process);
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let read = parse(source, Path::new("/"), &ProcessEnvironment);
         read.map(|(config, _)| config.shapes.0.len()).map_err(|problems| problems.to_string())
     }
 

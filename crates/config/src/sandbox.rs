@@ -1,4 +1,4 @@
-//! `sandbox`: what a program may read, write and connect to.
+//! The `sandbox` key of an upstream: what its program may read, write and connect to.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 #[serde(untagged)]
 #[schemars(rename = "Sandbox")]
 pub enum Raw {
-    Named(Named),
-    Own(Own),
+    Keyword(Keyword),
+    Rules(RawRules),
 }
 
 impl Raw {
-    /// What gatelet knows that the server needs.
-    pub const AUTO: Raw = Raw::Named(Named::Auto);
+    /// `sandbox = "auto"`.
+    pub const AUTO: Raw = Raw::Keyword(Keyword::Auto);
 }
 
 /// A sandbox that is made for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "SandboxName")]
-pub enum Named {
+pub enum Keyword {
     /// What gatelet knows that this server needs
     Auto,
     /// A container of docker or podman
@@ -36,7 +36,7 @@ pub enum Named {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SandboxRules")]
-pub struct Own {
+pub struct RawRules {
     /// Files and directories that may be read, relative to this file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     read: Vec<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Own {
     write: Vec<PathBuf>,
     /// Whom the program may talk to. Nobody when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    network: Option<Reachable>,
+    network: Option<RawNetwork>,
     /// Ports of this machine's loopback that it reaches with `network = "loopback"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ports: Vec<u16>,
@@ -64,7 +64,7 @@ pub struct Own {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "SandboxNetwork")]
-enum Reachable {
+enum RawNetwork {
     /// Nobody
     None,
     /// Itself, over a loopback of its own, and the `ports` of this machine
@@ -90,19 +90,19 @@ impl Sandbox {
     }
 }
 
-/// What is confined.
-pub(crate) struct Confined<'a> {
+/// The program that a sandbox is for.
+pub(crate) struct ConfinedProgram<'a> {
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
     pub(crate) directory: Option<PathBuf>,
     pub(crate) home: Option<PathBuf>,
 }
 
-/// Reads it. `place` says what a path means.
+/// Parses a sandbox. `resolve_path` makes the paths in it absolute.
 pub(crate) fn parse(
     raw: &Raw,
-    confined: &Confined<'_>,
-    place: impl Fn(&PathBuf) -> PathBuf,
+    confined: &ConfinedProgram<'_>,
+    resolve_path: impl Fn(&PathBuf) -> PathBuf,
 ) -> Result<Sandbox, String> {
     let run = preset::Run {
         command: confined.command,
@@ -118,32 +118,32 @@ pub(crate) fn parse(
         })
     };
     match raw {
-        Raw::Named(Named::Auto) => known().map(Sandbox::Kernel).ok_or_else(|| {
+        Raw::Keyword(Keyword::Auto) => known().map(Sandbox::Kernel).ok_or_else(|| {
             let names = preset::names().collect::<Vec<_>>().join(", ");
             format!(
                 "gatelet does not know what this server needs: write a table (it knows {names})"
             )
         }),
-        Raw::Named(Named::Container) => {
+        Raw::Keyword(Keyword::Container) => {
             let policy = known().unwrap_or(Policy { network: Network::All, ..Policy::default() });
             Ok(Sandbox::Container { image: image()?, policy })
         }
-        Raw::Own(own) => {
-            own.check_ports()?;
-            let network = match own.network {
-                None | Some(Reachable::None) => Network::None,
-                Some(Reachable::Loopback) => Network::Loopback,
-                Some(Reachable::All) => Network::All,
+        Raw::Rules(rules) => {
+            rules.check_ports()?;
+            let network = match rules.network {
+                None | Some(RawNetwork::None) => Network::None,
+                Some(RawNetwork::Loopback) => Network::Loopback,
+                Some(RawNetwork::All) => Network::All,
             };
             let policy = Policy {
-                read: own.read.iter().map(&place).collect(),
-                write: own.write.iter().map(&place).collect(),
+                read: rules.read.iter().map(&resolve_path).collect(),
+                write: rules.write.iter().map(&resolve_path).collect(),
                 network,
-                ports: own.ports.clone(),
-                memory: own.memory.as_deref().map(bytes).transpose()?,
-                files: own.files.map(u64::from),
+                ports: rules.ports.clone(),
+                memory: rules.memory.as_deref().map(bytes).transpose()?,
+                files: rules.files.map(u64::from),
             };
-            Ok(match &own.container {
+            Ok(match &rules.container {
                 Some(image) => Sandbox::Container { image: image.clone(), policy },
                 None => Sandbox::Kernel(policy),
             })
@@ -151,10 +151,10 @@ pub(crate) fn parse(
     }
 }
 
-impl Own {
-    /// Why its ports are wrong.
+impl RawRules {
+    /// Checks that `ports` fits the other keys.
     fn check_ports(&self) -> Result<(), String> {
-        let is_loopback = self.network == Some(Reachable::Loopback);
+        let is_loopback = self.network == Some(RawNetwork::Loopback);
         match self.ports.as_slice() {
             [] => Ok(()),
             ports if ports.contains(&0) => Err("0 is no port".to_owned()),
@@ -171,7 +171,7 @@ impl Own {
     }
 }
 
-/// Reads `512MB`, `2 GiB`, `1000`.
+/// Parses an amount of memory: `512MB`, `2 GiB`, `1000`.
 fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no amount of memory: write it like `512MB` or `2GB`");
     let text = text.trim();

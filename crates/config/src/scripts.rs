@@ -40,14 +40,16 @@ pub(crate) struct Raw {
     recipes: Option<String>,
 }
 
-/// How scripts are run.
+/// The validated `[scripts]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scripts {
     pub enabled: bool,
     pub limits: Limits,
+    /// How many scripts run at once.
     pub workers: usize,
-    /// Whether the gateway surface has `tool_run`.
+    /// Whether the gateway surface has the tool `tool_run`.
     pub run_tool: bool,
+    /// The directory of scripts that are offered as functions.
     pub recipes: PathBuf,
 }
 

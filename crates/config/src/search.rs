@@ -1,4 +1,4 @@
-//! `[search]`: how functions are found.
+//! `[search]`: whether searches for functions compare the meaning of words.
 
 use catalog::index::Meaning;
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
-//! Detects entries that would put gatelet behind itself.
+//! Detects upstreams that would put gatelet behind itself.
 //!
-//! Clients' files name the gatelet that they reach, so whoever serves such a file
-//! would put gatelet behind itself. A gatelet notices that when it connects, too;
-//! here it is said before anything is started.
+//! The files of clients contain an entry for gatelet, so a gatelet that serves such a
+//! file would connect to itself. That is also detected when it connects; this check
+//! reports it before anything is started.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,49 +11,57 @@ use super::raw_upstream::Raw;
 use super::text::Environment;
 use super::{serve, text};
 
-/// What is known of the gatelet that a configuration is for.
+/// The addresses and the configuration file of the gatelet that a configuration is for.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnAddress {
-    /// Where the command line says that it listens.
-    pub(crate) asked: Option<SocketAddr>,
+    /// The listen address from the command line.
+    pub(crate) listen_flag: Option<SocketAddr>,
+    /// The listen address in use.
     pub(crate) listen: SocketAddr,
-    /// Under which address others know it.
+    /// The public URL under which clients reach it.
     pub(crate) public: Option<String>,
-    /// The file of the configuration.
+    /// The configuration file.
     pub(crate) file: PathBuf,
     /// The directory of the file.
     pub(crate) base: PathBuf,
 }
 
 impl OwnAddress {
-    /// A gatelet that listens where the command line says, or where all do.
-    pub(crate) fn usual(file: &str, base: &Path, listen: Option<SocketAddr>) -> OwnAddress {
+    /// Creates the address of a gatelet that listens at the address from the command line,
+    /// else at the default.
+    pub(crate) fn with_defaults(
+        file: &str,
+        base: &Path,
+        listen_flag: Option<SocketAddr>,
+    ) -> OwnAddress {
         let file = std::path::absolute(file).unwrap_or_else(|_| PathBuf::from(file));
-        let (asked, listen) = (listen, listen.unwrap_or(serve::USUAL));
-        OwnAddress { asked, listen, public: None, file, base: base.to_owned() }
+        let listen = listen_flag.unwrap_or(serve::DEFAULT_LISTEN);
+        OwnAddress { listen_flag, listen, public: None, file, base: base.to_owned() }
     }
 
-    /// Returns why an upstream is this gatelet itself, if it is; the key that says
-    /// so comes first.
-    pub(crate) fn is(
+    /// Returns the key and the reason by which an upstream is this gatelet itself; `None`
+    /// when it is another server.
+    pub(crate) fn self_reference(
         &self,
         raw: &Raw,
         environment: &dyn Environment,
     ) -> Option<(&'static str, String)> {
-        // What cannot be filled in leads nowhere.
-        let fill = |text: &String| text::fill(text, &self.base, environment).unwrap_or_default();
+        // A placeholder without a value cannot refer to this gatelet.
+        let fill = |text: &String| {
+            text::fill_placeholders(text, &self.base, environment).unwrap_or_default()
+        };
         if let Some(url) = raw.url.as_ref().map(fill) {
-            let told = || ("url", format!("`{url}` is where this gate listens"));
-            return self.listens_at(&url).then(told);
+            let reason = || ("url", format!("`{url}` is where this gate listens"));
+            return self.listens_at(&url).then(reason);
         }
         let words: Vec<String> = raw.command.iter().chain(&raw.args).map(fill).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        if let Some(url) = bridged(&words).filter(|url| self.listens_at(url)) {
+        if let Some(url) = mcp_remote_url(&words).filter(|url| self.listens_at(url)) {
             return Some(("args", format!("`{url}` is where this gate listens")));
         }
-        let served = serves(&words)?;
+        let served = served_config(&words)?;
         let other = served.or_else(|| raw.env.get("GATELET_CONFIG").map(String::as_str));
-        let other = other.map(|file| text::place(file.into(), &self.base, environment));
+        let other = other.map(|file| text::resolve_path(file.into(), &self.base, environment));
         match other.filter(|file| *file != self.file) {
             Some(_) => None,
             None => Some(("command", "this runs the gate itself".to_owned())),
@@ -79,16 +87,17 @@ impl OwnAddress {
     }
 }
 
-/// Returns whether these words run `gatelet serve`, whatever its configuration.
-pub(crate) fn is_a_gate(raw: &Raw) -> bool {
+/// Returns whether the command runs `gatelet serve`, whatever its configuration.
+pub(crate) fn runs_gatelet_serve(raw: &Raw) -> bool {
     let words: Vec<&str> = raw.command.iter().chain(&raw.args).map(String::as_str).collect();
-    serves(&words).is_some()
+    served_config(&words).is_some()
 }
 
-/// The configuration that `gatelet serve` is given, if these words run it.
-fn serves<'a>(words: &[&'a str]) -> Option<Option<&'a str>> {
+/// Returns the `--config` of a command that runs `gatelet serve`; the outer `None` is any
+/// other command.
+fn served_config<'a>(words: &[&'a str]) -> Option<Option<&'a str>> {
     let (mut config, mut verb) = (None, None);
-    let mut rest = gatelet(words)?.iter();
+    let mut rest = gatelet_arguments(words)?.iter();
     while let Some(word) = rest.next() {
         match *word {
             "--config" | "-c" => config = rest.next().copied(),
@@ -102,16 +111,16 @@ fn serves<'a>(words: &[&'a str]) -> Option<Option<&'a str>> {
     matches!(verb, Some("serve" | "connect")).then_some(config)
 }
 
-/// Returns what stands behind `gatelet`, where these words run it: as it is, in
-/// another environment, or out of its source.
-fn gatelet<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
+/// Returns the arguments of a command that runs gatelet: directly, through `env`, or
+/// through `cargo run`.
+fn gatelet_arguments<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
     let (program, rest) = words.split_first()?;
-    match name(program) {
+    match program_name(program) {
         "gatelet" => Some(rest),
         "env" => {
             let is_set = |word: &&str| word.contains('=') || word.starts_with('-');
             let n_set = rest.iter().take_while(|word| is_set(word)).count();
-            gatelet(&rest[n_set..])
+            gatelet_arguments(&rest[n_set..])
         }
         "cargo" => {
             let at = rest.iter().position(|word| *word == "--")?;
@@ -122,17 +131,17 @@ fn gatelet<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
     }
 }
 
-/// The address to which `mcp-remote` leads, where these words run it.
-fn bridged<'a>(words: &[&'a str]) -> Option<&'a str> {
+/// Returns the URL of a command that runs `mcp-remote`.
+fn mcp_remote_url<'a>(words: &[&'a str]) -> Option<&'a str> {
     let is_bridge = |word: &&str| {
-        let name = name(word);
+        let name = program_name(word);
         name == "mcp-remote" || name.starts_with("mcp-remote@")
     };
     let at = words.iter().position(is_bridge)?;
     words[at..].iter().copied().find(|word| word.starts_with("http"))
 }
 
-fn name(program: &str) -> &str {
+fn program_name(program: &str) -> &str {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
     name.strip_suffix(".exe").unwrap_or(name)
 }
@@ -140,17 +149,17 @@ fn name(program: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Process;
+    use crate::ProcessEnvironment;
 
     fn here() -> OwnAddress {
-        OwnAddress::usual("/etc/gate/gatelet.toml", Path::new("/etc/gate"), None)
+        OwnAddress::with_defaults("/etc/gate/gatelet.toml", Path::new("/etc/gate"), None)
     }
 
     #[track_caller]
     fn check(words: &[&str], expected: bool) {
         let mut words = words.iter().map(|word| (*word).to_owned());
         let raw = Raw { command: words.next(), args: words.collect(), ..Raw::default() };
-        let found = here().is(&raw, &Process);
+        let found = here().self_reference(&raw, &ProcessEnvironment);
         assert_eq!(found.is_some(), expected, "{raw:?}");
     }
 

@@ -1,4 +1,4 @@
-//! `[serve]`: where gatelet listens and what it shows there.
+//! `[serve]`: the HTTP listener: address, surface, TLS and limits.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -78,41 +78,45 @@ pub(crate) struct RawLimits {
     farewell: Option<String>,
 }
 
+/// The validated `[serve]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serve {
     pub listen: SocketAddr,
     pub surface: gateway::Surface,
+    /// Host names, beside loopback, that requests may be addressed to.
     pub hosts: Vec<String>,
-    /// Whether we may listen beyond loopback.
+    /// Whether gatelet may listen beyond loopback without authentication.
     pub open: bool,
-    /// Whether there is a server card.
+    /// Whether MCP's server card is published.
     pub card: bool,
     pub tls: Option<Tls>,
     pub limits: Limits,
 }
 
 impl Serve {
-    /// Returns what is spoken where we listen.
+    /// Returns the URL scheme of the listener.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Returns where we listen, as who is on this machine writes it.
+    /// Returns the URL of the listener for programs on this machine.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.listen)
     }
 }
 
-/// Where the certificates are.
+/// The files with certificates and keys, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub cert: PathBuf,
     pub key: PathBuf,
+    /// Who signs the certificates of callers.
     pub client_ca: Option<PathBuf>,
+    /// Whether callers must show a certificate.
     pub callers: ClientCertificates,
 }
 
-/// What a caller may cost.
+/// Limits on connections, requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub connection: web::listen::Limits,
@@ -133,7 +137,7 @@ impl Tls {
         Ok(Pem { chain: read(&self.cert)?, key: read(&self.key)?, callers })
     }
 
-    /// Returns what the files make.
+    /// Builds the TLS configuration from the files.
     pub fn server(&self) -> Result<Arc<rustls::ServerConfig>, String> {
         web::tls::server(&self.pem()?, self.callers).map_err(|unfit| {
             format!("`{}` and `{}`: {unfit}", self.cert.display(), self.key.display())
@@ -143,17 +147,18 @@ impl Tls {
 
 pub(crate) const PORT: u16 = 4747;
 
-/// Where a gatelet listens that is told nothing.
-pub(crate) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
+/// The listen address when none is configured.
+pub(crate) const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
 pub(crate) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve {
     let path = Path::default().key("serve").key("listen");
     let tls = raw.tls.and_then(|raw| tls(raw, base, problems));
     let limits = limits(&raw.limits, problems);
     let listen = raw.listen.as_deref();
-    let listen = listen.and_then(|text| problems.parse(&path, text, address));
+    let listen = listen.and_then(|text| problems.parse(&path, text, parse_address));
     Serve {
-        listen: listen.unwrap_or(USUAL),
+        listen: listen.unwrap_or(DEFAULT_LISTEN),
         surface: raw.surface.unwrap_or_default().0,
         hosts: raw.hosts,
         open: raw.open.unwrap_or(false),
@@ -165,11 +170,11 @@ pub(crate) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve
 
 fn tls(raw: RawTls, base: &FilePath, problems: &mut Problems) -> Option<Tls> {
     let callers = match raw.client_required {
-        Some(true) => ClientCertificates::Must,
-        Some(false) | None => ClientCertificates::May,
+        Some(true) => ClientCertificates::Required,
+        Some(false) | None => ClientCertificates::Optional,
     };
     let path = Path::default().key("serve").key("tls");
-    if callers == ClientCertificates::Must && raw.client_ca.is_none() {
+    if callers == ClientCertificates::Required && raw.client_ca.is_none() {
         problems.error(&path.key("client_required"), "only goes with `client_ca`", None);
     }
     let client_ca = raw.client_ca.map(|file| base.join(file));
@@ -197,13 +202,13 @@ fn tls(raw: RawTls, base: &FilePath, problems: &mut Problems) -> Option<Tls> {
 
 fn limits(raw: &RawLimits, problems: &mut Problems) -> Limits {
     let path = Path::default().key("serve").key("limits");
-    let mut time = |key: &str, text: &Option<String>, otherwise: Duration| {
+    let mut time = |key: &str, text: &Option<String>, default: Duration| {
         let text = text.as_deref();
-        let time = text.and_then(|text| problems.parse(&path.key(key), text, text::duration));
-        time.unwrap_or(otherwise)
+        let time = text.and_then(|text| problems.parse(&path.key(key), text, text::parse_duration));
+        time.unwrap_or(default)
     };
-    let count = |count: Option<NonZeroU32>, otherwise: usize| {
-        count.and_then(|count| usize::try_from(count.get()).ok()).unwrap_or(otherwise)
+    let count = |count: Option<NonZeroU32>, default: usize| {
+        count.and_then(|count| usize::try_from(count.get()).ok()).unwrap_or(default)
     };
     let usual = web::listen::Limits::default();
     Limits {
@@ -221,8 +226,8 @@ fn limits(raw: &RawLimits, problems: &mut Problems) -> Limits {
     }
 }
 
-/// Reads `127.0.0.1:4747`, `[::1]:4747`, `localhost:4747`, an address alone or a port alone.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+/// Parses `127.0.0.1:4747`, `[::1]:4747`, `localhost:4747`, an address alone or a port alone.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let local = IpAddr::from(Ipv4Addr::LOCALHOST);
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
         return Ok(SocketAddr::new(local, port));
@@ -241,9 +246,9 @@ mod tests {
     #[test]
     fn an_address_may_be_written_short() {
         for text in ["127.0.0.1:9000", "localhost:9000", ":9000", "9000"] {
-            assert_eq!(address(text).unwrap().to_string(), "127.0.0.1:9000");
+            assert_eq!(parse_address(text).unwrap().to_string(), "127.0.0.1:9000");
         }
-        assert_eq!(address("::1").unwrap().to_string(), "[::1]:4747");
-        assert!(address("example.com:80").is_err());
+        assert_eq!(parse_address("::1").unwrap().to_string(), "[::1]:4747");
+        assert!(parse_address("example.com:80").is_err());
     }
 }

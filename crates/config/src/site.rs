@@ -1,4 +1,5 @@
-//! `[upstream.content]`: what a site shows, and to whom.
+//! `[upstream.content]`: what an upstream of `kind = "content"` shows of its CMS site, and
+//! to whom.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ pub enum Ownership {
 impl Ownership {
     pub const ALL: [Ownership; 3] = [Ownership::Ignored, Ownership::Honoured, Ownership::Required];
 
-    /// Returns how flags and the configuration write it.
+    /// Returns its name in flags and in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Ownership::Ignored => "ignored",
@@ -66,7 +67,7 @@ impl Ownership {
         }
     }
 
-    /// One line for the help of a flag.
+    /// Returns one line for the help of a flag.
     pub fn description(self) -> &'static str {
         match self {
             Ownership::Ignored => "Everybody sees everything that is not deleted",
@@ -87,8 +88,8 @@ impl From<Ownership> for content::Ownership {
 }
 
 impl Rules {
-    /// Returns how a site is opened under these rules; the sample site without a
-    /// URL.
+    /// Returns the settings to open a site with these rules; the sample site when
+    /// `database` is `None`. `prefix` stands before every table name.
     pub fn config(&self, database: Option<&str>, prefix: Option<&str>) -> content::Config {
         let config = database.map_or_else(content::Config::sample, content::Config::new);
         let own = content::Overrides {

@@ -17,12 +17,14 @@ pub(crate) struct Raw {
     directories: Vec<PathBuf>,
 }
 
+/// The validated `[skills]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skills {
+    /// Directories that hold directories with a `SKILL.md`.
     pub directories: Vec<PathBuf>,
 }
 
 pub(crate) fn parse(raw: Raw, base: &FilePath, environment: &dyn Environment) -> Skills {
-    let place = |path| text::place(path, base, environment);
-    Skills { directories: raw.directories.into_iter().map(place).collect() }
+    let absolute = |path| text::resolve_path(path, base, environment);
+    Skills { directories: raw.directories.into_iter().map(absolute).collect() }
 }

@@ -1,4 +1,4 @@
-//! `[state]`: where what several replicas share is kept.
+//! `[state]`: the Valkey or Redis store in which several replicas share state.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -54,16 +54,17 @@ enum RawOnLoss {
     Refuse,
 }
 
-/// What replicas share, where they share anything.
+/// The validated `[state]` section: the store that replicas share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedState {
     pub store: valkey::Config,
+    /// What becomes of limits while the store cannot be reached.
     pub on_loss: OnLoss,
-    /// Signs what replicas tell each other.
+    /// Signs the messages between replicas.
     pub key: Option<StateKey>,
 }
 
-/// A key that must not reach a log.
+/// The key that signs messages between replicas; never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StateKey(pub String);
 
@@ -73,7 +74,7 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
-/// The fewest characters that a key has.
+/// The fewest characters of a key.
 const KEY_LENGTH: usize = 16;
 
 pub(crate) fn parse(
@@ -91,7 +92,8 @@ pub(crate) fn parse(
         return None;
     };
     let mut fill = |key: &str, text: &str| {
-        problems.parse(&path.key(key), text, |text| text::fill(text, base, environment))
+        problems
+            .parse(&path.key(key), text, |text| text::fill_placeholders(text, base, environment))
     };
     let url = fill("url", url)?;
     let user = raw.user.and_then(|user| fill("user", &user));
@@ -101,9 +103,9 @@ pub(crate) fn parse(
         let hint = "make one with `openssl rand -hex 32`";
         problems.error(&path.key("key"), "needs 16 characters or more", Some(hint));
     }
-    let authority = match raw.ca.map(|file| text::place(file, base, environment)) {
+    let authority = match raw.ca.map(|file| text::resolve_path(file, base, environment)) {
         None => None,
-        Some(file) => Some(problems.parse(&path.key("ca"), "", |_| text::pem(&file))?),
+        Some(file) => Some(problems.parse(&path.key("ca"), "", |_| text::read_pem(&file))?),
     };
     let address = problems.parse(&path.key("url"), &url, Address::parse)?;
     let address = address.with_user(user).with_password(password).with_authority(authority);

@@ -1,5 +1,5 @@
-//! How the configuration names a surface. The gateway has the list of them; this
-//! only parses and writes their names.
+//! Parses and writes the name of a surface in the configuration. The list of surfaces is
+//! the gateway's.
 
 use std::borrow::Cow;
 

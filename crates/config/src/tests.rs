@@ -11,13 +11,13 @@ impl Environment for Empty {
 }
 
 fn reading(text: &str) -> Result<(Config, Problems), Problems> {
-    let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-    read(source, Path::new("/base"), &Empty)
+    let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+    parse(source, Path::new("/base"), &Empty)
 }
 
 fn reading_json(text: &str) -> Result<(Config, Problems), Problems> {
-    let source = Source { name: "gatelet.json".to_owned(), text: text.to_owned() };
-    read(source, Path::new("/base"), &Empty)
+    let source = SourceFile { name: "gatelet.json".to_owned(), text: text.to_owned() };
+    parse(source, Path::new("/base"), &Empty)
 }
 
 /// Every problem as `line:column message (hint)`.
@@ -29,7 +29,7 @@ fn check(text: &str, expected: &[&str]) {
     let mut found: Vec<(usize, String)> = problems
         .iter()
         .map(|problem| {
-            let (line, column) = problems.place(problem.span.start);
+            let (line, column) = problems.line_and_column(problem.span.start);
             let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})"));
             let hint = hint.unwrap_or_default();
             (problem.span.start, format!("{line}:{column} {}{hint}", problem.message))
@@ -72,7 +72,7 @@ fn an_upstream_is_a_program_or_an_address() {
     let Reach::Program { cwd, args, .. } = &files.reach else { panic!("a program") };
     assert_eq!((cwd.as_deref(), args.len()), (Some(Path::new("/base/data")), 2));
     let Reach::Address { wire, .. } = &docs.reach else { panic!("an address") };
-    assert_eq!(*wire, Some(Wire::Sse));
+    assert_eq!(*wire, Some(HttpTransport::Sse));
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn what_is_left_out_of_a_list_does_not_move_what_follows() {
 
 #[test]
 fn of_what_cannot_be_read_only_that_is_said() {
-    let source = Source { name: "gatelet.json".to_owned(), text: "{".to_owned() };
-    let Err(problems) = read(source, Path::new("/base"), &Empty) else { panic!() };
+    let source = SourceFile { name: "gatelet.json".to_owned(), text: "{".to_owned() };
+    let Err(problems) = parse(source, Path::new("/base"), &Empty) else { panic!() };
     assert_eq!(problems.iter().count(), 1, "{problems}");
 }
 
@@ -262,7 +262,7 @@ fn spots<'s>(root: &'s serde_json::Value, spot: Spot<'s>, found: &mut Vec<Spot<'
     let mut below = |schema: &'s serde_json::Value, key: &str, path: String| {
         let mut around = around.clone();
         around.push(Around::Table { key: key.to_owned(), rest: least(root, spot.schema) });
-        let spot = Spot { schema: shape::resolve(root, schema), path, around };
+        let spot = Spot { schema: schema_check::resolve_reference(root, schema), path, around };
         spots(root, spot, found);
     };
     let dotted = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
@@ -274,7 +274,7 @@ fn spots<'s>(root: &'s serde_json::Value, spot: Spot<'s>, found: &mut Vec<Spot<'
     }
     if let Some(items) = schema.get("items") {
         let around = around.iter().cloned().chain([Around::List]).collect();
-        let schema = shape::resolve(root, items);
+        let schema = schema_check::resolve_reference(root, items);
         spots(root, Spot { schema, path: format!("{path}[0]"), around }, found);
     }
     found.push(spot);
@@ -288,8 +288,8 @@ fn least(
     let required = schema["required"].as_array().into_iter().flatten();
     let member = |key: &serde_json::Value| {
         let key = key.as_str().unwrap();
-        let below = shape::resolve(root, &schema["properties"][key]);
-        let value = match (shape::choices(below), below["type"].as_str()) {
+        let below = schema_check::resolve_reference(root, &schema["properties"][key]);
+        let value = match (schema_check::allowed_texts(below), below["type"].as_str()) {
             (Some(words), _) => words[0].into(),
             (None, Some("string")) => "x".into(),
             (None, Some("boolean")) => false.into(),
@@ -302,8 +302,8 @@ fn least(
 
 #[track_caller]
 fn is_reported(document: &str, path: &str, needle: &str) {
-    let source = Source { name: "gatelet.json".to_owned(), text: document.to_owned() };
-    let problems = match read(source, Path::new("/base"), &Empty) {
+    let source = SourceFile { name: "gatelet.json".to_owned(), text: document.to_owned() };
+    let problems = match parse(source, Path::new("/base"), &Empty) {
         Err(problems) => problems,
         Ok(_) => panic!("nothing is said against {document}"),
     };
@@ -329,14 +329,14 @@ fn wherever_the_schema_is_broken_it_is_said_at_that_place() {
             is_reported(&spot.with(table.into()), &spot.path, &format!("needs `{key}`"));
             lacking += 1;
         }
-        if shape::choices(spot.schema).is_some() {
+        if schema_check::allowed_texts(spot.schema).is_some() {
             is_reported(&spot.with("no such word".into()), &spot.path, "must be \"");
             words += 1;
         } else {
             is_reported(&spot.with(serde_json::Value::Null), &spot.path, "must be ");
             kinds += 1;
         }
-        if shape::types(spot.schema).contains(&"integer") {
+        if schema_check::type_names(spot.schema).contains(&"integer") {
             is_reported(&spot.with(1e30.into()), &spot.path, "is too large");
             numbers += 1;
         }
@@ -420,13 +420,13 @@ fn an_empty_command_is_none() {
 
 #[test]
 fn a_gate_that_anybody_reaches_must_ask_who_it_is_or_be_open() {
-    let exposed = |text: &str| reading(text).unwrap().0.exposed(false).is_some();
+    let exposed = |text: &str| reading(text).unwrap().0.exposure_problem(false).is_some();
     let listen = "[serve]\nlisten = \"0.0.0.0:4747\"\n";
     assert!(exposed(listen));
     assert!(!exposed(&format!("{listen}open = true\n")));
     assert!(!exposed("[serve]\nlisten = \"127.0.0.1:4747\"\n"));
     assert!(!exposed(""));
-    assert!(reading(listen).unwrap().0.exposed(true).is_none());
+    assert!(reading(listen).unwrap().0.exposure_problem(true).is_none());
 }
 
 static TOML: testkit::fuzz::Dictionary = testkit::fuzz::Dictionary {

@@ -1,36 +1,37 @@
-//! Values that are written as text: durations, and text with placeholders such as
-//! `${env:NAME}`.
+//! Parses values that are written as text: durations, paths, environment files, and
+//! text with placeholders such as `${env:NAME}`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the values of `${env:NAME}` come from. A parameter, so that reading
-/// a configuration depends on nothing but what it is given.
+/// Looks up the values of placeholders. It is a parameter, so that parsing a
+/// configuration depends on nothing else.
 pub trait Environment {
+    /// Returns an environment variable, for `${env:NAME}`.
     fn get(&self, name: &str) -> Option<String>;
 
-    /// A secret that is kept, for `${keyring:NAME}`.
+    /// Returns a stored secret, for `${keyring:NAME}`.
     fn secret(&self, _name: &str) -> Result<String, String> {
         Err("secrets are only looked up for gatelet's own configuration file".to_owned())
     }
 
-    /// Returns what a command prints, for `${cmd:LINE}`.
+    /// Runs a command and returns its output, for `${cmd:LINE}`.
     fn command(&self, _line: &str) -> Result<String, String> {
         Err("commands are only run for gatelet's own configuration file".to_owned())
     }
 
-    /// Notes what was filled in from a file, a keyring or a command.
+    /// Remembers a value that came from a file, a keyring or a command.
     fn note_secret(&self, _value: &str) {}
 
-    /// All that was noted.
+    /// Returns all values that `note_secret` remembered.
     fn noted_secrets(&self) -> NamedSecrets {
         NamedSecrets::default()
     }
 }
 
-/// What a configuration takes from files, keyrings and commands. Whatever it is used
-/// for, nobody writes it that way who does not mean to keep it secret.
+/// The values that a configuration takes from files, keyrings and commands. All of them
+/// are treated as secrets, whatever they are used for.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct NamedSecrets(pub BTreeSet<String>);
 
@@ -41,16 +42,16 @@ impl std::fmt::Debug for NamedSecrets {
 }
 
 /// The environment of this process.
-pub struct Process;
+pub struct ProcessEnvironment;
 
-impl Environment for Process {
+impl Environment for ProcessEnvironment {
     fn get(&self, name: &str) -> Option<String> {
         #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
         std::env::var(name).ok()
     }
 }
 
-/// Why a text cannot be filled in.
+/// Why a placeholder has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PlaceholderError {
     #[error("the environment variable `{0}` is not set")]
@@ -71,7 +72,7 @@ pub(crate) enum PlaceholderError {
 }
 
 impl PlaceholderError {
-    /// Returns what to do about it.
+    /// Returns how to fix it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             PlaceholderError::Unset(_) => "set it, or give a default: ${env:NAME:-default}",
@@ -87,9 +88,10 @@ impl PlaceholderError {
     }
 }
 
-/// Fills in `${env:NAME}`, `${env:NAME:-default}`, `${file:PATH}`,
-/// `${keyring:NAME}` and `${cmd:LINE}`; `$${` stands for `${` itself. Files are looked for at `base`.
-pub(crate) fn fill(
+/// Replaces `${env:NAME}`, `${env:NAME:-default}`, `${file:PATH}`, `${keyring:NAME}` and
+/// `${cmd:LINE}` by their values; `$${` stands for `${` itself. File paths are relative to
+/// `base`.
+pub(crate) fn fill_placeholders(
     text: &str,
     base: &Path,
     environment: &dyn Environment,
@@ -105,31 +107,32 @@ pub(crate) fn fill(
         }
         filled.push_str(&rest[..at]);
         let end = rest[at..].find('}').ok_or(PlaceholderError::Open)? + at;
-        filled.push_str(&value(&rest[at + 2..end], base, environment)?);
+        filled.push_str(&expand_placeholder(&rest[at + 2..end], base, environment)?);
         rest = &rest[end + 1..];
     }
     filled.push_str(rest);
     Ok(filled)
 }
 
-fn value(
-    hole: &str,
+/// Returns the value of a placeholder such as `env:NAME`; one that may be secret is noted.
+fn expand_placeholder(
+    placeholder: &str,
     base: &Path,
     environment: &dyn Environment,
 ) -> Result<String, PlaceholderError> {
-    let value = found(hole, base, environment)?;
-    if !hole.starts_with("env:") {
+    let value = look_up(placeholder, base, environment)?;
+    if !placeholder.starts_with("env:") {
         environment.note_secret(&value);
     }
     Ok(value)
 }
 
-fn found(
-    hole: &str,
+fn look_up(
+    placeholder: &str,
     base: &Path,
     environment: &dyn Environment,
 ) -> Result<String, PlaceholderError> {
-    match hole.split_once(':') {
+    match placeholder.split_once(':') {
         Some(("env", name)) => {
             let (name, default) = match name.split_once(":-") {
                 Some((name, default)) => (name, Some(default.to_owned())),
@@ -141,7 +144,7 @@ fn found(
                 .ok_or_else(|| PlaceholderError::Unset(name.to_owned()))
         }
         Some(("file", path)) => {
-            let file = place(PathBuf::from(path), base, environment);
+            let file = resolve_path(PathBuf::from(path), base, environment);
             let text = std::fs::read_to_string(&file).map_err(|error| {
                 let path = file.display().to_string();
                 PlaceholderError::File { path, reason: error.to_string() }
@@ -154,13 +157,13 @@ fn found(
         Some(("cmd", line)) => environment
             .command(line)
             .map_err(|reason| PlaceholderError::Command { line: line.to_owned(), reason }),
-        Some(_) | None => Err(PlaceholderError::Unknown(hole.to_owned())),
+        Some(_) | None => Err(PlaceholderError::Unknown(placeholder.to_owned())),
     }
 }
 
-/// The variables in a file of `NAME=value` lines, with `#` comments, an
-/// optional `export` and quotes around the value.
-pub(crate) fn variables(text: &str) -> impl Iterator<Item = (String, String)> {
+/// Parses a file of `NAME=value` lines into names and values; `#` comments, `export` and
+/// quotes around the value are allowed.
+pub(crate) fn parse_env_file(text: &str) -> impl Iterator<Item = (String, String)> {
     text.lines().filter_map(|line| {
         let line = line.trim();
         let line = line.strip_prefix("export ").unwrap_or(line);
@@ -173,9 +176,9 @@ pub(crate) fn variables(text: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// A path as a configuration names it: below the home directory when it begins
-/// with `~`, else relative to where the configuration is.
-pub(crate) fn place(path: PathBuf, base: &Path, environment: &dyn Environment) -> PathBuf {
+/// Resolves a path of the configuration: below the home directory when it begins with
+/// `~`, else relative to `base`.
+pub(crate) fn resolve_path(path: PathBuf, base: &Path, environment: &dyn Environment) -> PathBuf {
     let home = environment.get("HOME").map(PathBuf::from);
     match (path.strip_prefix("~"), home) {
         (Ok(below), Some(home)) => home.join(below),
@@ -183,13 +186,13 @@ pub(crate) fn place(path: PathBuf, base: &Path, environment: &dyn Environment) -
     }
 }
 
-/// Certificates in a file, as PEM.
-pub(crate) fn pem(file: &Path) -> Result<Vec<u8>, String> {
+/// Reads a file of certificates in PEM.
+pub(crate) fn read_pem(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))
 }
 
-/// Reads `500ms`, `30s`, `5m`, `1h 30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+/// Parses `500ms`, `30s`, `5m`, `1h 30m`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let example = "write it like `500ms`, `30s`, `5m` or `1h 30m`";
     let wrong = || format!("`{text}` is not a duration: {example}");
     let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
@@ -211,8 +214,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let filled = fill(text, Path::new("/nowhere"), &Fixed)
-            .unwrap_or_else(|hole| format!("error: {hole}"));
+        let filled = fill_placeholders(text, Path::new("/nowhere"), &Fixed)
+            .unwrap_or_else(|placeholder| format!("error: {placeholder}"));
         assert_eq!(filled, expected);
     }
 
@@ -255,7 +258,7 @@ mod tests {
                 Err(format!("{line} is not here"))
             }
         }
-        let filled = |text: &str| fill(text, Path::new("/nowhere"), &Given);
+        let filled = |text: &str| fill_placeholders(text, Path::new("/nowhere"), &Given);
         assert_eq!(filled("Bearer ${keyring:a/KEY}").as_deref(), Ok("Bearer <a/KEY>"));
         let error = filled("${cmd:pass show x}").unwrap_err();
         assert!(error.to_string().contains("pass show x is not here"), "{error}");
@@ -264,8 +267,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn what_a_stranger_wrote_means_itself_once_it_is_quoted(text in "[$.{}a:envcmd ]{0,40}") {
-            let quoted = packages::recipe::quoted(&text);
-            proptest::prop_assert_eq!(fill(&quoted, Path::new("/"), &Fixed), Ok(text));
+            let quoted = packages::recipe::escape_placeholders(&text);
+            proptest::prop_assert_eq!(fill_placeholders(&quoted, Path::new("/"), &Fixed), Ok(text));
         }
     }
 
@@ -280,11 +283,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("token"), "s3cret\n").unwrap();
         let home = Home(directory.path().display().to_string());
-        let beside = fill("${file:token}", directory.path(), &home);
+        let beside = fill_placeholders("${file:token}", directory.path(), &home);
         assert_eq!(beside.as_deref(), Ok("s3cret"));
-        let at_home = fill("${file:~/token}", Path::new("/nowhere"), &home);
+        let at_home = fill_placeholders("${file:~/token}", Path::new("/nowhere"), &home);
         assert_eq!(at_home.as_deref(), Ok("s3cret"));
-        let missing = fill("${file:token}", Path::new("/nowhere"), &home).unwrap_err();
+        let missing = fill_placeholders("${file:token}", Path::new("/nowhere"), &home).unwrap_err();
         assert!(missing.to_string().contains("`/nowhere/token`"), "{missing}");
         assert!(missing.hint().contains("beside this file"));
     }
@@ -293,16 +296,16 @@ mod tests {
     fn an_environment_file_is_read_as_shells_read_it() {
         let text = "# secret\nexport A=1\nB = \"two words\"\n\nnonsense\nC='x=y'";
         let found: Vec<String> =
-            variables(text).map(|(name, value)| format!("{name}:{value}")).collect();
+            parse_env_file(text).map(|(name, value)| format!("{name}:{value}")).collect();
         assert_eq!(found, ["A:1", "B:two words", "C:x=y"]);
     }
 
     #[test]
     fn durations_are_written_as_people_write_them() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
-        assert!(duration("-3s").is_err());
-        assert!(duration("0s").is_err());
-        assert!(duration("soon").unwrap_err().contains("30s"));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert!(parse_duration("-3s").is_err());
+        assert!(parse_duration("0s").is_err());
+        assert!(parse_duration("soon").unwrap_err().contains("30s"));
     }
 }

@@ -1,4 +1,4 @@
-//! `[traces]`: spans and histograms to a collector of OpenTelemetry.
+//! `[traces]`: the OpenTelemetry collector that spans and histograms are sent to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,18 +34,21 @@ pub(crate) struct Raw {
     service: Option<String>,
 }
 
-/// Where traces go.
+/// The validated `[traces]` section.
 #[derive(Clone, PartialEq)]
 pub struct Traces {
     pub endpoint: Url,
     pub headers: HeaderMap,
+    /// The share of traces that are recorded, from 0 to 1.
     pub sample: f64,
+    /// How often spans are sent.
     pub interval: Duration,
+    /// The name of the service in traces.
     pub service: String,
 }
 
 impl fmt::Debug for Traces {
-    /// Without the headers, which may hold keys.
+    /// Leaves out the headers, which may hold keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.endpoint.host_str();
         let mut shown = f.debug_struct("Traces");
@@ -64,7 +67,7 @@ pub(crate) fn parse(
     let path = Path::default().key("traces");
     let interval = raw.interval.as_deref();
     let interval =
-        interval.and_then(|text| problems.parse(&path.key("interval"), text, text::duration));
+        interval.and_then(|text| problems.parse(&path.key("interval"), text, text::parse_duration));
     let Some(endpoint) = &raw.endpoint else {
         if *raw != Raw::default() {
             let hint = "such as `endpoint = \"http://127.0.0.1:4318\"`";
@@ -73,7 +76,8 @@ pub(crate) fn parse(
         return None;
     };
     let endpoint = problems.parse(&path.key("endpoint"), endpoint, |text| {
-        let filled = text::fill(text, base, environment).map_err(|hole| hole.to_string())?;
+        let filled =
+            text::fill_placeholders(text, base, environment).map_err(|error| error.to_string())?;
         let url = Url::parse(&filled).map_err(|error| format!("is no URL: {error}"))?;
         let is_web = ["http", "https"].contains(&url.scheme()) && url.has_host();
         is_web.then_some(url).ok_or_else(|| "must be an http or https URL".to_owned())
@@ -81,7 +85,8 @@ pub(crate) fn parse(
     let mut headers = HeaderMap::new();
     for (name, value) in &raw.headers {
         let path = path.key("headers").key(name);
-        let value = problems.parse(&path, value, |text| text::fill(text, base, environment));
+        let value =
+            problems.parse(&path, value, |text| text::fill_placeholders(text, base, environment));
         let name = HeaderName::from_bytes(name.as_bytes());
         match (name, value.map(|value| HeaderValue::from_str(&value))) {
             (Ok(name), Some(Ok(mut value))) => {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::approvals::Confirm;
-use super::controls::known;
+use super::controls::check_label;
 use super::problem::Problems;
 
 /// How strict gatelet is with tools that change behind our back or destroy something.
@@ -18,10 +18,10 @@ use super::problem::Problems;
 #[schemars(rename = "Trust")]
 pub(crate) struct Raw {
     /// For every upstream. `warn` when left out: what says that it destroys asks first.
-    mode: Option<Mode>,
+    mode: Option<Strictness>,
     /// For single upstreams, by label.
     #[serde(default)]
-    upstreams: BTreeMap<String, Mode>,
+    upstreams: BTreeMap<String, Strictness>,
     /// What tools do, whatever they say themselves: the first rule that fits counts.
     #[serde(default)]
     rule: Vec<Rule>,
@@ -32,7 +32,8 @@ pub(crate) struct Raw {
 /// How strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Mode {
+#[schemars(rename = "Mode")]
+enum Strictness {
     /// No questions
     Off,
     /// What changed passes with a warning; what says that it destroys asks
@@ -51,30 +52,34 @@ struct Rule {
     destructive: bool,
 }
 
-/// Reads the section; `labels` are the upstreams that there are.
+/// Parses the section; `labels` are the labels of all upstreams.
 pub(crate) fn parse(raw: Raw, labels: &[&str], problems: &mut Problems) -> trust::Config {
     let path = Path::default().key("trust").key("upstreams");
     for label in raw.upstreams.keys() {
-        known(label, labels, &path.key(label), problems);
+        check_label(label, labels, &path.key(label), problems);
     }
     let rule = |rule: &Rule| {
         let danger = if rule.destructive { Danger::Destructive } else { Danger::Safe };
         (Pattern::new(&rule.tool), danger)
     };
     trust::Config {
-        policy: raw.mode.map_or(Policy::Warn, Mode::meant),
-        upstreams: raw.upstreams.into_iter().map(|(label, mode)| (label, mode.meant())).collect(),
+        policy: raw.mode.map_or(Policy::Warn, Strictness::to_policy),
+        upstreams: raw
+            .upstreams
+            .into_iter()
+            .map(|(label, mode)| (label, mode.to_policy()))
+            .collect(),
         rules: raw.rule.iter().map(rule).collect(),
         ..trust::Config::default()
     }
 }
 
-impl Mode {
-    fn meant(self) -> Policy {
+impl Strictness {
+    fn to_policy(self) -> Policy {
         match self {
-            Mode::Off => Policy::Off,
-            Mode::Warn => Policy::Warn,
-            Mode::Enforce => Policy::Enforce,
+            Strictness::Off => Policy::Off,
+            Strictness::Warn => Policy::Warn,
+            Strictness::Enforce => Policy::Enforce,
         }
     }
 }

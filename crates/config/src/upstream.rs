@@ -1,4 +1,4 @@
-//! `[[upstream]]`: the servers behind gatelet.
+//! Parses and validates `[[upstream]]`: the servers behind gatelet.
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -11,38 +11,39 @@ use mcp::revision::Revision;
 
 use super::access::{Access, CallerCredential, GrantType, Oauth, RawCaller, RawOauth};
 use super::problem::Problems;
-use super::raw_upstream::{Entry, Kind, Raw, Start, Wire};
-use super::sandbox::{self, Confined, Sandbox};
+use super::raw_upstream::{HttpTransport, Kind, Raw, Start, UpstreamEntry};
+use super::sandbox::{self, ConfinedProgram, Sandbox};
 use super::self_reference::OwnAddress;
 use super::site::Rules;
 use super::text::{self, Environment};
 
-/// An upstream as it is meant.
+/// A validated upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upstream {
     pub label: String,
     pub description: Option<String>,
     pub reach: Reach,
     pub start: Start,
+    /// Stop it after this long without a call.
     pub idle_stop: Option<Duration>,
     pub start_timeout: Duration,
     pub call_timeout: Duration,
     pub revision: Option<Revision>,
     pub prompts_as_skills: bool,
-    /// Whether it runs at one replica at a time.
+    /// Whether it runs on only one replica at a time.
     pub single: bool,
-    /// What it is, where the operator says so.
+    /// What the operator says it is; found out when `None`.
     pub kind: Option<Kind>,
     pub access: Access,
-    /// Nobody has looked at its tools yet.
+    /// Nobody has reviewed its tools yet.
     pub quarantine: bool,
-    /// What its program may do; everything without one.
+    /// What its program may do; everything when `None`.
     pub sandbox: Option<Sandbox>,
 }
 
 impl Upstream {
-    /// As it is served: one that nobody has looked at keeps its place and is
-    /// neither started nor shown.
+    /// Returns the upstream as gatelet serves it: one in quarantine keeps its label, but
+    /// is neither started nor listed.
     pub fn served(&self) -> Upstream {
         if !self.quarantine {
             return self.clone();
@@ -54,7 +55,7 @@ impl Upstream {
         Upstream { reach: Reach::Nowhere { reason }, ..self.clone() }
     }
 
-    /// One that the configuration does not list, with what is usual.
+    /// Creates an upstream for a server that a `[[mount]]` found, with default settings.
     pub fn mounted(label: &str, description: Option<String>, reach: Reach) -> Upstream {
         Upstream {
             label: label.to_owned(),
@@ -89,41 +90,41 @@ pub enum Reach {
     Address {
         url: String,
         headers: BTreeMap<String, String>,
-        /// Found out when `None`.
-        wire: Option<Wire>,
+        /// How to talk to `url`; found out when `None`.
+        wire: Option<HttpTransport>,
         certificates: Certificates,
     },
-    /// A CMS site; the sample site without a database.
+    /// A CMS site; the sample site when `database` is `None`.
     Content { database: Option<String>, prefix: Option<String>, rules: Box<Rules> },
-    /// It cannot be reached as things are, and why. It keeps its place, so
-    /// that one missing secret does not stop everything else.
+    /// It cannot be reached, for example because a secret is missing. It stays in the
+    /// configuration, so that the other upstreams can be used.
     Nowhere { reason: String },
 }
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Reads every entry; what is wrong with one does not hide the others.
+/// Parses all entries; the problems of one do not hide those of the others.
 pub(crate) fn parse(
-    entries: Vec<Entry>,
-    here: &OwnAddress,
+    entries: Vec<UpstreamEntry>,
+    own_address: &OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Vec<Upstream> {
     let mut upstreams: Vec<Upstream> = Vec::with_capacity(entries.len());
-    for Entry { path, raw } in entries {
-        let mut entry = Parser { path, base: &here.base, problems };
+    for UpstreamEntry { path, raw } in entries {
+        let mut entry = Parser { path, base: &own_address.base, problems };
         if raw.disabled {
             continue;
         }
-        if let Some((key, why)) = here.is(&raw, environment) {
+        if let Some((key, why)) = own_address.self_reference(&raw, environment) {
             let hint = "take it out; to put one gate before another, give each its own \
                         configuration and its own `[serve] listen`";
             entry.error(key, format!("{why}: it would stand behind itself"), Some(hint));
             continue;
         }
         let Some(upstream) = entry.parse(raw, environment) else { continue };
-        // Labels that differ only in what a name cannot have name the same
+        // Labels that differ only in characters that names cannot have are the same
         // namespace.
         if upstreams.iter().any(|other| name::means(&other.label, &upstream.label)) {
             let label = &upstream.label;
@@ -135,6 +136,7 @@ pub(crate) fn parse(
     upstreams
 }
 
+/// Parses one entry.
 struct Parser<'a> {
     path: Path,
     /// The directory of the file.
@@ -173,7 +175,8 @@ impl Parser<'_> {
         })
     }
 
-    /// The sandbox, if there is one; `None` when it is wrong, which is noted.
+    /// Parses the sandbox. The outer `None` is an invalid one, which is reported; the inner
+    /// `None` is no sandbox.
     fn sandbox(
         &mut self,
         raw: &Raw,
@@ -181,11 +184,11 @@ impl Parser<'_> {
         environment: &dyn Environment,
     ) -> Option<Option<Sandbox>> {
         let Some(written) = &raw.sandbox else { return Some(None) };
-        self.misplaced(raw.command.is_none(), "sandbox", "command");
+        self.reject_if(raw.command.is_none(), "sandbox", "command");
         let Some(Reach::Program { command, args, cwd, .. }) = reach else { return Some(None) };
         let home = environment.get("HOME").map(PathBuf::from);
-        let confined = Confined { command, args, directory: cwd.clone(), home };
-        let place = |path: &PathBuf| text::place(path.clone(), self.base, environment);
+        let confined = ConfinedProgram { command, args, directory: cwd.clone(), home };
+        let place = |path: &PathBuf| text::resolve_path(path.clone(), self.base, environment);
         match sandbox::parse(written, &confined, place) {
             Ok(sandbox) => Some(Some(sandbox)),
             Err(why) => {
@@ -195,9 +198,9 @@ impl Parser<'_> {
         }
     }
 
-    /// What a client needs that is let in by itself. Its secret goes to the issuer
-    /// that is named here, whatever the server says.
-    fn client_credentials(&mut self, oauth: &RawOauth, per_caller: bool) {
+    /// Checks that the grant `client_credentials` has all it needs. The issuer must be
+    /// configured, so that the secret goes nowhere else, whatever the server says.
+    fn check_client_credentials(&mut self, oauth: &RawOauth, per_caller: bool) {
         let given = [
             ("issuer", oauth.issuer.is_some()),
             ("client_id", oauth.client_id.is_some()),
@@ -214,19 +217,19 @@ impl Parser<'_> {
     }
 
     fn access(&mut self, raw: &Raw, environment: &dyn Environment) -> Access {
-        self.misplaced(raw.oauth.is_some() && raw.url.is_none(), "oauth", "url");
+        self.reject_if(raw.oauth.is_some() && raw.url.is_none(), "oauth", "url");
         let oauth = raw.oauth.clone().unwrap_or_default();
-        let mut holes = Vec::new();
+        let mut missing = Vec::new();
         let path = self.path.key("oauth").key("client_secret");
         let secret = oauth.client_secret.as_deref();
-        let secret = secret.map(|text| self.fill(&path, text, environment, &mut holes));
+        let secret = secret.map(|text| self.fill(&path, text, environment, &mut missing));
         if oauth.grant == GrantType::ClientCredentials {
-            self.client_credentials(&oauth, raw.per_caller);
+            self.check_client_credentials(&oauth, raw.per_caller);
         }
         let oauth = Oauth {
             grant: oauth.grant,
             client_id: oauth.client_id,
-            client_secret: secret.filter(|_| holes.is_empty()),
+            client_secret: secret.filter(|_| missing.is_empty()),
             client_metadata_url: oauth.client_metadata_url,
             scopes: oauth.scopes,
             redirect_port: oauth.redirect_port,
@@ -240,25 +243,26 @@ impl Parser<'_> {
         Access { oauth, per_caller: raw.per_caller, callers }
     }
 
-    /// A caller whose secret is missing is not let in with somebody else's.
+    /// Parses the credentials of one caller. A missing secret is an error, so that the
+    /// caller never gets the credentials of the upstream instead.
     fn caller(
         &mut self,
         path: &Path,
         raw: &RawCaller,
         environment: &dyn Environment,
     ) -> Result<CallerCredential, String> {
-        let mut holes = Vec::new();
+        let mut missing = Vec::new();
         let mut fill = |key: &str, values: &BTreeMap<String, String>| -> BTreeMap<String, String> {
             let path = path.key(key);
             let filled = values.iter().map(|(name, text)| {
-                let text = self.fill(&path.key(name), text, environment, &mut holes);
+                let text = self.fill(&path.key(name), text, environment, &mut missing);
                 (name.clone(), text)
             });
             filled.collect()
         };
         let own =
             CallerCredential { headers: fill("headers", &raw.headers), env: fill("env", &raw.env) };
-        holes.into_iter().next().map_or(Ok(own), Err)
+        missing.into_iter().next().map_or(Ok(own), Err)
     }
 
     fn label(&mut self, label: Option<&str>) -> Option<String> {
@@ -284,27 +288,27 @@ impl Parser<'_> {
 
     fn reach(&mut self, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
         if raw.kind == Some(Kind::Content) {
-            self.misplaced(raw.command.is_some(), "command", "a program");
-            self.misplaced(raw.url.is_some(), "url", "an address");
+            self.reject_if(raw.command.is_some(), "command", "a program");
+            self.reject_if(raw.url.is_some(), "url", "an address");
             return Some(self.content(raw, environment));
         }
-        self.misplaced(raw.database.is_some(), "database", "kind = \"content\"");
-        self.misplaced(raw.prefix.is_some(), "prefix", "kind = \"content\"");
-        self.misplaced(raw.content.is_some(), "content", "kind = \"content\"");
+        self.reject_if(raw.database.is_some(), "database", "kind = \"content\"");
+        self.reject_if(raw.prefix.is_some(), "prefix", "kind = \"content\"");
+        self.reject_if(raw.content.is_some(), "content", "kind = \"content\"");
         match (&raw.command, &raw.url) {
             (Some(command), None) => {
-                self.misplaced(raw.transport.is_some(), "transport", "url");
-                self.misplaced(!raw.headers.is_empty(), "headers", "url");
-                self.misplaced(raw.ca.is_some(), "ca", "url");
-                self.misplaced(raw.cert.is_some(), "cert", "url");
+                self.reject_if(raw.transport.is_some(), "transport", "url");
+                self.reject_if(!raw.headers.is_empty(), "headers", "url");
+                self.reject_if(raw.ca.is_some(), "ca", "url");
+                self.reject_if(raw.cert.is_some(), "cert", "url");
                 Some(self.program(command, raw, environment))
             }
             (None, Some(url)) => {
-                self.misplaced(!raw.args.is_empty(), "args", "command");
-                self.misplaced(!raw.env.is_empty(), "env", "command");
-                self.misplaced(raw.env_file.is_some(), "env_file", "command");
-                self.misplaced(raw.inherit_env, "inherit_env", "command");
-                self.misplaced(raw.cwd.is_some(), "cwd", "command");
+                self.reject_if(!raw.args.is_empty(), "args", "command");
+                self.reject_if(!raw.env.is_empty(), "env", "command");
+                self.reject_if(raw.env_file.is_some(), "env_file", "command");
+                self.reject_if(raw.inherit_env, "inherit_env", "command");
+                self.reject_if(raw.cwd.is_some(), "cwd", "command");
                 self.address(url, raw, environment)
             }
             (Some(_), Some(_)) => {
@@ -320,10 +324,10 @@ impl Parser<'_> {
     }
 
     fn program(&mut self, command: &str, raw: &Raw, environment: &dyn Environment) -> Reach {
-        self.one_word(command);
-        let mut holes = Vec::new();
+        self.warn_of_arguments_in_command(command);
+        let mut missing = Vec::new();
         let mut fill = |this: &mut Self, path: Path, text: &str| {
-            this.fill(&path, text, environment, &mut holes)
+            this.fill(&path, text, environment, &mut missing)
         };
         let command = fill(self, self.path.key("command"), command);
         let args_path = self.path.key("args");
@@ -333,17 +337,17 @@ impl Parser<'_> {
         let env = raw.env.iter();
         let env: BTreeMap<String, String> =
             env.map(|(name, text)| (name.clone(), fill(self, env_path.key(name), text))).collect();
-        let mut all = self.env_file(raw, environment, &mut holes);
+        let mut all = self.env_file(raw, environment, &mut missing);
         all.extend(env);
-        let cwd = self.place("cwd", raw.cwd.as_deref(), environment, &mut holes);
-        if let Some(cwd) = cwd.as_ref().filter(|cwd| holes.is_empty() && !cwd.is_dir()) {
+        let cwd = self.resolve_path("cwd", raw.cwd.as_deref(), environment, &mut missing);
+        if let Some(cwd) = cwd.as_ref().filter(|cwd| missing.is_empty() && !cwd.is_dir()) {
             let message = format!("there is no directory `{}`", cwd.display());
             self.problems.warning(&self.path.key("cwd"), message, None);
         }
-        if command.trim().is_empty() && holes.is_empty() {
+        if command.trim().is_empty() && missing.is_empty() {
             self.error("command", "must name a program", None);
         }
-        match holes.into_iter().next() {
+        match missing.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
             None => {
                 let inherit = if raw.inherit_env { Inherit::All } else { Inherit::Needed };
@@ -352,8 +356,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Notes a command that has its arguments in it, as a shell takes it.
-    fn one_word(&mut self, command: &str) {
+    /// Warns of a command with arguments in it, as a shell would take it.
+    fn warn_of_arguments_in_command(&mut self, command: &str) {
         let mut words = command.split_whitespace();
         let (first, rest) = (words.next(), words.collect::<Vec<_>>());
         if let Some(first) = first.filter(|_| !rest.is_empty() && !self.base.join(command).exists())
@@ -364,46 +368,48 @@ impl Parser<'_> {
         }
     }
 
-    /// A path that is filled in, and stands where it is meant from.
-    fn place(
+    /// Fills in the placeholders of a path and makes it absolute.
+    fn resolve_path(
         &mut self,
         key: &str,
         written: Option<&FilePath>,
         environment: &dyn Environment,
-        holes: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Option<PathBuf> {
         let written = written?.to_string_lossy();
-        let filled = self.fill(&self.path.key(key), &written, environment, holes);
-        Some(text::place(PathBuf::from(filled), self.base, environment))
+        let filled = self.fill(&self.path.key(key), &written, environment, missing);
+        Some(text::resolve_path(PathBuf::from(filled), self.base, environment))
     }
 
-    /// The variables in `env_file`; those in `env` come on top.
+    /// Returns the variables in `env_file`; those in `env` override them.
     fn env_file(
         &mut self,
         raw: &Raw,
         environment: &dyn Environment,
-        holes: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> BTreeMap<String, String> {
-        let Some(file) = self.place("env_file", raw.env_file.as_deref(), environment, holes) else {
+        let Some(file) =
+            self.resolve_path("env_file", raw.env_file.as_deref(), environment, missing)
+        else {
             return BTreeMap::new();
         };
         match std::fs::read_to_string(&file) {
-            Ok(text) => text::variables(&text).collect(),
+            Ok(text) => text::parse_env_file(&text).collect(),
             Err(error) => {
                 let message = format!("`{}` cannot be read: {error}", file.display());
                 self.problems.warning(&self.path.key("env_file"), message.clone(), None);
-                holes.push(message);
+                missing.push(message);
                 BTreeMap::new()
             }
         }
     }
 
     fn content(&mut self, raw: &Raw, environment: &dyn Environment) -> Reach {
-        let mut holes = Vec::new();
+        let mut missing = Vec::new();
         let path = self.path.key("database");
-        let fill = |text: &String| self.fill(&path, text, environment, &mut holes);
+        let fill = |text: &String| self.fill(&path, text, environment, &mut missing);
         let database = raw.database.as_ref().map(fill);
-        match holes.into_iter().next() {
+        match missing.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
             None => Reach::Content {
                 database,
@@ -414,19 +420,19 @@ impl Parser<'_> {
     }
 
     fn address(&mut self, url: &str, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
-        let mut holes = Vec::new();
-        let url = self.fill(&self.path.key("url"), url, environment, &mut holes);
-        if holes.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) {
+        let mut missing = Vec::new();
+        let url = self.fill(&self.path.key("url"), url, environment, &mut missing);
+        if missing.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) {
             self.error("url", "must start with `https://` or `http://`", None);
             return None;
         }
         let mut headers = BTreeMap::new();
         for (name, text) in &raw.headers {
             let path = self.path.key("headers").key(name);
-            headers.insert(name.clone(), self.fill(&path, text, environment, &mut holes));
+            headers.insert(name.clone(), self.fill(&path, text, environment, &mut missing));
         }
-        let certificates = self.certificates(raw, environment, &mut holes);
-        Some(match holes.into_iter().next() {
+        let certificates = self.certificates(raw, environment, &mut missing);
+        Some(match missing.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
             None => Reach::Address { url, headers, wire: raw.transport, certificates },
         })
@@ -436,17 +442,17 @@ impl Parser<'_> {
         &mut self,
         raw: &Raw,
         environment: &dyn Environment,
-        holes: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Certificates {
-        self.misplaced(raw.key.is_some() && raw.cert.is_none(), "key", "cert");
+        self.reject_if(raw.key.is_some() && raw.cert.is_none(), "key", "cert");
         let mut read = |key: &str, file: Option<&PathBuf>| {
-            let file = text::place(file?.clone(), self.base, environment);
+            let file = text::resolve_path(file?.clone(), self.base, environment);
             match std::fs::read(&file) {
                 Ok(pem) => Some(pem),
                 Err(error) => {
                     let message = format!("`{}` cannot be read: {error}", file.display());
                     self.problems.warning(&self.path.key(key), message.clone(), None);
-                    holes.push(message);
+                    missing.push(message);
                     None
                 }
             }
@@ -460,28 +466,29 @@ impl Parser<'_> {
         Certificates { authority, identity }
     }
 
-    /// Fills in `text`; a hole that stays open is a warning, and a reason why
-    /// this upstream cannot be reached.
+    /// Fills in the placeholders of `text`. One without a value is a warning, and goes to
+    /// `missing` as a reason why this upstream cannot be reached.
     fn fill(
         &mut self,
         path: &Path,
         text: &str,
         environment: &dyn Environment,
-        holes: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> String {
-        text::fill(text, self.base, environment).unwrap_or_else(|hole| {
-            self.problems.warning(path, hole.to_string(), Some(hole.hint()));
-            holes.push(hole.to_string());
+        text::fill_placeholders(text, self.base, environment).unwrap_or_else(|error| {
+            self.problems.warning(path, error.to_string(), Some(error.hint()));
+            missing.push(error.to_string());
             String::new()
         })
     }
 
     fn duration(&mut self, key: &str, text: Option<&str>) -> Option<Duration> {
-        self.problems.parse(&self.path.key(key), text?, text::duration)
+        self.problems.parse(&self.path.key(key), text?, text::parse_duration)
     }
 
-    fn misplaced(&mut self, there: bool, key: &str, partner: &str) {
-        if there {
+    /// Reports that `key` is only allowed together with `partner`.
+    fn reject_if(&mut self, is_misplaced: bool, key: &str, partner: &str) {
+        if is_misplaced {
             self.error(key, format!("only goes with `{partner}`"), None);
         }
     }

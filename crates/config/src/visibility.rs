@@ -1,7 +1,7 @@
-//! `[visibility]`: who sees what.
+//! `[visibility]`: which callers see which tools, skills, resources and prompts.
 
 use document::tree::Path;
-use policy::visibility::{self, Sight, What, Who};
+use policy::visibility::{self, CallerPattern, DefaultVisibility, ItemPattern};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::problem::Problems;
 #[schemars(rename = "Visibility")]
 pub(crate) struct Raw {
     /// What no rule speaks of: `show` (when left out) or `hide`.
-    default: Option<Otherwise>,
+    default: Option<RawVisibility>,
     /// The first rule that speaks of both the caller and the thing decides.
     #[serde(default)]
     rule: Vec<RawRule>,
@@ -39,7 +39,7 @@ pub(crate) struct RawRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "VisibilityDefault")]
-enum Otherwise {
+enum RawVisibility {
     Show,
     Hide,
 }
@@ -49,8 +49,8 @@ pub(crate) fn parse(raw: &Raw, problems: &mut Problems) -> visibility::Config {
     let rules = raw.rule.iter().enumerate().map(|(at, raw)| rule(raw, &path.index(at), problems));
     let rules = rules.collect();
     let default = match raw.default {
-        Some(Otherwise::Hide) => Sight::Hidden,
-        Some(Otherwise::Show) | None => Sight::Shown,
+        Some(RawVisibility::Hide) => DefaultVisibility::Hidden,
+        Some(RawVisibility::Show) | None => DefaultVisibility::Shown,
     };
     visibility::Config { default, rules }
 }
@@ -60,18 +60,19 @@ fn rule(raw: &RawRule, path: &Path, problems: &mut Problems) -> visibility::Rule
         let hint = "hide = [\"billing\"]";
         problems.error(path, "a rule needs `show` or `hide`", Some(hint));
     }
-    let callers = list(&raw.callers, &path.key("callers"), problems, str::parse::<Who>);
-    let show = list(&raw.show, &path.key("show"), problems, str::parse::<What>);
-    let hide = list(&raw.hide, &path.key("hide"), problems, str::parse::<What>);
+    let callers =
+        parse_list(&raw.callers, &path.key("callers"), problems, str::parse::<CallerPattern>);
+    let show = parse_list(&raw.show, &path.key("show"), problems, str::parse::<ItemPattern>);
+    let hide = parse_list(&raw.hide, &path.key("hide"), problems, str::parse::<ItemPattern>);
     visibility::Rule { callers, show, hide }
 }
 
-fn list<T>(
+fn parse_list<T>(
     raw: &[String],
     path: &Path,
     problems: &mut Problems,
-    read: impl Fn(&str) -> Result<T, visibility::Invalid>,
+    parser: impl Fn(&str) -> Result<T, visibility::InvalidPattern>,
 ) -> Vec<T> {
-    let read = |(at, text): (usize, &String)| problems.parse(&path.index(at), text, &read);
-    raw.iter().enumerate().filter_map(read).collect()
+    let item = |(at, text): (usize, &String)| problems.parse(&path.index(at), text, &parser);
+    raw.iter().enumerate().filter_map(item).collect()
 }

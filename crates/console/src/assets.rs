@@ -1,4 +1,4 @@
-//! The files that come with the program: a style sheet, a module, an icon.
+//! The static files of the console: a style sheet, a script and an icon.
 
 use http::Response;
 
@@ -8,7 +8,7 @@ const STYLE: &str = include_str!("../assets/console.css");
 const SCRIPT: &str = include_str!("../assets/console.js");
 const ICON: &str = include_str!("../assets/icon.svg");
 
-/// The file of that name.
+/// Returns the file of that name.
 pub(crate) fn find(name: &str) -> Option<Response<Content>> {
     Some(match name {
         "console.css" => asset("text/css; charset=utf-8", STYLE),

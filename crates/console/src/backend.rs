@@ -1,4 +1,5 @@
-//! What pages work with: the gateway, the program behind it, and who asks.
+//! What every page has access to: the gateway, the program, the audit log and the
+//! request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,85 +9,86 @@ use parking_lot::Mutex;
 use tool::clock::Clock;
 
 use crate::calls::CallLog;
-use crate::operator::{AuditEntry, Operator};
+use crate::control::{AuditEntry, ProgramControl};
 use crate::request::PageRequest;
 use crate::session::Session;
 
-/// What every page can use.
+/// The parts of the program that every page can use.
 pub(crate) struct Backend {
     pub(crate) gateway: Gateway,
-    pub(crate) operator: Arc<dyn Operator>,
+    pub(crate) control: Arc<dyn ProgramControl>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) calls: Arc<CallLog>,
-    pub(crate) strangers: Strangers,
+    pub(crate) refusals: RefusalLimiter,
 }
 
-/// How many refusals of strangers are written down in a minute.
-const MOST_REFUSALS: u32 = 30;
+/// How many refusals of unauthenticated requests are audited per minute.
+const MAX_REFUSALS: u32 = 30;
 const MINUTE: Duration = Duration::from_secs(60);
-/// How much of a text of theirs is written down.
-const LONGEST_TEXT: usize = 100;
+/// How many characters of an unauthenticated sender's text are audited.
+const MAX_SUBJECT_CHARS: usize = 100;
 
-/// Counts what is refused to those who are not logged in: anybody could fill the
-/// disk with that.
+/// Limits how many refusals of unauthenticated requests are audited, because anybody could
+/// fill the disk with them.
 #[derive(Default)]
-pub(crate) struct Strangers(Mutex<Refusals>);
+pub(crate) struct RefusalLimiter(Mutex<RefusalWindow>);
 
 #[derive(Default)]
-struct Refusals {
-    /// When the minute began that is counted.
+struct RefusalWindow {
+    /// When the current minute began.
     began: Duration,
     n_refused: u32,
 }
 
-impl Strangers {
-    /// Whether one more is written down; if so, how many were left out before.
-    fn note(&self, now: Duration) -> Option<u32> {
-        let mut refusals = self.0.lock();
+impl RefusalLimiter {
+    /// Counts a refusal. `None` when it must not be audited, else how many were left out in
+    /// the last minute.
+    fn admit(&self, now: Duration) -> Option<u32> {
+        let mut window = self.0.lock();
         let mut n_left_out = 0;
-        if MINUTE <= now.saturating_sub(refusals.began) {
-            n_left_out = refusals.n_refused.saturating_sub(MOST_REFUSALS);
-            *refusals = Refusals { began: now, n_refused: 0 };
+        if MINUTE <= now.saturating_sub(window.began) {
+            n_left_out = window.n_refused.saturating_sub(MAX_REFUSALS);
+            *window = RefusalWindow { began: now, n_refused: 0 };
         }
-        refusals.n_refused = refusals.n_refused.saturating_add(1);
-        (refusals.n_refused <= MOST_REFUSALS).then_some(n_left_out)
+        window.n_refused = window.n_refused.saturating_add(1);
+        (window.n_refused <= MAX_REFUSALS).then_some(n_left_out)
     }
 }
 
-/// A page that was asked for by somebody who is logged in.
-pub(crate) struct Asked<'a> {
+/// A request of somebody who is logged in.
+pub(crate) struct AuthedRequest<'a> {
     pub(crate) request: &'a PageRequest,
     pub(crate) session: &'a Session,
-    /// What the browser shows for the session.
-    pub(crate) key: &'a str,
+    /// The value of the session cookie.
+    pub(crate) session_key: &'a str,
 }
 
-/// Why there is no page.
-pub(crate) enum NoPage {
+/// Why a request has no page.
+pub(crate) enum PageError {
     NotFound,
-    /// What is wrong with what was sent.
-    Bad(String),
+    /// The request is invalid; the text says why.
+    Invalid(String),
 }
 
 impl Backend {
-    /// Writes down what was refused to somebody who is not logged in, within bounds.
-    pub(crate) async fn audit_stranger(
+    /// Audits the refusal of an unauthenticated request, up to a limit.
+    pub(crate) async fn audit_unauthenticated(
         &self,
         who: &str,
         action: &'static str,
         subject: &str,
         why: &str,
     ) {
-        let Some(n_left_out) = self.strangers.note(self.clock.elapsed()) else { return };
+        let Some(n_left_out) = self.refusals.admit(self.clock.elapsed()) else { return };
         let why = match n_left_out {
             0 => why.to_owned(),
             _ => format!("{why} ({n_left_out} before it were not written down)"),
         };
-        let subject: String = subject.chars().take(LONGEST_TEXT).collect();
+        let subject: String = subject.chars().take(MAX_SUBJECT_CHARS).collect();
         self.audit(who, action, &subject, &Err(why)).await;
     }
 
-    /// Writes down what was done.
+    /// Writes an action and its outcome to the audit log.
     pub(crate) async fn audit(
         &self,
         who: &str,
@@ -102,6 +104,6 @@ impl Backend {
         let entry = AuditEntry { at: self.clock.unix_millis(), who, action, subject, outcome };
         let AuditEntry { who, subject, outcome, .. } = &entry;
         tracing::info!(who, action, subject, outcome, "console");
-        self.operator.audit(entry).await;
+        self.control.audit(entry).await;
     }
 }

@@ -1,8 +1,8 @@
-//! The last calls, for whoever looks at them.
+//! A log of the last calls in memory, for the console's pages.
 //!
-//! Nothing is noted before somebody looks for the first time, and no longer than a
-//! while after somebody looked last; so a gate that nobody watches pays nothing.
-//! What was said in a call is noted only where the operator wants it kept.
+//! Calls are logged only while somebody watches: from the first [`CallLog::recent`] until
+//! a while after the last one. So a gatelet that nobody watches pays nothing. Arguments
+//! and answers are stored only when the operator has configured it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use gateway::record::{Record, Sink, StageEntry};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tool::clock::Clock;
-use tool::text::spelt_out_line;
+use tool::text::escape_invisible_line;
 use tool::{Json, Object};
 
-/// Whether what was said in calls is kept to be looked at.
+/// Whether arguments and answers of calls are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payloads {
     Kept,
     Dropped,
 }
 
-/// How many calls are kept.
-const ROOM: usize = 2_000;
-/// How long calls are noted after somebody looked.
-const WATCHED: Duration = Duration::from_secs(15 * 60);
-/// What is longer is not kept.
-const LONGEST: usize = 32 << 10;
+/// How many calls are stored.
+const MAX_CALLS: usize = 2_000;
+/// How long calls are logged after the log was last read.
+const WATCH_TIME: Duration = Duration::from_secs(15 * 60);
+/// Longer arguments and answers are not stored.
+const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 
 /// The last calls.
 pub struct CallLog {
     payloads: Payloads,
     clock: Arc<dyn Clock>,
-    /// Until when calls are noted, by the clock's elapsed time in milliseconds; 0
-    /// before anybody looked.
+    /// Until when calls are logged, by the clock's elapsed time in milliseconds; 0 before
+    /// the log was first read.
     watched_until: AtomicU64,
     last_number: AtomicU64,
-    calls: Mutex<VecDeque<Arc<NotedCall>>>,
+    calls: Mutex<VecDeque<Arc<LoggedCall>>>,
     changed: watch::Sender<u64>,
 }
 
-/// One call that is over.
-pub(crate) struct NotedCall {
+/// One finished call.
+pub(crate) struct LoggedCall {
     pub(crate) number: u64,
     /// Milliseconds since 1970.
     pub(crate) at: u64,
@@ -60,23 +60,23 @@ pub(crate) struct NotedCall {
     /// How it ended, in a word.
     pub(crate) ending: &'static str,
     pub(crate) is_error: bool,
-    /// The code of the taxonomy, for what did not end well.
+    /// The error code, for a call that did not end well.
     pub(crate) code: Option<String>,
     pub(crate) attempts: u32,
     pub(crate) took: Duration,
     pub(crate) stages: Vec<StageEntry>,
-    /// Which arguments were given.
+    /// The names of the arguments.
     pub(crate) argument_names: Vec<String>,
     pub(crate) arguments: Option<Json>,
     pub(crate) answer: Option<Json>,
     /// How long the answer was, in bytes.
     pub(crate) n_bytes: usize,
-    pub(crate) artifact: Option<NotedArtifact>,
+    pub(crate) artifact: Option<LoggedArtifact>,
 }
 
 /// A stored answer.
 #[derive(Clone)]
-pub(crate) struct NotedArtifact {
+pub(crate) struct LoggedArtifact {
     pub(crate) handle: String,
     pub(crate) owner: Owner,
     pub(crate) chars: usize,
@@ -94,9 +94,9 @@ impl CallLog {
         }
     }
 
-    /// The last calls, latest first. Whoever looks has calls noted from now on.
-    pub(crate) fn look(&self) -> Vec<Arc<NotedCall>> {
-        let until = self.elapsed().saturating_add(millis(WATCHED));
+    /// Returns the last calls, latest first, and switches logging on for a while.
+    pub(crate) fn recent(&self) -> Vec<Arc<LoggedCall>> {
+        let until = self.elapsed().saturating_add(millis(WATCH_TIME));
         self.watched_until.store(until, Ordering::Relaxed);
         self.calls.lock().iter().rev().cloned().collect()
     }
@@ -105,7 +105,7 @@ impl CallLog {
         self.payloads
     }
 
-    /// Says when a call was noted.
+    /// Yields an item whenever a call was logged.
     pub(crate) fn watch(&self) -> BoxStream<'static, ()> {
         let next = |mut changed: watch::Receiver<u64>| async move {
             changed.changed().await.ok().map(|()| ((), changed))
@@ -114,29 +114,30 @@ impl CallLog {
     }
 
     fn elapsed(&self) -> u64 {
-        // One more, so that nobody looked at 0.
+        // Never 0, which means that the log was not read yet.
         millis(self.clock.elapsed()).saturating_add(1)
     }
 
-    fn note(&self, record: Record) -> NotedCall {
+    fn logged_call(&self, record: Record) -> LoggedCall {
         let keeps = |json: Option<Json>| {
-            let is_short = |json: &Json| json.as_bytes().len() <= LONGEST;
+            let is_short = |json: &Json| json.as_bytes().len() <= MAX_PAYLOAD_BYTES;
             json.filter(|json| self.payloads == Payloads::Kept && is_short(json))
         };
-        let names = record.arguments.as_ref().filter(|given| given.as_bytes().len() <= LONGEST);
+        let names =
+            record.arguments.as_ref().filter(|given| given.as_bytes().len() <= MAX_PAYLOAD_BYTES);
         let names = names.and_then(|given| Object::parse(given).ok());
-        let artifact = record.artifact.map(|artifact| NotedArtifact {
+        let artifact = record.artifact.map(|artifact| LoggedArtifact {
             handle: artifact.handle.clone(),
             owner: artifact.owner.clone(),
             chars: artifact.chars,
         });
-        NotedCall {
+        LoggedCall {
             number: self.last_number.fetch_add(1, Ordering::Relaxed) + 1,
             at: record.at,
             surface: record.surface.name(),
             session: record.session,
-            client: spelt_out_line(&record.client.name).into_owned(),
-            caller: spelt_out_line(&record.caller.subject).into_owned(),
+            client: escape_invisible_line(&record.client.name).into_owned(),
+            caller: escape_invisible_line(&record.caller.subject).into_owned(),
             upstream: record.callee.upstream.clone(),
             tool: record.callee.tool.clone(),
             ending: record.ending.as_str(),
@@ -160,12 +161,12 @@ impl CallLog {
 
 impl Sink for CallLog {
     fn put(&self, record: Record) {
-        let noted = Arc::new(self.note(record));
+        let call = Arc::new(self.logged_call(record));
         let mut calls = self.calls.lock();
-        if calls.len() == ROOM {
+        if calls.len() == MAX_CALLS {
             calls.pop_front();
         }
-        calls.push_back(noted);
+        calls.push_back(call);
         drop(calls);
         self.changed.send_modify(|n_calls| *n_calls += 1);
     }
@@ -191,9 +192,9 @@ mod tests {
         let clock: Arc<Fake> = Arc::default();
         let log = CallLog::new(Arc::clone(&clock) as _, Payloads::Dropped);
         assert!(!log.takes_records());
-        log.look();
+        log.recent();
         assert!(log.takes_records());
-        clock.advance(WATCHED + Duration::from_secs(1));
+        clock.advance(WATCH_TIME + Duration::from_secs(1));
         assert!(!log.takes_records());
     }
 }

@@ -1,4 +1,5 @@
-//! Who gets in, and which page answers what.
+//! Routes the requests of the console: checks host and session, then calls the page or
+//! the form action.
 
 use std::sync::Arc;
 
@@ -9,12 +10,12 @@ use maud::html;
 use tool::Identity;
 use tool::clock::Clock;
 
-use crate::backend::{Asked, Backend, NoPage, Strangers};
+use crate::backend::{AuthedRequest, Backend, PageError, RefusalLimiter};
 use crate::calls::CallLog;
+use crate::control::{ProgramControl, may_use_console};
 use crate::layout::{self, Frame, Page};
-use crate::operator::{Operator, may_enter};
 use crate::request::PageRequest;
-use crate::response::{self, Content, see};
+use crate::response::{self, Content, redirect};
 use crate::session::{KeyLogin, Session, Sessions};
 use crate::{assets, live, page};
 
@@ -23,15 +24,15 @@ use crate::{assets, live, page};
 pub struct Config {
     /// Whether the connection is encrypted.
     pub tls: bool,
-    /// Hosts beside this machine's own names by which the console may be asked.
+    /// Host names, beside those of this machine, that requests may be addressed to.
     pub hosts: Vec<String>,
 }
 
-/// What is known of who asks before they say anything.
+/// What is known of the sender of a request before login.
 pub struct Visitor<'a> {
     /// Whether the connection comes from this machine.
     pub is_local: bool,
-    /// Who holds a key or a token.
+    /// Returns the identity that belongs to an API key or a token.
     pub identify: &'a (dyn Fn(&str) -> Option<Arc<Identity>> + Send + Sync),
 }
 
@@ -46,21 +47,21 @@ pub struct Console {
 impl Console {
     pub fn new(
         gateway: Gateway,
-        operator: Arc<dyn Operator>,
+        control: Arc<dyn ProgramControl>,
         calls: Arc<CallLog>,
         clock: Arc<dyn Clock>,
         config: Config,
     ) -> Console {
         let sessions = Sessions::new(Arc::clone(&clock));
         let streams = live::Streams::default();
-        let strangers = Strangers::default();
-        let backend = Backend { gateway, operator, clock, calls, strangers };
+        let refusals = RefusalLimiter::default();
+        let backend = Backend { gateway, control, clock, calls, refusals };
         Console { backend, sessions, streams, config }
     }
 
-    /// A link that logs in once; `address` is where the console is.
+    /// Creates a link that logs in once; `address` is the URL of the console.
     pub fn login_link(&self, address: &str) -> String {
-        format!("{address}/login?code={}", self.sessions.link())
+        format!("{address}/login?code={}", self.sessions.create_link())
     }
 
     /// Answers one request.
@@ -71,63 +72,76 @@ impl Console {
     ) -> Response<Content> {
         let request = PageRequest::new(request);
         if !self.is_our_host(&request) {
-            return refused(StatusCode::FORBIDDEN, "Wrong host", WRONG_HOST);
+            return error_page(StatusCode::FORBIDDEN, "Wrong host", WRONG_HOST);
         }
-        // What a browser keeps must not travel where others can read it.
+        // Session cookies must not travel unencrypted over a network.
         let stays_here = visitor.is_local && request.is_for_loopback();
         if !(self.config.tls || stays_here) {
-            return refused(StatusCode::FORBIDDEN, "HTTPS only", NEEDS_TLS);
+            return error_page(StatusCode::FORBIDDEN, "HTTPS only", NEEDS_TLS);
         }
-        if let ["assets", name] = parts(&request)[..] {
+        if let ["assets", name] = path_parts(&request)[..] {
             return assets::find(name).unwrap_or_else(not_found);
         }
-        if parts(&request) == ["login"] {
+        if path_parts(&request) == ["login"] {
             return self.login(&request, visitor).await;
         }
-        if parts(&request) == ["decisions"] && request.method == Method::POST {
-            return page::approvals::decided_elsewhere(&self.backend, &request).await;
+        if path_parts(&request) == ["decisions"] && request.method == Method::POST {
+            return page::approvals::receive_decision(&self.backend, &request).await;
         }
-        let key = request.cookie(self.cookie_name()).unwrap_or_default();
-        match self.sessions.find(key).filter(|session| self.is_still_good(key, session, visitor)) {
-            Some(session) => self.enter(&Asked { request: &request, session: &session, key }).await,
-            None if request.method == Method::GET && parts(&request) != ["events"] => {
+        let session_key = request.cookie(self.cookie_name()).unwrap_or_default();
+        match self
+            .sessions
+            .find(session_key)
+            .filter(|session| self.is_still_good(session_key, session, visitor))
+        {
+            Some(session) => {
+                self.respond_to_operator(&AuthedRequest {
+                    request: &request,
+                    session: &session,
+                    session_key,
+                })
+                .await
+            }
+            None if request.method == Method::GET && path_parts(&request) != ["events"] => {
                 page::login::page(StatusCode::UNAUTHORIZED, &next(&request), None)
             }
-            None => refused(StatusCode::UNAUTHORIZED, "Logged out", "Log in again."),
+            None => error_page(StatusCode::UNAUTHORIZED, "Logged out", "Log in again."),
         }
     }
 
-    /// Returns whether the key or token of a session would still let its holder
-    /// in, and ends the session where it would not.
-    fn is_still_good(&self, key: &str, session: &Session, visitor: &Visitor<'_>) -> bool {
+    /// Returns whether the key or token that a session began with is still valid, and ends
+    /// the session if it is not.
+    fn is_still_good(&self, session_key: &str, session: &Session, visitor: &Visitor<'_>) -> bool {
         let Some(login) = &session.login else { return true };
-        let is_good =
-            (visitor.identify)(&login.credential).is_some_and(|identity| may_enter(&identity));
+        let is_good = (visitor.identify)(&login.credential)
+            .is_some_and(|identity| may_use_console(&identity));
         if !is_good {
-            self.sessions.end(key);
+            self.sessions.end(session_key);
         }
         is_good
     }
 
-    /// What somebody who is logged in gets.
-    async fn enter(&self, asked: &Asked<'_>) -> Response<Content> {
-        let request = asked.request;
+    /// Answers a request of somebody who is logged in.
+    async fn respond_to_operator(&self, authed: &AuthedRequest<'_>) -> Response<Content> {
+        let request = authed.request;
         match request.method {
-            Method::GET | Method::HEAD if parts(request) == ["events"] => {
+            Method::GET | Method::HEAD if path_parts(request) == ["events"] => {
                 match self.streams.open(&self.backend) {
                     Some(stream) => response::events(stream),
-                    None => refused(StatusCode::TOO_MANY_REQUESTS, "Too many pages", "Close some."),
+                    None => {
+                        error_page(StatusCode::TOO_MANY_REQUESTS, "Too many pages", "Close some.")
+                    }
                 }
             }
-            Method::GET | Method::HEAD => self.page(asked).await,
-            Method::POST if !is_own_form(asked, &self.config) => {
+            Method::GET | Method::HEAD => self.page(authed).await,
+            Method::POST if !is_own_form(authed, &self.config) => {
                 let text =
                     "This form is of another session. Go back, load the page again, and retry.";
-                refused(StatusCode::FORBIDDEN, "Not our form", text)
+                error_page(StatusCode::FORBIDDEN, "Not our form", text)
             }
-            Method::POST if parts(request) == ["logout"] => self.logout(asked).await,
-            Method::POST => self.act(asked).await,
-            _ => refused(
+            Method::POST if path_parts(request) == ["logout"] => self.logout(authed).await,
+            Method::POST => self.submit_form(authed).await,
+            _ => error_page(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Not allowed",
                 "Pages are read and forms are sent.",
@@ -135,101 +149,114 @@ impl Console {
         }
     }
 
-    async fn page(&self, asked: &Asked<'_>) -> Response<Content> {
-        let found = match parts(asked.request)[..] {
+    async fn page(&self, authed: &AuthedRequest<'_>) -> Response<Content> {
+        let found = match path_parts(authed.request)[..] {
             [] => Ok(page::overview::page(&self.backend).await),
-            ["approvals"] => Ok(page::approvals::list(&self.backend, asked).await),
-            ["approvals", number] => page::approvals::one(&self.backend, asked, number).await,
-            ["upstreams"] => Ok(page::upstreams::list(&self.backend, asked).await),
-            ["upstreams", label] => page::upstreams::one(&self.backend, asked, label).await,
-            ["tools"] => Ok(page::tools::search(&self.backend, asked)),
-            ["tools", id] => page::tools::one(&self.backend, asked, id),
-            ["calls"] => Ok(page::calls::list(&self.backend, asked)),
+            ["approvals"] => Ok(page::approvals::list(&self.backend, authed).await),
+            ["approvals", number] => page::approvals::one(&self.backend, authed, number).await,
+            ["upstreams"] => Ok(page::upstreams::list(&self.backend, authed).await),
+            ["upstreams", label] => page::upstreams::one(&self.backend, authed, label).await,
+            ["tools"] => Ok(page::tools::search(&self.backend, authed)),
+            ["tools", id] => page::tools::one(&self.backend, authed, id),
+            ["calls"] => Ok(page::calls::list(&self.backend, authed)),
             ["calls", number] => page::calls::one(&self.backend, number),
             ["artifacts"] => Ok(page::artifacts::list(&self.backend)),
-            ["artifacts", handle] => page::artifacts::one(&self.backend, asked, handle).await,
-            ["callers"] => Ok(page::callers::page(&self.backend, asked).await),
+            ["artifacts", handle] => page::artifacts::one(&self.backend, authed, handle).await,
+            ["callers"] => Ok(page::callers::page(&self.backend, authed).await),
             ["findings"] => Ok(page::findings::list(&self.backend)),
-            ["config"] => Ok(page::config::page(&self.backend, asked)),
-            _ => Err(NoPage::NotFound),
+            ["config"] => Ok(page::config::page(&self.backend, authed)),
+            _ => Err(PageError::NotFound),
         };
         let (status, page) = match found {
             Ok(page) => (StatusCode::OK, page),
-            Err(NoPage::NotFound) => (StatusCode::NOT_FOUND, page::missing()),
-            Err(NoPage::Bad(why)) => (StatusCode::BAD_REQUEST, page::bad(&why)),
+            Err(PageError::NotFound) => (StatusCode::NOT_FOUND, page::missing()),
+            Err(PageError::Invalid(why)) => (StatusCode::BAD_REQUEST, page::bad(&why)),
         };
-        let is_live = asked.request.headers.contains_key(LIVE);
-        // What is said once is not said to a page that only renews a part.
-        let notice = if is_live { None } else { self.sessions.take_notice(asked.key) };
-        self.framed(status, &page, asked, notice).await
+        let is_live = authed.request.headers.contains_key(LIVE);
+        // A notice is shown once, so a request that only refreshes a part must not take it.
+        let notice = if is_live { None } else { self.sessions.take_notice(authed.session_key) };
+        self.render(status, &page, authed, notice).await
     }
 
-    async fn framed(
+    async fn render(
         &self,
         status: StatusCode,
         page: &Page,
-        asked: &Asked<'_>,
+        authed: &AuthedRequest<'_>,
         notice: Option<String>,
     ) -> Response<Content> {
         let waiting = self.backend.gateway.approvals().list().await.unwrap_or_default();
         let frame = Frame {
-            who: &asked.session.who,
-            form_token: &asked.session.form_token,
+            who: &authed.session.who,
+            form_token: &authed.session.form_token,
             notice,
             n_waiting: waiting.iter().filter(|request| request.is_waiting()).count(),
         };
         response::page(status, frame.around(page))
     }
 
-    /// Does what a form asks for, then shows a page again.
-    async fn act(&self, asked: &Asked<'_>) -> Response<Content> {
-        let done = match parts(asked.request)[..] {
-            ["approvals", number] => page::approvals::decide(&self.backend, asked, number).await,
+    /// Runs the action of a form, then redirects to a page with a notice.
+    async fn submit_form(&self, authed: &AuthedRequest<'_>) -> Response<Content> {
+        let done = match path_parts(authed.request)[..] {
+            ["approvals", number] => page::approvals::decide(&self.backend, authed, number).await,
             ["upstreams", label, "restart"] => {
-                page::upstreams::restart(&self.backend, asked, label).await
+                page::upstreams::restart(&self.backend, authed, label).await
             }
             ["upstreams", label, "enabled"] => {
-                page::upstreams::switch(&self.backend, asked, label).await
+                page::upstreams::switch(&self.backend, authed, label).await
             }
             ["upstreams", label, "login"] => {
-                let begun = page::upstreams::login(&self.backend, asked, label).await;
-                return self.shown(begun, asked).await;
+                let begun = page::upstreams::login(&self.backend, authed, label).await;
+                return self.render_or_notice(begun, authed).await;
             }
-            ["tools", id, "accept"] => page::tools::accept(&self.backend, asked, id).await,
+            ["tools", id, "accept"] => page::tools::accept(&self.backend, authed, id).await,
             ["tools", id, "call"] => {
-                return self.shown(page::tools::call(&self.backend, asked, id).await, asked).await;
+                return self
+                    .render_or_notice(page::tools::call(&self.backend, authed, id).await, authed)
+                    .await;
             }
             ["config", "review"] => {
-                return self.shown(page::config::review(&self.backend, asked), asked).await;
+                return self
+                    .render_or_notice(page::config::review(&self.backend, authed), authed)
+                    .await;
             }
-            ["config", "save"] => page::config::save(&self.backend, asked).await,
-            _ => Err(NoPage::NotFound),
+            ["config", "save"] => page::config::save(&self.backend, authed).await,
+            _ => Err(PageError::NotFound),
         };
         match done {
-            Ok((path, notice)) => self.said(asked, &path, notice),
-            Err(NoPage::NotFound) => not_found(),
-            Err(NoPage::Bad(why)) => self.said(asked, "", why),
+            Ok((path, notice)) => self.redirect_with_notice(authed, &path, notice),
+            Err(PageError::NotFound) => not_found(),
+            Err(PageError::Invalid(why)) => self.redirect_with_notice(authed, "", why),
         }
     }
 
-    /// A page that answers a form.
-    async fn shown(&self, page: Result<Page, NoPage>, asked: &Asked<'_>) -> Response<Content> {
+    /// Renders the page that answers a form, or redirects with the error as a notice.
+    async fn render_or_notice(
+        &self,
+        page: Result<Page, PageError>,
+        authed: &AuthedRequest<'_>,
+    ) -> Response<Content> {
         match page {
-            Ok(page) => self.framed(StatusCode::OK, &page, asked, None).await,
-            Err(NoPage::NotFound) => not_found(),
-            Err(NoPage::Bad(why)) => self.said(asked, "", why),
+            Ok(page) => self.render(StatusCode::OK, &page, authed, None).await,
+            Err(PageError::NotFound) => not_found(),
+            Err(PageError::Invalid(why)) => self.redirect_with_notice(authed, "", why),
         }
     }
 
-    /// Shows a page, with something said on it.
-    fn said(&self, asked: &Asked<'_>, path: &str, notice: String) -> Response<Content> {
-        self.sessions.notice(asked.key, notice);
-        see(path)
+    /// Redirects to a page and shows a notice there.
+    fn redirect_with_notice(
+        &self,
+        authed: &AuthedRequest<'_>,
+        path: &str,
+        notice: String,
+    ) -> Response<Content> {
+        self.sessions.set_notice(authed.session_key, notice);
+        redirect(path)
     }
 
-    /// Logs in by a link or by a key.
+    /// Logs in with a link or a key.
     async fn login(&self, request: &PageRequest, visitor: &Visitor<'_>) -> Response<Content> {
-        let next = local_path(match request.method == Method::POST {
+        let next = console_path(match request.method == Method::POST {
             true => request.form.get("next"),
             false => request.query.get("next"),
         });
@@ -243,7 +270,7 @@ impl Console {
             Method::POST if is_same_origin(request, &self.config) => {
                 let credential = request.form.get("key").trim();
                 let known = (visitor.identify)(credential);
-                match known.filter(|identity| may_enter(identity)) {
+                match known.filter(|identity| may_use_console(identity)) {
                     Some(identity) => {
                         let (who, credential) = (identity.subject.clone(), credential.to_owned());
                         Ok((who, Some(KeyLogin { identity, credential })))
@@ -256,26 +283,27 @@ impl Console {
         match who {
             Ok((who, login)) => {
                 self.backend.audit(&who, "console.login", "", &Ok(())).await;
-                let mut response = see(next);
+                let mut response = redirect(next);
                 self.set_cookie(&mut response, &self.sessions.begin(&who, login), "");
                 response
             }
             Err(why) => {
-                self.backend.audit_stranger("somebody", "console.login", "", why).await;
+                self.backend.audit_unauthenticated("somebody", "console.login", "", why).await;
                 page::login::page(StatusCode::FORBIDDEN, next, Some(why))
             }
         }
     }
 
-    async fn logout(&self, asked: &Asked<'_>) -> Response<Content> {
-        self.sessions.end(asked.key);
-        self.backend.audit(&asked.session.who, "console.logout", "", &Ok(())).await;
-        let mut response = see("/login");
+    async fn logout(&self, authed: &AuthedRequest<'_>) -> Response<Content> {
+        self.sessions.end(authed.session_key);
+        self.backend.audit(&authed.session.who, "console.logout", "", &Ok(())).await;
+        let mut response = redirect("/login");
         self.set_cookie(&mut response, "", "; Max-Age=0");
         response
     }
 
-    /// The cookie's name says how it may travel, and browsers hold it to that.
+    /// Returns the name of the session cookie. Browsers enforce `Secure` and the path for
+    /// names that begin with `__Host-`.
     fn cookie_name(&self) -> &'static str {
         if self.config.tls { "__Host-gatelet" } else { "gatelet-console" }
     }
@@ -289,8 +317,7 @@ impl Console {
         }
     }
 
-    /// Whether we are asked by a name of ours: a page elsewhere can make its own
-    /// name mean this machine.
+    /// Returns whether the `Host` header is one of ours, which prevents DNS rebinding.
     fn is_our_host(&self, request: &PageRequest) -> bool {
         let host = request.host();
         let is_named = |own: &String| own.eq_ignore_ascii_case(host);
@@ -305,29 +332,30 @@ const WRONG_HOST: &str =
 const NEEDS_TLS: &str = "The console is for this machine, or for HTTPS. Give gatelet a certificate \
                          (`[serve.tls]`) to use it from elsewhere.";
 
-fn parts(request: &PageRequest) -> Vec<&str> {
+fn path_parts(request: &PageRequest) -> Vec<&str> {
     request.path.iter().map(String::as_str).collect()
 }
 
-/// Where to go on after the login.
+/// Returns the requested path, to go on to after the login.
 fn next(request: &PageRequest) -> String {
     request.path.iter().map(|part| format!("/{}", crate::request::encode(part))).collect()
 }
 
-/// A path below the console, or its beginning where somebody wrote another.
-fn local_path(path: &str) -> &str {
+/// Returns a path below the console; the start page for anything else.
+fn console_path(path: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.%~".contains(&byte);
     let is_local = path.starts_with('/') && !path.starts_with("//") && path.bytes().all(is_plain);
     if is_local { path } else { "" }
 }
 
-/// Whether a form was made for this session and sent from a page of ours.
-fn is_own_form(asked: &Asked<'_>, config: &Config) -> bool {
-    is_same_origin(asked.request, config)
-        && asked.session.made(asked.request.form.get("form_token"))
+/// Returns whether a form belongs to this session and was sent from a page of the console.
+fn is_own_form(authed: &AuthedRequest<'_>, config: &Config) -> bool {
+    is_same_origin(authed.request, config)
+        && authed.session.owns_form(authed.request.form.get("form_token"))
 }
 
-/// Whether a request comes from a page of ours. Browsers say so with every form.
+/// Returns whether a request comes from a page of the console. Browsers say so with every
+/// form.
 fn is_same_origin(request: &PageRequest, config: &Config) -> bool {
     let site = request.header("sec-fetch-site");
     let scheme = if config.tls { "https" } else { "http" };
@@ -337,10 +365,10 @@ fn is_same_origin(request: &PageRequest, config: &Config) -> bool {
 }
 
 fn not_found() -> Response<Content> {
-    refused(StatusCode::NOT_FOUND, "Nothing here", "There is no such page.")
+    error_page(StatusCode::NOT_FOUND, "Nothing here", "There is no such page.")
 }
 
-fn refused(status: StatusCode, title: &str, text: &str) -> Response<Content> {
+fn error_page(status: StatusCode, title: &str, text: &str) -> Response<Content> {
     let content =
         html! { h1 { (title) } p.lead { (text) } p { a href="/console" { "To the console" } } };
     response::page(status, layout::bare(title, &content))

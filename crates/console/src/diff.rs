@@ -1,4 +1,4 @@
-//! What differs between two texts, line by line.
+//! Compares two texts line by line.
 
 /// One line of the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,16 +6,16 @@ pub(crate) enum Line<'a> {
     Same(&'a str),
     Added(&'a str),
     Removed(&'a str),
-    /// So many lines that are the same and far from a change.
+    /// The number of unchanged lines that are not shown.
     Skipped(usize),
 }
 
 /// How many lines around a change are shown.
-const AROUND: usize = 3;
-/// Texts with more lines in the middle are shown as removed and added whole.
-const LONGEST: usize = 2_000;
+const CONTEXT_LINES: usize = 3;
+/// When more lines than this differ, all of them are shown as removed and added.
+const MAX_LINES: usize = 2_000;
 
-/// The lines of both texts in order, with what is far from a change left out.
+/// Returns the lines of both texts in order, without those far from a change.
 pub(crate) fn diff<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = |(one, other): &(&&str, &&str)| one == other;
@@ -23,18 +23,19 @@ pub(crate) fn diff<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
     let room = old.len().min(new.len()) - head;
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(same).count().min(room);
     let mut lines: Vec<Line<'a>> = old[..head].iter().map(|line| Line::Same(line)).collect();
-    lines.extend(middle(&old[head..old.len() - tail], &new[head..new.len() - tail]));
+    lines.extend(diff_middle(&old[head..old.len() - tail], &new[head..new.len() - tail]));
     lines.extend(old[old.len() - tail..].iter().map(|line| Line::Same(line)));
-    shortened(&lines)
+    hide_far_lines(&lines)
 }
 
-/// The longest common lines of what differs.
-fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
-    if LONGEST < old.len() || LONGEST < new.len() {
+/// Compares the middle, after equal lines at both ends were cut off, by the longest common
+/// subsequence.
+fn diff_middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
+    if MAX_LINES < old.len() || MAX_LINES < new.len() {
         let removed = old.iter().map(|line| Line::Removed(line));
         return removed.chain(new.iter().map(|line| Line::Added(line))).collect();
     }
-    // How many lines the rests from here on have in common.
+    // The length of the longest common subsequence from each pair of lines on.
     let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
     for (i, one) in old.iter().enumerate().rev() {
         for (j, other) in new.iter().enumerate().rev() {
@@ -60,9 +61,10 @@ fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
     lines
 }
 
-fn shortened<'a>(lines: &[Line<'a>]) -> Vec<Line<'a>> {
+fn hide_far_lines<'a>(lines: &[Line<'a>]) -> Vec<Line<'a>> {
     let is_near = |at: usize| {
-        let around = &lines[at.saturating_sub(AROUND)..(at + AROUND + 1).min(lines.len())];
+        let around =
+            &lines[at.saturating_sub(CONTEXT_LINES)..(at + CONTEXT_LINES + 1).min(lines.len())];
         around.iter().any(|line| !matches!(line, Line::Same(_)))
     };
     let mut shown = Vec::new();

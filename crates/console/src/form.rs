@@ -1,4 +1,4 @@
-//! A form made from what a tool asks for, and arguments made from a form.
+//! Renders the form for a tool's parameters, and converts a sent form to arguments.
 
 use catalog::{Contract, Parameter};
 use maud::{Markup, html};
@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 
 use crate::request::Fields;
 
-/// What the name of every field for an argument begins with.
+/// The prefix of the field name of every argument.
 const PREFIX: &str = "argument.";
 
-/// What is typed into a field.
-enum Input {
+/// The kind of input field for a parameter.
+enum InputKind {
     Text,
     Number,
     Choice(Vec<String>),
     Json,
 }
 
-/// A field for each parameter, filled in with what was sent before.
+/// Renders a field for each parameter, filled in with the values that were sent before.
 pub(crate) fn fields(contract: &Contract, sent: &Fields) -> Markup {
     html! {
         @if contract.parameters.is_empty() { p.soft { "It takes no arguments." } }
@@ -37,37 +37,36 @@ fn field(at: usize, parameter: &Parameter, sent: &Fields) -> Markup {
                 @if let Some(about) = &parameter.description { " " (about) }
                 @if let Some(default) = &parameter.default { " Default: " code { (default) } "." }
             }
-            @match input(parameter) {
-                // A text may have several lines, and the first of an empty field is not lost.
-                Input::Text => { textarea.line rows="1" id=(id) name=(name) aria-describedby=(hint) required[parameter.required] { "\n" (value) } }
-                Input::Number => { input type="number" step="any" id=(id) name=(name) value=(value) aria-describedby=(hint) required[parameter.required]; }
-                Input::Choice(choices) => {
+            @match input_kind(parameter) {
+                // Browsers drop the first line break in a text area.
+                InputKind::Text => { textarea.line rows="1" id=(id) name=(name) aria-describedby=(hint) required[parameter.required] { "\n" (value) } }
+                InputKind::Number => { input type="number" step="any" id=(id) name=(name) value=(value) aria-describedby=(hint) required[parameter.required]; }
+                InputKind::Choice(choices) => {
                     select id=(id) name=(name) aria-describedby=(hint) required[parameter.required] {
                         option value="" { "–" }
                         @for choice in &choices { option value=(choice) selected[choice == value] { (choice) } }
                     }
                 }
-                Input::Json => { textarea id=(id) name=(name) aria-describedby=(hint) placeholder="JSON" { (value) } }
+                InputKind::Json => { textarea id=(id) name=(name) aria-describedby=(hint) placeholder="JSON" { (value) } }
             }
         }
     }
 }
 
-fn input(parameter: &Parameter) -> Input {
+fn input_kind(parameter: &Parameter) -> InputKind {
     match parameter.kind.trim_end_matches('?') {
-        "string" => Input::Text,
-        "integer" | "number" => Input::Number,
-        "boolean" => Input::Choice(vec!["true".to_owned(), "false".to_owned()]),
+        "string" => InputKind::Text,
+        "integer" | "number" => InputKind::Number,
+        "boolean" => InputKind::Choice(vec!["true".to_owned(), "false".to_owned()]),
         kind => {
             let choices: Option<Vec<String>> =
                 kind.split('|').map(|choice| serde_json::from_str(choice.trim()).ok()).collect();
-            choices.map_or(Input::Json, Input::Choice)
+            choices.map_or(InputKind::Json, InputKind::Choice)
         }
     }
 }
 
-/// The arguments that a form gives. What is left empty is left out; what is no
-/// text is read as JSON.
+/// Converts a sent form to arguments. Empty fields are left out.
 pub(crate) fn arguments(contract: &Contract, sent: &Fields) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
     for parameter in &contract.parameters {
@@ -75,11 +74,11 @@ pub(crate) fn arguments(contract: &Contract, sent: &Fields) -> Result<Map<String
         if text.is_empty() {
             continue;
         }
-        let value = match input(parameter) {
-            Input::Text => Value::String(lines(text)),
-            // The gate makes of these what the tool asks for.
-            Input::Number | Input::Choice(_) => Value::String(text.to_owned()),
-            Input::Json => serde_json::from_str(text)
+        let value = match input_kind(parameter) {
+            InputKind::Text => Value::String(normalize_newlines(text)),
+            // The gateway converts these to the types of the schema.
+            InputKind::Number | InputKind::Choice(_) => Value::String(text.to_owned()),
+            InputKind::Json => serde_json::from_str(text)
                 .map_err(|error| format!("`{}` is not JSON: {error}", parameter.name))?,
         };
         arguments.insert(parameter.name.clone(), value);
@@ -87,8 +86,8 @@ pub(crate) fn arguments(contract: &Contract, sent: &Fields) -> Result<Map<String
     Ok(arguments)
 }
 
-/// Browsers send lines with two characters at their end.
-pub(crate) fn lines(text: &str) -> String {
+/// Converts the line ends of browsers, `\r\n`, to `\n`.
+pub(crate) fn normalize_newlines(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
@@ -108,7 +107,7 @@ mod tests {
                 "mode": {"enum": ["fast", "slow"]}, "tags": {"type": "array"},
             },
         });
-        let contract = Contract::read(&schema.into());
+        let contract = Contract::parse(&schema.into());
         let sent = Fields::parse(
             b"argument.path=%2Ftmp%0D%0A&argument.mode=slow&argument.tags=%5B1%5D&argument.depth=3",
         );

@@ -1,8 +1,9 @@
-//! What every page looks like around its own content.
+//! The HTML around the content of every page: head, navigation, notice, and small
+//! elements that pages share.
 
 use maud::{DOCTYPE, Markup, html};
 
-/// A place in the navigation.
+/// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
@@ -58,26 +59,27 @@ impl Section {
     }
 }
 
-/// One page, before it is laid out.
+/// The content of one page, before the frame is rendered around it.
 pub(crate) struct Page {
     pub(crate) title: String,
     pub(crate) section: Option<Section>,
-    /// Whose changes renew it.
+    /// The event topics on which the page reloads, separated by spaces.
     pub(crate) topics: &'static str,
     pub(crate) content: Markup,
 }
 
-/// What stands around every page of one session.
+/// What is rendered around the page of a session.
 pub(crate) struct Frame<'a> {
+    /// The name of who is logged in.
     pub(crate) who: &'a str,
     pub(crate) form_token: &'a str,
     pub(crate) notice: Option<String>,
-    /// How many requests for approval wait.
+    /// How many requests for approval are waiting.
     pub(crate) n_waiting: usize,
 }
 
 impl Frame<'_> {
-    /// The whole page.
+    /// Renders the whole page.
     pub(crate) fn around(&self, page: &Page) -> Markup {
         let title = match self.n_waiting {
             0 => format!("{} · gatelet", page.title),
@@ -114,7 +116,7 @@ impl Frame<'_> {
     }
 }
 
-/// A page for whoever is not logged in.
+/// Renders a page for somebody who is not logged in.
 pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
     document(&format!("{title} · gatelet"), "login", "", &html! { main id="content" { (content) } })
 }
@@ -136,17 +138,17 @@ fn document(title: &str, class: &str, topics: &str, content: &Markup) -> Markup 
     }
 }
 
-/// What every form carries to show that it is ours.
+/// Renders the hidden field that protects every form against forgery.
 pub(crate) fn hidden(form_token: &str) -> Markup {
     html! { input type="hidden" name="form_token" value=(form_token); }
 }
 
-/// What stands where there is nothing to show.
+/// Renders a placeholder for an empty list.
 pub(crate) fn empty(title: &str, text: &str) -> Markup {
     html! { div.panel.empty { strong { (title) } (text) } }
 }
 
-/// A word in a colour. The word says it all; the colour helps.
+/// Renders a word in the colour of a CSS class.
 pub(crate) fn badge(class: &str, word: &str) -> Markup {
     html! { span class={ "badge " (class) } { (word) } }
 }

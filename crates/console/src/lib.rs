@@ -1,15 +1,14 @@
-//! The console in the browser: what a gatelet does, and what an operator decides.
+//! The web console, in which an operator watches a gatelet and decides about approvals.
 //!
-//! A [`Console`] is a function from an HTTP request to a response. It knows the
-//! gateway by its public interface; what only the program can do (restart an
-//! upstream, change the configuration) it asks of an [`Operator`]. Every page is
-//! HTML that can be read without a script; a small module of ours renews what
-//! changes. Nobody gets in without a [session](session), and every action is
-//! written to the audit log.
+//! A [`Console`] is a function from an HTTP request to a response. It uses the gateway
+//! by its public interface, and a [`ProgramControl`] for what only the program can do
+//! (restart an upstream, change the configuration). Every page works without
+//! JavaScript; a small script refreshes the parts that change. Nobody gets in without
+//! a [session](session), and every action is written to the audit log.
 
 pub mod calls;
 pub mod console;
-pub mod operator;
+pub mod control;
 pub mod session;
 
 mod assets;
@@ -20,13 +19,15 @@ mod layout;
 mod live;
 mod page;
 mod plot;
+mod readable;
 mod request;
 mod response;
-mod when;
 
 pub use console::{Config, Console, Visitor};
-pub use operator::{AuditEntry, ConfigCheck, ConfigText, KeyRow, Operator};
+pub use control::{
+    AuditEntry, ConfigCheck, ConfigText, KeyRow, ProgramControl, SettingRow, SettingSource,
+};
 pub use response::Content;
 
-/// The path under which the console stands.
+/// The URL path of the console.
 pub const PATH: &str = "/console";

@@ -1,4 +1,5 @@
-//! The pages, one file each: what it shows, and what its forms do.
+//! The pages of the console, one file each: the content of the page, and the actions of
+//! its forms. An action returns the path to go to and a notice to show there.
 
 pub(crate) mod login;
 
@@ -17,12 +18,12 @@ use maud::html;
 
 use crate::layout::Page;
 
-/// The page that is not there.
+/// Renders the page for a path that does not exist.
 pub(crate) fn missing() -> Page {
     plain("Nothing here", "There is no such page, or what it was about is gone.")
 }
 
-/// The page for what cannot be understood.
+/// Renders the page for an invalid request.
 pub(crate) fn bad(why: &str) -> Page {
     plain("That did not work", why)
 }

@@ -1,14 +1,14 @@
-//! A request as pages read it: its path, its query, its form and its cookie.
+//! An HTTP request with its path, query, form and cookies parsed.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, header};
 
-/// What a page is asked for.
+/// A parsed request to the console.
 pub(crate) struct PageRequest {
     pub(crate) method: Method,
-    /// The parts of the path behind `/console`.
+    /// The segments of the path after `/console`, decoded.
     pub(crate) path: Vec<String>,
     pub(crate) query: Fields,
     pub(crate) form: Fields,
@@ -16,7 +16,7 @@ pub(crate) struct PageRequest {
     pub(crate) body: Bytes,
 }
 
-/// The fields of a query or of a form. Of several with one name, the first counts.
+/// The fields of a query or a form. Of several with the same name, the first is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(HashMap<String, String>);
 
@@ -29,12 +29,12 @@ impl Fields {
         Fields(fields)
     }
 
-    /// Whether there is such a field, filled in or not.
+    /// Returns whether there is such a field, even an empty one.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// What stands in a field; empty when it is not there.
+    /// Returns the value of a field; empty when it is missing.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
@@ -64,7 +64,7 @@ impl PageRequest {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// A cookie of that name.
+    /// Returns the cookie of that name.
     pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
         let all =
             self.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -73,13 +73,12 @@ impl PageRequest {
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// Whether this machine was asked by a name that means the asking machine
-    /// itself.
+    /// Returns whether the `Host` header is a loopback name.
     pub(crate) fn is_for_loopback(&self) -> bool {
         matches!(self.host(), "localhost" | "127.0.0.1" | "[::1]")
     }
 
-    /// The host that was asked, without its port.
+    /// Returns the `Host` header without its port.
     pub(crate) fn host(&self) -> &str {
         let host = self.header(header::HOST).unwrap_or_default();
         match host.rsplit_once(':') {
@@ -95,7 +94,7 @@ fn decode(part: &str) -> String {
     pairs.next().map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
-/// A text as a part of a path.
+/// Encodes a text as one segment of a path.
 pub(crate) fn encode(text: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
     encoded.replace('+', "%20")

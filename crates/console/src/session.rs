@@ -1,8 +1,7 @@
-//! Who is logged in: single-use links, sessions, and what keeps other pages from
-//! acting in an operator's name.
+//! Login links, sessions, and the form tokens that protect against cross-site requests.
 //!
-//! All of it lasts as long as the process. A link is good once and for a few
-//! minutes; a session for a working day.
+//! All of them are kept in memory only. A link works once and for a few minutes; a
+//! session lasts for a working day.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,41 +15,44 @@ use subtle::ConstantTimeEq;
 use tool::clock::Clock;
 use tool::{Identity, hex};
 
-/// How long a link is good for.
+/// How long a link works.
 const LINK_LIFE: Duration = Duration::from_secs(5 * 60);
 /// How long a session lasts.
 const SESSION_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
-/// How many links and sessions there may be; the oldest go first.
-const MOST: usize = 64;
+/// How many links, and how many sessions, there may be; the oldest are dropped first.
+const MAX_ENTRIES: usize = 64;
 
 /// The links and sessions of one console.
 pub struct Sessions {
     clock: Arc<dyn Clock>,
-    held: Mutex<Held>,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Default)]
-struct Held {
-    /// When each ends, by the hash of its code: a copy of the memory logs nobody in.
+struct SessionTable {
+    /// When each link expires, by the hash of its code, so that a copy of the memory does
+    /// not log anybody in.
     links: HashMap<String, Duration>,
+    /// Sessions by the hash of their key.
     sessions: HashMap<String, Session>,
 }
 
 /// One browser of one operator.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Who it is.
+    /// The name of who is logged in.
     pub who: String,
-    /// By which key or token they came in; `None` for whoever came by a link.
+    /// The key or token of the login; `None` for a login by link.
     pub login: Option<KeyLogin>,
-    /// What every form of this session carries.
+    /// The secret that every form of this session contains.
     pub form_token: String,
+    /// When it ends, by the clock's elapsed time.
     until: Duration,
-    /// What is to be said on the next page, once.
+    /// A message that is shown once, on the next page.
     notice: Option<String>,
 }
 
-/// A login by a key or a token. The session lasts only as long as that does.
+/// A login by a key or a token. The session ends when that becomes invalid.
 #[derive(Clone)]
 pub struct KeyLogin {
     pub identity: Arc<Identity>,
@@ -65,92 +67,91 @@ impl fmt::Debug for KeyLogin {
 
 impl Sessions {
     pub fn new(clock: Arc<dyn Clock>) -> Sessions {
-        Sessions { clock, held: Mutex::default() }
+        Sessions { clock, table: Mutex::default() }
     }
 
-    /// A code that logs in once.
-    pub fn link(&self) -> String {
-        let code = random();
+    /// Creates a code that logs in once.
+    pub fn create_link(&self) -> String {
+        let code = random_code();
         let now = self.clock.elapsed();
-        let mut held = self.held.lock();
-        held.links.retain(|_, until| now < *until);
-        bound(&mut held.links, |until| *until);
-        held.links.insert(hash(&code), now + LINK_LIFE);
+        let mut table = self.table.lock();
+        table.links.retain(|_, until| now < *until);
+        evict_oldest(&mut table.links, |until| *until);
+        table.links.insert(hash(&code), now + LINK_LIFE);
         code
     }
 
-    /// Uses a code, if it is good.
+    /// Uses up a code, and returns whether it was valid.
     pub fn redeem(&self, code: &str) -> bool {
         let now = self.clock.elapsed();
-        let until = self.held.lock().links.remove(&hash(code));
+        let until = self.table.lock().links.remove(&hash(code));
         until.is_some_and(|until| now < until)
     }
 
-    /// Begins a session; gives what the browser keeps.
+    /// Begins a session and returns its key, which becomes the cookie.
     pub fn begin(&self, who: &str, login: Option<KeyLogin>) -> String {
-        let key = random();
+        let session_key = random_code();
         let now = self.clock.elapsed();
         let until = now + SESSION_LIFE;
-        let (who, form_token) = (who.to_owned(), random());
+        let (who, form_token) = (who.to_owned(), random_code());
         let session = Session { who, login, form_token, until, notice: None };
-        let mut held = self.held.lock();
-        held.sessions.retain(|_, session| now < session.until);
-        bound(&mut held.sessions, |session| session.until);
-        held.sessions.insert(hash(&key), session);
-        key
+        let mut table = self.table.lock();
+        table.sessions.retain(|_, session| now < session.until);
+        evict_oldest(&mut table.sessions, |session| session.until);
+        table.sessions.insert(hash(&session_key), session);
+        session_key
     }
 
-    /// The session that a browser shows.
-    pub fn find(&self, key: &str) -> Option<Session> {
+    /// Returns the session of a key.
+    pub fn find(&self, session_key: &str) -> Option<Session> {
         let now = self.clock.elapsed();
-        let held = self.held.lock();
-        held.sessions.get(&hash(key)).filter(|session| now < session.until).cloned()
+        let table = self.table.lock();
+        table.sessions.get(&hash(session_key)).filter(|session| now < session.until).cloned()
     }
 
-    pub fn end(&self, key: &str) {
-        self.held.lock().sessions.remove(&hash(key));
+    pub fn end(&self, session_key: &str) {
+        self.table.lock().sessions.remove(&hash(session_key));
     }
 
-    /// Says something on the next page of a session.
-    pub fn notice(&self, key: &str, text: String) {
-        if let Some(session) = self.held.lock().sessions.get_mut(&hash(key)) {
+    /// Sets the message that the next page of a session shows.
+    pub fn set_notice(&self, session_key: &str, text: String) {
+        if let Some(session) = self.table.lock().sessions.get_mut(&hash(session_key)) {
             session.notice = Some(text);
         }
     }
 
-    /// What is to be said, once.
-    pub fn take_notice(&self, key: &str) -> Option<String> {
-        self.held.lock().sessions.get_mut(&hash(key))?.notice.take()
+    /// Takes the message out of a session.
+    pub fn take_notice(&self, session_key: &str) -> Option<String> {
+        self.table.lock().sessions.get_mut(&hash(session_key))?.notice.take()
     }
 }
 
 impl Session {
-    /// Returns whether a call that waits was made by whoever logged in here.
+    /// Returns whether a waiting call was made by the identity of this session.
     ///
-    /// Whoever came by a link runs programs as gatelet's user and may decide
-    /// anything. A key is also what a model's client shows, and nothing that a
-    /// model is given agrees to its own call.
+    /// A login by link proves access to the machine, and may approve anything. A key may
+    /// also be in the hands of a model's client, which must not approve its own calls.
     pub fn made_call(&self, request: &QueuedRequest) -> bool {
         let login = self.login.as_ref();
         login.is_some_and(|login| caller_hash(&login.identity) == request.caller_hash)
     }
 
-    /// Whether a form was made for this session.
-    pub fn made(&self, form_token: &str) -> bool {
+    /// Returns whether a form token belongs to this session.
+    pub fn owns_form(&self, form_token: &str) -> bool {
         self.form_token.as_bytes().ct_eq(form_token.as_bytes()).into()
     }
 }
 
-/// Makes room for one more.
-fn bound<T>(map: &mut HashMap<String, T>, until: impl Fn(&T) -> Duration) {
-    while MOST <= map.len() {
+/// Drops the entries that end first, until there is room for one more.
+fn evict_oldest<T>(map: &mut HashMap<String, T>, until: impl Fn(&T) -> Duration) {
+    while MAX_ENTRIES <= map.len() {
         let oldest = map.iter().min_by_key(|(_, value)| until(value)).map(|(key, _)| key.clone());
         let Some(oldest) = oldest else { return };
         map.remove(&oldest);
     }
 }
 
-fn random() -> String {
+fn random_code() -> String {
     hex::encode(&rand::random::<[u8; 32]>())
 }
 
@@ -172,11 +173,11 @@ mod tests {
     #[test]
     fn a_link_logs_in_once_and_not_for_long() {
         let (sessions, clock) = sessions();
-        let link = sessions.link();
+        let link = sessions.create_link();
         assert!(!sessions.redeem("guess"));
         assert!(sessions.redeem(&link));
         assert!(!sessions.redeem(&link), "a second time");
-        let late = sessions.link();
+        let late = sessions.create_link();
         clock.advance(LINK_LIFE);
         assert!(!sessions.redeem(&late));
     }
@@ -184,14 +185,14 @@ mod tests {
     #[test]
     fn a_session_ends_by_itself_and_when_asked_to() {
         let (sessions, clock) = sessions();
-        let key = sessions.begin("ann", None);
-        assert_eq!(sessions.find(&key).unwrap().who, "ann");
+        let session_key = sessions.begin("ann", None);
+        assert_eq!(sessions.find(&session_key).unwrap().who, "ann");
         assert!(sessions.find("guess").is_none());
-        sessions.end(&key);
-        assert!(sessions.find(&key).is_none());
-        let key = sessions.begin("ann", None);
+        sessions.end(&session_key);
+        assert!(sessions.find(&session_key).is_none());
+        let session_key = sessions.begin("ann", None);
         clock.advance(SESSION_LIFE);
-        assert!(sessions.find(&key).is_none());
+        assert!(sessions.find(&session_key).is_none());
     }
 
     #[test]
@@ -199,18 +200,18 @@ mod tests {
         let (sessions, _) = sessions();
         let one = sessions.find(&sessions.begin("ann", None)).unwrap();
         let two = sessions.find(&sessions.begin("ann", None)).unwrap();
-        assert!(one.made(&one.form_token));
-        assert!(!one.made(&two.form_token) && !one.made(""));
+        assert!(one.owns_form(&one.form_token));
+        assert!(!one.owns_form(&two.form_token) && !one.owns_form(""));
     }
 
     #[test]
     fn what_nobody_uses_does_not_pile_up() {
         let (sessions, _) = sessions();
         for _ in 0..1000 {
-            sessions.link();
+            sessions.create_link();
             sessions.begin("ann", None);
         }
-        let held = sessions.held.lock();
-        assert!(held.links.len() <= MOST && held.sessions.len() <= MOST);
+        let table = sessions.table.lock();
+        assert!(table.links.len() <= MAX_ENTRIES && table.sessions.len() <= MAX_ENTRIES);
     }
 }

@@ -89,9 +89,9 @@ fn a_file_that_is_not_ours_or_not_sound_is_left_alone() {
     let refused = |file: &str, text: &str, edit: &Edit<'_>| apply(file, text, edit).unwrap_err();
     let json =
         refused("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#, &Edit::Remove("a"));
-    assert!(matches!(json, Unedited::Foreign(_)) && json.to_string().contains("gatelet import"));
-    assert!(matches!(refused("g.toml", "[gate", &Edit::Remove("a")), Unedited::Wrong(_)));
-    assert!(matches!(refused("g.toml", FILE, &Edit::Add(&raw("FILES"))), Unedited::Taken(_)));
+    assert!(matches!(json, EditError::Foreign(_)) && json.to_string().contains("gatelet import"));
+    assert!(matches!(refused("g.toml", "[gate", &Edit::Remove("a")), EditError::Wrong(_)));
+    assert!(matches!(refused("g.toml", FILE, &Edit::Add(&raw("FILES"))), EditError::Taken(_)));
     let unknown = refused("g.toml", FILE, &Edit::Remove("fils")).to_string();
     assert!(unknown.contains("files, mail"), "{unknown}");
 }

@@ -1,72 +1,74 @@
-//! Converts one server of another client's file into an upstream of ours.
+//! Converts one server of another client's file into an upstream of gatelet's.
 
 use document::tree::{Member, Node, Path, Value};
 
 use super::super::access::RawOauth;
 use super::super::problem::Problems;
-use super::super::raw_upstream::{Raw, Wire};
+use super::super::raw_upstream::{HttpTransport, Raw};
 use super::super::text;
 use super::variable::{self, Scope};
 
-/// Where an entry stands.
-pub(super) struct Location<'a> {
+/// The path of an entry in its file, and the conventions of that file.
+pub(super) struct EntryContext<'a> {
     pub(super) path: &'a Path,
     pub(super) scope: &'a Scope<'a>,
-    /// How its file counts time.
-    pub(super) time: Unit,
+    /// The unit of timeouts in the file.
+    pub(super) time: TimeUnit,
 }
 
-/// What a number without a unit counts.
+/// The unit of a timeout that is written as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum TimeUnit {
     Seconds,
     Milliseconds,
     Unknown,
 }
 
-/// Reads one entry; `None` when there is nothing here that could be reached.
-pub(super) fn read(
+/// Converts one entry; `None` when it has neither a command nor a URL.
+pub(super) fn convert(
     name: &str,
     node: &Node,
-    location: &Location<'_>,
+    location: &EntryContext<'_>,
     problems: &mut Problems,
 ) -> Option<Raw> {
     let raw = Raw { label: Some(name.to_owned()), ..Raw::default() };
-    let time = unit(node, location.time);
-    let Location { path, scope, .. } = *location;
-    let mut entry = Entry { raw, path, scope, time, address: "", problems };
+    let time = timeout_unit(node, location.time);
+    let EntryContext { path, scope, .. } = *location;
+    let mut entry = EntryConverter { raw, path, scope, time, address: "", problems };
     for member in node.members() {
-        entry.member(member);
+        entry.convert_member(member);
     }
     entry.finish()
 }
 
-/// Returns what the keys of an entry tell of the client that counts here.
-fn unit(node: &Node, known: Unit) -> Unit {
+/// Returns the unit of timeouts, guessed from the keys of the entry when the file does not
+/// tell.
+fn timeout_unit(node: &Node, known: TimeUnit) -> TimeUnit {
     let has = |keys: &[&str]| keys.iter().any(|key| node.get(key).is_some());
     match known {
         // Cline and Roo Code.
-        Unit::Unknown if has(&["autoApprove", "alwaysAllow"]) => Unit::Seconds,
+        TimeUnit::Unknown if has(&["autoApprove", "alwaysAllow"]) => TimeUnit::Seconds,
         // Gemini CLI.
-        Unit::Unknown if has(&["httpUrl", "trust", "includeTools", "excludeTools"]) => {
-            Unit::Milliseconds
+        TimeUnit::Unknown if has(&["httpUrl", "trust", "includeTools", "excludeTools"]) => {
+            TimeUnit::Milliseconds
         }
-        Unit::Seconds | Unit::Milliseconds | Unit::Unknown => known,
+        TimeUnit::Seconds | TimeUnit::Milliseconds | TimeUnit::Unknown => known,
     }
 }
 
-struct Entry<'a> {
+/// The upstream that is being built from an entry.
+struct EntryConverter<'a> {
     raw: Raw,
     path: &'a Path,
     scope: &'a Scope<'a>,
-    time: Unit,
-    /// The key that the address came from.
+    time: TimeUnit,
+    /// The key that the URL came from.
     address: &'static str,
     problems: &'a mut Problems,
 }
 
-impl Entry<'_> {
-    fn member(&mut self, member: &Member) {
+impl EntryConverter<'_> {
+    fn convert_member(&mut self, member: &Member) {
         let node = &member.node;
         match member.key.as_str() {
             "command" | "cmd" => self.command(member),
@@ -77,11 +79,11 @@ impl Entry<'_> {
             "env" | "environment" | "envs" => self.env(member),
             "envFile" | "env_file" => {
                 let file = self.text(member);
-                self.raw.env_file = file.map(|file| variable::place(&file, self.scope));
+                self.raw.env_file = file.map(|file| variable::resolve_path(&file, self.scope));
             }
             "cwd" | "workingDirectory" => {
                 let cwd = self.text(member);
-                self.raw.cwd = cwd.map(|cwd| variable::place(&cwd, self.scope));
+                self.raw.cwd = cwd.map(|cwd| variable::resolve_path(&cwd, self.scope));
             }
             "url" => self.url(member, "url"),
             "serverUrl" => self.url(member, "serverUrl"),
@@ -94,9 +96,9 @@ impl Entry<'_> {
                     let value = format!("Bearer ${{env:{name}}}");
                     self.raw.headers.insert("Authorization".to_owned(), value);
                 }
-                None => self.left_out(member, "it is not text"),
+                None => self.warn_left_out(member, "it is not text"),
             },
-            "type" | "transport" | "transportType" => self.wire(member),
+            "type" | "transport" | "transportType" => self.transport(member),
             "description" => self.raw.description = self.text(member),
             "disabled" | "enabled" => match node.value {
                 Value::Bool(value) => self.raw.disabled = value == (member.key == "disabled"),
@@ -105,7 +107,7 @@ impl Entry<'_> {
                 | Value::Text(_)
                 | Value::List(_)
                 | Value::Table(_)
-                | Value::Moment(_) => self.left_out(member, "it is neither true nor false"),
+                | Value::DateTime(_) => self.warn_left_out(member, "it is neither true nor false"),
             },
             "timeout" | "tool_timeout_sec" | "startup_timeout_sec" => self.timeout(member),
             // What these say is what we do anyway, or says nothing to us.
@@ -113,22 +115,22 @@ impl Entry<'_> {
             | "alwaysLoad" | "deferTools" | "codemode" => {}
             "includeTools" | "excludeTools" | "disabledTools" | "tools" | "enabled_tools"
             | "disabled_tools" => {
-                self.left_out(member, "which tools it may use is decided behind the gate");
+                self.warn_left_out(member, "which tools it may use is decided behind the gate");
             }
             "autoApprove" | "alwaysAllow" | "trust" | "alwaysAllowTools" => {
-                self.left_out(member, "approval stays with the client");
+                self.warn_left_out(member, "approval stays with the client");
             }
             "oauth" | "auth" => self.oauth(member),
-            "authProviderType" => self.left_out(member, "give the credentials in `headers`"),
-            "settings" => self.left_out(member, "these are for the client's extension"),
-            _ => self.left_out(member, "gatelet has no counterpart for it"),
+            "authProviderType" => self.warn_left_out(member, "give the credentials in `headers`"),
+            "settings" => self.warn_left_out(member, "these are for the client's extension"),
+            _ => self.warn_left_out(member, "gatelet has no counterpart for it"),
         }
     }
 
-    /// `"npx"`, `["npx", "-y", …]` or `{"path": "npx", "args": […]}`.
+    /// Converts `"npx"`, `["npx", "-y", …]` or `{"path": "npx", "args": […]}`.
     fn command(&mut self, member: &Member) {
         match &member.node.value {
-            Value::Text(text) => self.raw.command = Some(self.write(text, member)),
+            Value::Text(text) => self.raw.command = Some(self.rewrite(text, member)),
             Value::List(_) => {
                 let mut words = self.texts(member).into_iter();
                 self.raw.command = words.next();
@@ -137,16 +139,16 @@ impl Entry<'_> {
             Value::Table(members) => {
                 for inner in members {
                     let key = if inner.key == "path" { "command" } else { &inner.key };
-                    self.member(&Member { key: key.to_owned(), ..inner.clone() });
+                    self.convert_member(&Member { key: key.to_owned(), ..inner.clone() });
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Moment(_) => {
-                self.left_out(member, "it is not a command");
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::DateTime(_) => {
+                self.warn_left_out(member, "it is not a command");
             }
         }
     }
 
-    /// The address. Of several the newer way to reach a server counts.
+    /// Converts a URL. Of several, `httpUrl` wins over the others, else the first one.
     fn url(&mut self, member: &Member, key: &'static str) {
         let taken = match (self.address, key) {
             ("", _) | (_, "httpUrl") => {
@@ -162,10 +164,10 @@ impl Entry<'_> {
         }
     }
 
-    /// A registered client, as Claude Code, Cursor, Gemini CLI and opencode
-    /// name one.
+    /// Converts a registered OAuth client, as Claude Code, Cursor, Gemini CLI and opencode
+    /// write one.
     fn oauth(&mut self, member: &Member) {
-        // That there is a login, or none, is found out.
+        // Whether the server needs a login is found out.
         if matches!(member.node.value, Value::Bool(_)) {
             return;
         }
@@ -181,7 +183,9 @@ impl Entry<'_> {
                     oauth.redirect_port = port;
                 }
                 "enabled" => {}
-                _ => self.left_out(&inner, "gatelet finds it out, or has no counterpart for it"),
+                _ => {
+                    self.warn_left_out(&inner, "gatelet finds it out, or has no counterpart for it")
+                }
             }
         }
         self.raw.oauth = Some(oauth).filter(|oauth| *oauth != RawOauth::default());
@@ -209,60 +213,61 @@ impl Entry<'_> {
                 Some(name) => {
                     self.raw.headers.insert(key(&inner), format!("${{env:{name}}}"));
                 }
-                None => self.left_out(&inner, "it is not text"),
+                None => self.warn_left_out(&inner, "it is not text"),
             }
         }
     }
 
-    /// The members of a table, each under its whole name; what is no table is
-    /// left out.
+    /// Returns the members of a table, each with the table's key before its own; a value
+    /// that is not a table is reported.
     fn table(&mut self, member: &Member) -> Vec<Member> {
         let Value::Table(members) = &member.node.value else {
-            self.left_out(member, "it is not a table");
+            self.warn_left_out(member, "it is not a table");
             return Vec::new();
         };
         let whole = |inner: &Member| format!("{}.{}", member.key, inner.key);
         members.iter().map(|inner| Member { key: whole(inner), ..inner.clone() }).collect()
     }
 
-    fn wire(&mut self, member: &Member) {
+    fn transport(&mut self, member: &Member) {
         let kind = member.node.text().unwrap_or_default().to_ascii_lowercase().replace('_', "-");
         match kind.as_str() {
-            "sse" => self.raw.transport = Some(Wire::Sse),
-            "http" | "streamable-http" | "streamablehttp" => self.raw.transport = Some(Wire::Http),
+            "sse" => self.raw.transport = Some(HttpTransport::Sse),
+            "http" | "streamable-http" | "streamablehttp" => {
+                self.raw.transport = Some(HttpTransport::Http)
+            }
             // A remote server may be either; we find out.
             "stdio" | "local" | "remote" => {}
-            _ => self.left_out(member, "gatelet speaks stdio, http and sse"),
+            _ => self.warn_left_out(member, "gatelet speaks stdio, http and sse"),
         }
     }
 
-    /// Seconds or milliseconds, as the key or the client has it. Nobody says so
-    /// in a file of which that is not known; there a time that is an hour or
-    /// less as seconds is taken for seconds.
+    /// Converts a timeout in seconds or milliseconds, depending on the key and the client.
+    /// When the unit is unknown, a number of up to 3600 counts as seconds.
     fn timeout(&mut self, member: &Member) {
         let Value::Number(number) = &member.node.value else {
-            return self.left_out(member, "it is not a number");
+            return self.warn_left_out(member, "it is not a number");
         };
         let amount = number.as_f64().unwrap_or_default();
-        let unit = if member.key.ends_with("_sec") { Unit::Seconds } else { self.time };
+        let unit = if member.key.ends_with("_sec") { TimeUnit::Seconds } else { self.time };
         let seconds = match unit {
-            Unit::Seconds => true,
-            Unit::Milliseconds => false,
-            Unit::Unknown => amount <= 3600.0,
+            TimeUnit::Seconds => true,
+            TimeUnit::Milliseconds => false,
+            TimeUnit::Unknown => amount <= 3600.0,
         };
         let millis = if seconds { amount * 1000.0 } else { amount };
         let written = match millis % 1000.0 {
             0.0 => format!("{:.0}s", millis / 1000.0),
             _ => format!("{millis:.0}ms"),
         };
-        if text::duration(&written).is_err() {
-            return self.left_out(member, "nobody waits that long, or that short");
+        if text::parse_duration(&written).is_err() {
+            return self.warn_left_out(member, "nobody waits that long, or that short");
         }
-        if unit == Unit::Unknown {
+        if unit == TimeUnit::Unknown {
             let unit = if seconds { "seconds" } else { "milliseconds" };
             let key = self.path.key(&member.key);
             let message = format!("`{key}`: {number} is taken for {unit}");
-            self.problems.note(member.node.span.clone(), message);
+            self.problems.warning_at(member.node.span.clone(), message);
         }
         match member.key.as_str() {
             "startup_timeout_sec" => self.raw.start_timeout = Some(written),
@@ -270,8 +275,8 @@ impl Entry<'_> {
         }
     }
 
-    /// Leaves out what only goes with the other kind of server.
-    fn sort_out(&mut self) {
+    /// Drops the keys that only apply to the other kind of server, a program or a URL.
+    fn drop_incompatible(&mut self) {
         let mut gone: Vec<&str> = Vec::new();
         let mut take = |is: bool, key: &'static str| gone.extend(is.then_some(key));
         let raw = &mut self.raw;
@@ -295,9 +300,9 @@ impl Entry<'_> {
 
     fn finish(mut self) -> Option<Raw> {
         if self.raw.command.is_some() || self.raw.url.is_some() {
-            self.sort_out();
+            self.drop_incompatible();
         }
-        let Entry { raw, path, problems, .. } = self;
+        let EntryConverter { raw, path, problems, .. } = self;
         if raw.command.is_none() && raw.url.is_none() {
             let message = "has neither a command nor an address and was left out";
             problems.warning(path, message, None);
@@ -306,7 +311,7 @@ impl Entry<'_> {
         Some(raw)
     }
 
-    /// A list, or one text with blanks between its words.
+    /// Converts a list of texts, or one text of words separated by white space.
     fn words(&mut self, member: &Member) -> Vec<String> {
         match &member.node.value {
             Value::List(_) => self.texts(member),
@@ -315,7 +320,7 @@ impl Entry<'_> {
             | Value::Number(_)
             | Value::Text(_)
             | Value::Table(_)
-            | Value::Moment(_) => {
+            | Value::DateTime(_) => {
                 let text = self.text(member).unwrap_or_default();
                 text.split_whitespace().map(str::to_owned).collect()
             }
@@ -324,7 +329,7 @@ impl Entry<'_> {
 
     fn texts(&mut self, member: &Member) -> Vec<String> {
         let Value::List(items) = &member.node.value else {
-            self.left_out(member, "it is not a list");
+            self.warn_left_out(member, "it is not a list");
             return Vec::new();
         };
         let item = |(at, node): (usize, &Node)| Member {
@@ -335,35 +340,35 @@ impl Entry<'_> {
         items.iter().enumerate().filter_map(|one| self.text(&item(one))).collect()
     }
 
-    /// A value that should be text; numbers and switches are taken as written.
+    /// Converts a value that should be text; numbers and booleans are taken as written.
     fn text(&mut self, member: &Member) -> Option<String> {
         match &member.node.value {
-            Value::Text(text) => Some(self.write(text, member)),
+            Value::Text(text) => Some(self.rewrite(text, member)),
             Value::Number(number) => Some(number.to_string()),
             Value::Bool(value) => Some(value.to_string()),
-            Value::Null | Value::List(_) | Value::Table(_) | Value::Moment(_) => {
-                self.left_out(member, "it is not text");
+            Value::Null | Value::List(_) | Value::Table(_) | Value::DateTime(_) => {
+                self.warn_left_out(member, "it is not text");
                 None
             }
         }
     }
 
-    fn write(&mut self, text: &str, member: &Member) -> String {
+    fn rewrite(&mut self, text: &str, member: &Member) -> String {
         let written = variable::rewrite(text, self.scope);
         for note in written.notes {
             let key = self.path.key(&member.key);
-            self.problems.note(member.node.span.clone(), format!("`{key}`: {note}"));
+            self.problems.warning_at(member.node.span.clone(), format!("`{key}`: {note}"));
         }
         written.text
     }
 
-    fn left_out(&mut self, member: &Member, why: &str) {
+    fn warn_left_out(&mut self, member: &Member, why: &str) {
         let key = self.path.key(&member.key);
-        self.problems.note(member.key_span.clone(), format!("`{key}` was left out: {why}"));
+        self.problems.warning_at(member.key_span.clone(), format!("`{key}` was left out: {why}"));
     }
 }
 
-/// The name of a member of a table that has its table's name before it.
+/// Returns the key of a member from [`EntryConverter::table`], without the table's key.
 fn key(inner: &Member) -> String {
     let (_, key) = inner.key.split_once('.').unwrap_or(("", &inner.key));
     key.to_owned()

@@ -2,11 +2,11 @@
 
 use std::path::Path as FilePath;
 
-use super::super::problem::Source;
-use super::super::{Process, import, raw_upstream, read};
+use super::super::problem::SourceFile;
+use super::super::{ProcessEnvironment, import, parse, raw_upstream};
 
-fn source(text: &str) -> Source {
-    Source { name: "mcp.json".to_owned(), text: text.to_owned() }
+fn source(text: &str) -> SourceFile {
+    SourceFile { name: "mcp.json".to_owned(), text: text.to_owned() }
 }
 
 /// The TOML that an import writes, and the notes beside it.
@@ -14,7 +14,7 @@ fn source(text: &str) -> Source {
 fn check(text: &str, expected: &str, notes: &[&str]) {
     let (found, problems) = import(source(text), FilePath::new("/home/me/work/.vscode")).unwrap();
     let raws = found.into_iter().map(|found| found.raw).collect();
-    assert_eq!(raw_upstream::write(raws).trim(), expected.trim());
+    assert_eq!(raw_upstream::upstreams_to_toml(raws).trim(), expected.trim());
     let said: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(said, notes);
 }
@@ -182,6 +182,39 @@ X = "${env:KEY}"
 }
 
 #[test]
+fn a_file_of_another_client_reads_no_files_and_runs_no_commands() {
+    let stays = "stays as it is: only gatelet's own file may";
+    check(
+        r#"{"mcpServers": {"x": {
+            "url": "https://x.example/?q=${file:~/.ssh/id_rsa}",
+            "headers": {"A": "Bearer ${file:/etc/passwd}", "B": "{file:~/token}", "C": "$${file:a}",
+                "D": "${cmd:id}", "E": "${keyring:k}"}}}}"#,
+        r#"
+[[upstream]]
+label = "x"
+url = "https://x.example/?q=$${file:~/.ssh/id_rsa}"
+
+[upstream.headers]
+A = "Bearer $${file:/etc/passwd}"
+B = "{file:~/token}"
+C = "$$${file:a}"
+D = "$${cmd:id}"
+E = "$${keyring:k}"
+"#,
+        &[
+            &format!("`mcpServers.x.url`: `${{file:~/.ssh/id_rsa}}` {stays} say that"),
+            &format!("`mcpServers.x.headers.A`: `${{file:/etc/passwd}}` {stays} say that"),
+            &format!(
+                "`mcpServers.x.headers.B`: `{{file:~/token}}` {stays} read files, by `${{file:~/token}}`"
+            ),
+            &format!("`mcpServers.x.headers.C`: `${{file:a}}` {stays} say that"),
+            &format!("`mcpServers.x.headers.D`: `${{cmd:id}}` {stays} say that"),
+            &format!("`mcpServers.x.headers.E`: `${{keyring:k}}` {stays} say that"),
+        ],
+    );
+}
+
+#[test]
 fn zed() {
     check(
         r#"{"theme": "x", "context_servers": {
@@ -219,7 +252,7 @@ url = "https://example.org/mcp"
 bearer_token_env_var = "DOCS_TOKEN"
 tool_timeout_sec = 5
 "#;
-    let source = Source { name: "config.toml".to_owned(), text: text.to_owned() };
+    let source = SourceFile { name: "config.toml".to_owned(), text: text.to_owned() };
     let (found, problems) = import(source, FilePath::new("")).unwrap();
     assert!(problems.is_empty());
     let raw = &found[0].raw;
@@ -323,9 +356,10 @@ fn what_is_written_is_a_configuration_that_can_be_read() {
         ],
     );
     let (found, _) = import(source(text), FilePath::new("/")).unwrap();
-    let written = raw_upstream::write(found.into_iter().map(|found| found.raw).collect());
-    let written = Source { name: "gatelet.toml".to_owned(), text: written };
-    let (_, problems) = read(written, FilePath::new("/"), &Process).unwrap();
+    let written =
+        raw_upstream::upstreams_to_toml(found.into_iter().map(|found| found.raw).collect());
+    let written = SourceFile { name: "gatelet.toml".to_owned(), text: written };
+    let (_, problems) = parse(written, FilePath::new("/"), &ProcessEnvironment).unwrap();
     assert!(problems.is_empty(), "{problems}");
 }
 
@@ -346,15 +380,16 @@ fn the_gate_itself_is_left_out_however_it_is_reached() {
     assert_eq!(labels, ["site", "tools", "far"]);
     let told = problems.iter().filter(|one| one.message.contains("is gatelet itself")).count();
     assert_eq!(told, 6, "{problems}");
-    let (config, _) = read(source(text), FilePath::new("/home/me/.cursor"), &Process).unwrap();
+    let (config, _) =
+        parse(source(text), FilePath::new("/home/me/.cursor"), &ProcessEnvironment).unwrap();
     assert_eq!(config.upstreams.len(), 3);
 }
 
 #[test]
 fn in_our_own_file_the_gate_itself_is_an_error() {
     let check = |text: &str| {
-        let own = Source { name: "/etc/gatelet.toml".to_owned(), text: text.to_owned() };
-        read(own, FilePath::new("/etc"), &Process).map_err(|stop| stop.to_string())
+        let own = SourceFile { name: "/etc/gatelet.toml".to_owned(), text: text.to_owned() };
+        parse(own, FilePath::new("/etc"), &ProcessEnvironment).map_err(|stop| stop.to_string())
     };
     let itself = "[[upstream]]\nlabel = \"x\"\nurl = \"http://localhost:4747/mcp\"\n";
     let error = check(itself).unwrap_err();
@@ -370,7 +405,7 @@ fn in_our_own_file_the_gate_itself_is_an_error() {
 #[test]
 fn a_time_without_a_unit_is_read_as_its_client_means_it() {
     let timeout = |file: &str, text: &str| {
-        let source = Source { name: file.to_owned(), text: text.to_owned() };
+        let source = SourceFile { name: file.to_owned(), text: text.to_owned() };
         let (found, problems) = import(source, FilePath::new("/")).unwrap();
         let said = problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
         (found[0].raw.call_timeout.clone().unwrap(), said.join("\n"))
@@ -466,8 +501,12 @@ url = "https://new.example"
 #[test]
 fn a_file_without_any_server_leaves_room_for_the_first() {
     let (found, _) = import(source(r#"{"mcpServers": {}}"#), FilePath::new("/")).unwrap();
-    let written = raw_upstream::write(found.into_iter().map(|found| found.raw).collect());
+    let written =
+        raw_upstream::upstreams_to_toml(found.into_iter().map(|found| found.raw).collect());
     let text = written + "[[upstream]]\nlabel = \"a\"\ncommand = \"x\"\n";
-    let source = Source { name: "gatelet.toml".to_owned(), text };
-    assert_eq!(read(source, FilePath::new("/"), &Process).unwrap().0.upstreams.len(), 1);
+    let source = SourceFile { name: "gatelet.toml".to_owned(), text };
+    assert_eq!(
+        parse(source, FilePath::new("/"), &ProcessEnvironment).unwrap().0.upstreams.len(),
+        1
+    );
 }

@@ -1,17 +1,19 @@
 use std::collections::HashSet;
 
-use gateway::gateway::Parts;
+use gateway::gateway::GatewayParts;
 use parking_lot::Mutex;
 use policy::approval::queue::{NewRequest, Queue, Subject};
-use policy::approval::{Approvals, InMemoryQueue, QueueStore, QueuedRequest, RequestState, desk};
+use policy::approval::{
+    Approvals, InMemoryQueue, QueueStore, QueuedRequest, RequestState, approvals,
+};
 use telemetry::figures::Overview;
 use tool::Tool;
 use tool::clock::Fake;
 
 use super::*;
 use crate::calls::Payloads;
-use crate::operator::AuditEntry;
-use crate::operator::{ConfigCheck, ConfigText, KeyRow};
+use crate::control::AuditEntry;
+use crate::control::{ConfigCheck, ConfigText, KeyRow, SettingRow, SettingSource};
 
 #[derive(Default)]
 struct Program {
@@ -20,7 +22,7 @@ struct Program {
 }
 
 #[async_trait::async_trait]
-impl Operator for Program {
+impl ProgramControl for Program {
     async fn audit(&self, entry: AuditEntry) {
         let AuditEntry { who, action, subject, outcome, .. } = entry;
         self.audited.lock().push(format!("{who} {action} [{subject}] {outcome}"));
@@ -67,6 +69,20 @@ impl Operator for Program {
         Some(ConfigText { file: "gatelet.toml".to_owned(), text })
     }
 
+    fn settings(&self) -> Vec<SettingRow> {
+        let row = |key: &str, value: &str, source, next: Option<&str>| SettingRow {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            source,
+            after_restart: next.map(str::to_owned),
+            needs_restart: next.is_some(),
+        };
+        vec![
+            row("gate.limit", "<b>7", SettingSource::File, None),
+            row("serve.listen", "127.0.0.1:1", SettingSource::CommandLine, Some("127.0.0.1:2")),
+        ]
+    }
+
     fn check_config(&self, text: &str) -> ConfigCheck {
         let is_valid = !text.contains("wrong");
         let problems = if is_valid { String::new() } else { "it is wrong".to_owned() };
@@ -107,19 +123,19 @@ struct Desk {
     revoked: Mutex<HashSet<String>>,
 }
 
-async fn desk() -> Desk {
+async fn approvals() -> Desk {
     desk_with(Config { tls: false, hosts: Vec::new() }).await
 }
 
 async fn desk_with(config: Config) -> Desk {
     let clock: Arc<dyn Clock> = Arc::new(Fake::default());
     let queue = Arc::new(InMemoryQueue::default());
-    let mut parts = Parts::new(Vec::new(), Arc::clone(&clock));
+    let mut parts = GatewayParts::new(Vec::new(), Arc::clone(&clock));
     let store = Arc::clone(&queue) as Arc<dyn QueueStore>;
-    parts.policies.approvals = Arc::new(Approvals::new(store, Arc::clone(&clock), desk::LIFE));
+    parts.policies.approvals = Arc::new(Approvals::new(store, Arc::clone(&clock), approvals::LIFE));
     let program = Arc::new(Program::default());
     let gateway = Gateway::new(parts);
-    let operator = Arc::clone(&program) as Arc<dyn Operator>;
+    let operator = Arc::clone(&program) as Arc<dyn ProgramControl>;
     let now = clock.unix_millis();
     let calls = Arc::new(CallLog::new(Arc::clone(&clock), Payloads::Dropped));
     let console = Console::new(gateway, operator, calls, clock, config);
@@ -214,56 +230,56 @@ fn form_token(page: &str) -> String {
 
 #[tokio::test]
 async fn what_cannot_be_seen_is_spelt_out_where_somebody_decides() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
     for path in ["/console/approvals", "/console/approvals/1"] {
-        let page = desk.send("GET", path, &[("cookie", &cookie)], "").await;
-        assert!(!page.text.contains(tool::text::is_unseen), "{path}");
+        let page = approvals.send("GET", path, &[("cookie", &cookie)], "").await;
+        assert!(!page.text.contains(tool::text::is_control_or_invisible), "{path}");
         assert!(page.text.contains("\\u{202e}"), "{path}: {}", page.text);
     }
 }
 
 #[tokio::test]
 async fn strangers_cannot_fill_the_audit_log() {
-    let desk = desk().await;
+    let approvals = approvals().await;
     let long = "x".repeat(5_000);
     for _ in 0..200 {
-        desk.send("POST", "/console/login", &[], "key=guess").await;
-        desk.send("POST", "/console/decisions", &[("webhook-id", &long)], "").await;
+        approvals.send("POST", "/console/login", &[], "key=guess").await;
+        approvals.send("POST", "/console/decisions", &[("webhook-id", &long)], "").await;
     }
-    let audited = desk.program.audited.lock().clone();
+    let audited = approvals.program.audited.lock().clone();
     assert!(audited.len() <= 30, "{}", audited.len());
     assert!(audited.iter().all(|line| line.len() < 300));
 }
 
 #[tokio::test]
 async fn nobody_sees_or_does_anything_without_logging_in() {
-    let desk = desk().await;
+    let approvals = approvals().await;
     for path in ["/console", "/console/approvals/1", "/console/tools", "/console/nothing"] {
         for cookie in ["", "gatelet-console=guess"] {
-            let got = desk.send("GET", path, &[("cookie", cookie)], "").await;
+            let got = approvals.send("GET", path, &[("cookie", cookie)], "").await;
             assert_eq!(got.status, 401, "{path}");
             assert!(!got.text.contains("delete"), "{path}");
         }
     }
     for (method, path) in [("POST", "/console/approvals/1"), ("GET", "/console/events")] {
-        let got = desk.send(method, path, &[], "verdict=allow").await;
+        let got = approvals.send(method, path, &[], "verdict=allow").await;
         assert_eq!(got.status, 401, "{path}");
     }
-    assert_eq!(desk.state().await, RequestState::Waiting);
+    assert_eq!(approvals.state().await, RequestState::Waiting);
 }
 
 #[tokio::test]
 async fn a_link_works_once_and_the_cookie_stays_here() {
-    let desk = desk().await;
-    let path = desk.console.login_link("/console");
-    let got = desk.send("GET", &path, &[], "").await;
+    let approvals = approvals().await;
+    let path = approvals.console.login_link("/console");
+    let got = approvals.send("GET", &path, &[], "").await;
     let set = got.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
     for part in ["Path=/console", "HttpOnly", "SameSite=Strict"] {
         assert!(set.contains(part), "no {part}: {set}");
     }
-    assert_eq!(desk.send("GET", &path, &[], "").await.status, 403, "a second time");
-    let page = desk.send("GET", "/console", &[("cookie", &got.cookie())], "").await;
+    assert_eq!(approvals.send("GET", &path, &[], "").await.status, 403, "a second time");
+    let page = approvals.send("GET", "/console", &[("cookie", &got.cookie())], "").await;
     assert_eq!(page.status, 200);
     let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
     assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
@@ -271,23 +287,24 @@ async fn a_link_works_once_and_the_cookie_stays_here() {
 
 #[tokio::test]
 async fn a_key_logs_in_only_with_the_role_for_it() {
-    let desk = desk().await;
+    let approvals = approvals().await;
     for (key, status) in
         [("operators", 303), ("readers", 403), ("admins", 403), ("guess", 403), ("", 403)]
     {
-        let got = desk.send("POST", "/console/login", &[], &format!("key={key}")).await;
+        let got = approvals.send("POST", "/console/login", &[], &format!("key={key}")).await;
         assert_eq!(got.status, status, "{key}");
     }
     let elsewhere = [("origin", "https://evil.example")];
-    let got = desk.send("POST", "/console/login", &elsewhere, "key=operators").await;
+    let got = approvals.send("POST", "/console/login", &elsewhere, "key=operators").await;
     assert_eq!(got.status, 403);
-    let next = desk.send("POST", "/console/login", &[], "key=operators&next=//evil.example").await;
+    let next =
+        approvals.send("POST", "/console/login", &[], "key=operators&next=//evil.example").await;
     assert_eq!(next.headers[header::LOCATION], "/console");
 }
 
 #[tokio::test]
 async fn nobody_agrees_with_a_key_to_a_call_that_the_same_identity_made() {
-    let desk = desk().await;
+    let approvals = approvals().await;
     for (key, verdict, expected) in [
         ("asker", "allow", "waiting"),
         ("asker", "remember", "waiting"),
@@ -295,75 +312,78 @@ async fn nobody_agrees_with_a_key_to_a_call_that_the_same_identity_made() {
         ("asker", "allow", "denied"),
         ("operators", "allow", "allowed"),
     ] {
-        let cookie = desk.send("POST", "/console/login", &[], &format!("key={key}")).await.cookie();
+        let cookie =
+            approvals.send("POST", "/console/login", &[], &format!("key={key}")).await.cookie();
         let session = [("cookie", cookie.as_str())];
-        let page = desk.send("GET", "/console/approvals/1", &session, "").await;
+        let page = approvals.send("GET", "/console/approvals/1", &session, "").await;
         let offers = page.text.contains(">Allow once<") || page.text.contains(">Allow after all<");
         assert_eq!(offers, key == "operators", "{}", page.text);
         let token = form_token(&page.text);
         let body = format!("form_token={token}&verdict={verdict}");
-        desk.send("POST", "/console/approvals/1", &session, &body).await;
-        assert_eq!(desk.state().await.as_str(), expected, "{key} {verdict}");
+        approvals.send("POST", "/console/approvals/1", &session, &body).await;
+        assert_eq!(approvals.state().await.as_str(), expected, "{key} {verdict}");
     }
-    let audited = desk.program.audited.lock().join("\n");
+    let audited = approvals.program.audited.lock().join("\n");
     let refused = "approvals.allow [request 1: files/delete] refused: it is a call of the same";
     assert!(audited.contains(refused), "{audited}");
 }
 
 #[tokio::test]
 async fn whoever_runs_the_program_agrees_to_any_call() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
     let session = [("cookie", cookie.as_str())];
-    let token = form_token(&desk.send("GET", "/console/approvals/1", &session, "").await.text);
+    let token = form_token(&approvals.send("GET", "/console/approvals/1", &session, "").await.text);
     let body = format!("form_token={token}&verdict=allow");
-    desk.send("POST", "/console/approvals/1", &session, &body).await;
-    assert_eq!(desk.state().await.as_str(), "allowed");
+    approvals.send("POST", "/console/approvals/1", &session, &body).await;
+    assert_eq!(approvals.state().await.as_str(), "allowed");
 }
 
 #[tokio::test]
 async fn a_session_ends_with_the_key_that_opened_it() {
-    let desk = desk().await;
-    let by_link = desk.enter().await;
-    let by_key = desk.send("POST", "/console/login", &[], "key=operators").await.cookie();
-    assert_eq!(desk.send("GET", "/console", &[("cookie", &by_key)], "").await.status, 200);
-    desk.revoked.lock().insert("operators".to_owned());
-    assert_eq!(desk.send("GET", "/console", &[("cookie", &by_key)], "").await.status, 401);
-    assert_eq!(desk.send("GET", "/console", &[("cookie", &by_link)], "").await.status, 200);
+    let approvals = approvals().await;
+    let by_link = approvals.enter().await;
+    let by_key = approvals.send("POST", "/console/login", &[], "key=operators").await.cookie();
+    assert_eq!(approvals.send("GET", "/console", &[("cookie", &by_key)], "").await.status, 200);
+    approvals.revoked.lock().insert("operators".to_owned());
+    assert_eq!(approvals.send("GET", "/console", &[("cookie", &by_key)], "").await.status, 401);
+    assert_eq!(approvals.send("GET", "/console", &[("cookie", &by_link)], "").await.status, 200);
 }
 
 #[tokio::test]
 async fn no_page_and_no_cookie_go_over_plain_http_to_another_machine() {
-    let mut desk = desk_with(Config { tls: false, hosts: vec!["gate.example".to_owned()] }).await;
-    let path = desk.console.login_link("/console");
+    let mut approvals =
+        desk_with(Config { tls: false, hosts: vec!["gate.example".to_owned()] }).await;
+    let path = approvals.console.login_link("/console");
     let named = [("host", "gate.example")];
-    let got = desk.send("GET", &path, &named, "").await;
+    let got = approvals.send("GET", &path, &named, "").await;
     assert!(got.status == 403 && !got.headers.contains_key(header::SET_COOKIE));
-    desk.is_local = false;
-    let got = desk.send("GET", &path, &[], "").await;
+    approvals.is_local = false;
+    let got = approvals.send("GET", &path, &[], "").await;
     assert!(got.status == 403 && !got.headers.contains_key(header::SET_COOKIE));
-    let desk = desk_with(Config { tls: true, hosts: vec!["gate.example".to_owned()] }).await;
-    let got = desk.send("GET", &desk.console.login_link("/console"), &named, "").await;
+    let approvals = desk_with(Config { tls: true, hosts: vec!["gate.example".to_owned()] }).await;
+    let got = approvals.send("GET", &approvals.console.login_link("/console"), &named, "").await;
     let set = got.headers[header::SET_COOKIE].to_str().unwrap();
     assert!(set.starts_with("__Host-gatelet=") && set.contains("Secure; HttpOnly"), "{set}");
 }
 
 #[tokio::test]
 async fn a_name_that_somebody_else_made_mean_this_machine_is_not_answered() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
     let headers = [("host", "rebound.example:4747"), ("cookie", cookie.as_str())];
-    assert_eq!(desk.send("GET", "/console", &headers, "").await.status, 403);
+    assert_eq!(approvals.send("GET", "/console", &headers, "").await.status, 403);
 }
 
 #[tokio::test]
 async fn only_a_form_of_this_session_decides_and_that_is_audited() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
-    let other = desk.enter().await;
-    let page = desk.send("GET", "/console/approvals", &[("cookie", &cookie)], "").await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
+    let other = approvals.enter().await;
+    let page = approvals.send("GET", "/console/approvals", &[("cookie", &cookie)], "").await;
     let token = form_token(&page.text);
-    let foreign = form_token(&desk.send("GET", "/console", &[("cookie", &other)], "").await.text);
+    let foreign =
+        form_token(&approvals.send("GET", "/console", &[("cookie", &other)], "").await.text);
     let session = ("cookie", cookie.as_str());
     let allow = |token: &str| format!("form_token={token}&verdict=allow");
     for (headers, body) in [
@@ -372,31 +392,31 @@ async fn only_a_form_of_this_session_decides_and_that_is_audited() {
         (vec![session, ("origin", "http://evil.example")], allow(&token)),
         (vec![session, ("sec-fetch-site", "cross-site")], allow(&token)),
     ] {
-        let got = desk.send("POST", "/console/approvals/1", &headers, &body).await;
+        let got = approvals.send("POST", "/console/approvals/1", &headers, &body).await;
         assert_eq!(got.status, 403, "{headers:?} {body}");
     }
-    assert_eq!(desk.state().await, RequestState::Waiting);
+    assert_eq!(approvals.state().await, RequestState::Waiting);
     let own = [session, ("origin", "http://127.0.0.1:4747"), ("sec-fetch-site", "same-origin")];
-    let got = desk.send("POST", "/console/approvals/1", &own, &allow(&token)).await;
+    let got = approvals.send("POST", "/console/approvals/1", &own, &allow(&token)).await;
     assert_eq!(got.status, 303);
     assert!(
-        matches!(desk.state().await, RequestState::Allowed { by, .. } if by.contains("console"))
+        matches!(approvals.state().await, RequestState::Allowed { by, .. } if by.contains("console"))
     );
-    let audited = desk.program.audited.lock().join("\n");
+    let audited = approvals.program.audited.lock().join("\n");
     assert!(audited.contains("approvals.allow [request 1: files/delete] done"), "{audited}");
     // What was done is said once.
-    let page = desk.send("GET", "/console/approvals", &[session], "").await;
+    let page = approvals.send("GET", "/console/approvals", &[session], "").await;
     assert!(page.text.contains("may go through once"), "{}", page.text);
-    let page = desk.send("GET", "/console/approvals", &[session], "").await;
+    let page = approvals.send("GET", "/console/approvals", &[session], "").await;
     assert!(!page.text.contains("may go through once"));
 }
 
 #[tokio::test]
 async fn what_a_model_or_a_server_wrote_is_text() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
     for path in ["/console/approvals", "/console/approvals/1"] {
-        let page = desk.send("GET", path, &[("cookie", &cookie)], "").await;
+        let page = approvals.send("GET", path, &[("cookie", &cookie)], "").await;
         assert!(page.text.contains("&lt;script&gt;destroy"), "{}", page.text);
         assert!(!page.text.contains("<script>"), "{}", page.text);
         assert!(!page.text.contains("</pre><script"), "{}", page.text);
@@ -405,8 +425,8 @@ async fn what_a_model_or_a_server_wrote_is_text() {
 
 #[tokio::test]
 async fn every_page_answers_and_what_is_not_there_says_so() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
     let session = [("cookie", cookie.as_str())];
     for path in [
         "",
@@ -423,31 +443,44 @@ async fn every_page_answers_and_what_is_not_there_says_so() {
         "/findings",
         "/config",
     ] {
-        let page = desk.send("GET", &format!("/console{path}"), &session, "").await;
+        let page = approvals.send("GET", &format!("/console{path}"), &session, "").await;
         assert_eq!(page.status, 200, "{path}: {}", page.text);
         assert!(page.text.contains("<h1>"), "{path}");
     }
     for path in ["/nothing", "/approvals/7", "/approvals/x", "/upstreams/none", "/tools/none.none"]
     {
         assert_eq!(
-            desk.send("GET", &format!("/console{path}"), &session, "").await.status,
+            approvals.send("GET", &format!("/console{path}"), &session, "").await.status,
             404,
             "{path}"
         );
     }
-    assert_eq!(desk.send("GET", "/console/events", &session, "").await.text, "events");
-    assert_eq!(desk.send("GET", "/console/assets/console.js", &[], "").await.status, 200);
+    assert_eq!(approvals.send("GET", "/console/events", &session, "").await.text, "events");
+    assert_eq!(approvals.send("GET", "/console/assets/console.js", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_in_force_is_shown_with_its_source_and_as_text() {
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
+    let page = approvals.send("GET", "/console/config", &[("cookie", &cookie)], "").await.text;
+    assert!(page.contains("&lt;b&gt;7") && !page.contains("<b>7"), "{page}");
+    assert!(page.contains("applies at once"), "{page}");
+    let row = page.split("<tr>").find(|row| row.contains("serve.listen")).unwrap();
+    for word in ["127.0.0.1:1", "the command line", "the file says", "127.0.0.1:2"] {
+        assert!(row.contains(word), "{row}");
+    }
 }
 
 #[tokio::test]
 async fn a_configuration_is_looked_at_before_it_is_saved() {
-    let desk = desk().await;
-    *desk.program.config.lock() = "[gate]\n".to_owned();
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    *approvals.program.config.lock() = "[gate]\n".to_owned();
+    let cookie = approvals.enter().await;
     let session = [("cookie", cookie.as_str())];
-    let token = form_token(&desk.send("GET", "/console/config", &session, "").await.text);
+    let token = form_token(&approvals.send("GET", "/console/config", &session, "").await.text);
     let send = async |path: &str, fields: &str| {
-        desk.send("POST", path, &session, &format!("form_token={token}&{fields}")).await
+        approvals.send("POST", path, &session, &format!("form_token={token}&{fields}")).await
     };
     let review = send("/console/config/review", "text=%5Bgate%5D%0D%0Alimit+%3D+1%0D%0A").await;
     assert!(
@@ -455,20 +488,20 @@ async fn a_configuration_is_looked_at_before_it_is_saved() {
         "{}",
         review.text
     );
-    assert_eq!(*desk.program.config.lock(), "[gate]\n", "nothing is saved yet");
+    assert_eq!(*approvals.program.config.lock(), "[gate]\n", "nothing is saved yet");
     let wrong = send("/console/config/review", "text=wrong").await;
     assert!(wrong.text.contains("it is wrong") && !wrong.text.contains(">Save<"), "{}", wrong.text);
     let late = send("/console/config/save", "text=x&before=other").await;
     assert_eq!(late.status, 303);
-    assert_eq!(*desk.program.config.lock(), "[gate]\n", "somebody else changed it");
+    assert_eq!(*approvals.program.config.lock(), "[gate]\n", "somebody else changed it");
     send("/console/config/save", "text=x&before=%5Bgate%5D%0D%0A").await;
-    assert_eq!(*desk.program.config.lock(), "x");
-    assert!(desk.program.audited.lock().join("\n").contains("config.save [] done"));
+    assert_eq!(*approvals.program.config.lock(), "x");
+    assert!(approvals.program.audited.lock().join("\n").contains("config.save [] done"));
 }
 
 #[tokio::test]
 async fn a_signed_message_decides_and_any_other_does_not() {
-    let desk = desk().await;
+    let approvals = approvals().await;
     let decide = |number: u64| {
         format!(
             r#"{{"type":"approval.decided","data":{{"number":{number},"decision":"allow","by":"ann"}}}}"#
@@ -477,25 +510,25 @@ async fn a_signed_message_decides_and_any_other_does_not() {
     let send = async |signature: &str, body: &str| {
         let headers =
             [("webhook-id", "m1"), ("webhook-timestamp", "1"), ("webhook-signature", signature)];
-        desk.send("POST", "/console/decisions", &headers, body).await.status
+        approvals.send("POST", "/console/decisions", &headers, body).await.status
     };
     assert_eq!(send("bad", &decide(1)).await, 401);
     assert_eq!(send("good", "{}").await, 400);
     assert_eq!(send("good", &decide(7)).await, 409);
-    assert_eq!(desk.state().await, RequestState::Waiting);
+    assert_eq!(approvals.state().await, RequestState::Waiting);
     assert_eq!(send("good", &decide(1)).await, 200);
     assert!(
-        matches!(desk.state().await, RequestState::Allowed { by, .. } if by == "ann by webhook")
+        matches!(approvals.state().await, RequestState::Allowed { by, .. } if by == "ann by webhook")
     );
 }
 
 #[tokio::test]
 async fn every_form_leaves_a_line_in_the_audit_log() {
-    let desk = desk().await;
-    *desk.program.config.lock() = "x".to_owned();
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    *approvals.program.config.lock() = "x".to_owned();
+    let cookie = approvals.enter().await;
     let session = [("cookie", cookie.as_str())];
-    let token = form_token(&desk.send("GET", "/console", &session, "").await.text);
+    let token = form_token(&approvals.send("GET", "/console", &session, "").await.text);
     for (path, fields, action) in [
         ("/approvals/1", "verdict=deny", "approvals.deny"),
         ("/approvals/1", "verdict=allow", "approvals.allow"),
@@ -506,10 +539,10 @@ async fn every_form_leaves_a_line_in_the_audit_log() {
         ("/config/save", "text=y&before=x", "config.save"),
         ("/logout", "", "console.logout"),
     ] {
-        desk.program.audited.lock().clear();
+        approvals.program.audited.lock().clear();
         let body = format!("form_token={token}&{fields}");
-        desk.send("POST", &format!("/console{path}"), &session, &body).await;
-        let audited = desk.program.audited.lock().clone();
+        approvals.send("POST", &format!("/console{path}"), &session, &body).await;
+        let audited = approvals.program.audited.lock().clone();
         let [line] = &audited[..] else { panic!("{path}: {audited:?}") };
         assert!(line.starts_with(&format!("the operator {action} ")), "{path}: {line}");
     }
@@ -518,16 +551,16 @@ async fn every_form_leaves_a_line_in_the_audit_log() {
 #[tokio::test]
 async fn vouching_for_a_tool_is_offered_only_where_it_ends_the_question() {
     for ends in [true, false] {
-        let desk = desk().await;
+        let approvals = approvals().await;
         let mut set = |queue: &mut Queue| {
             let mut document = serde_json::to_value(&*queue).unwrap();
             document["requests"][0]["ended_by_trust"] = ends.into();
             *queue = serde_json::from_value(document).unwrap();
         };
-        desk.queue.change(&mut set).await.unwrap();
-        let cookie = desk.enter().await;
+        approvals.queue.change(&mut set).await.unwrap();
+        let cookie = approvals.enter().await;
         let page =
-            desk.send("GET", "/console/approvals/1", &[("cookie", cookie.as_str())], "").await;
+            approvals.send("GET", "/console/approvals/1", &[("cookie", cookie.as_str())], "").await;
         assert_eq!(page.text.contains("gatelet trust grant files/delete"), ends, "{}", page.text);
     }
 }
@@ -535,15 +568,16 @@ async fn vouching_for_a_tool_is_offered_only_where_it_ends_the_question() {
 #[tokio::test]
 async fn a_login_is_begun_only_by_a_browser_on_this_machine() {
     for (host, is_begun) in [("127.0.0.1:4747", true), ("gate.example", false)] {
-        let desk = desk_with(Config { tls: true, hosts: vec!["gate.example".to_owned()] }).await;
+        let approvals =
+            desk_with(Config { tls: true, hosts: vec!["gate.example".to_owned()] }).await;
         let named = ("host", host);
-        let link = desk.console.login_link("/console");
-        let cookie = desk.send("GET", &link, &[named], "").await.cookie();
+        let link = approvals.console.login_link("/console");
+        let cookie = approvals.send("GET", &link, &[named], "").await.cookie();
         let session = [named, ("cookie", cookie.as_str())];
-        let page = desk.send("GET", "/console/upstreams", &session, "").await;
+        let page = approvals.send("GET", "/console/upstreams", &session, "").await;
         assert!(page.text.contains("Switch on wiki"), "{}", page.text);
         let body = format!("form_token={}", form_token(&page.text));
-        let page = desk.send("POST", "/console/upstreams/wiki/login", &session, &body).await;
+        let page = approvals.send("POST", "/console/upstreams/wiki/login", &session, &body).await;
         assert_eq!(page.text.contains("https://login.example/wiki?state=s"), is_begun, "{host}");
         assert_eq!(page.text.contains("cannot be begun"), !is_begun, "{host}");
     }
@@ -551,12 +585,12 @@ async fn a_login_is_begun_only_by_a_browser_on_this_machine() {
 
 #[tokio::test]
 async fn whoever_is_looked_as_is_named_with_what_they_are_told() {
-    let desk = desk().await;
-    let cookie = desk.enter().await;
+    let approvals = approvals().await;
+    let cookie = approvals.enter().await;
     let session = [("cookie", cookie.as_str())];
     let path = "/console/callers?subject=key%3Aann&roles=reader&scopes=&groups=";
-    let page = desk.send("GET", path, &session, "").await;
+    let page = approvals.send("GET", path, &session, "").await;
     assert!(page.text.contains("What key:ann is told"), "{}", page.text);
-    let plain = desk.send("GET", "/console/callers", &session, "").await;
+    let plain = approvals.send("GET", "/console/callers", &session, "").await;
     assert!(!plain.text.contains("is told"), "nobody is looked as: {}", plain.text);
 }

@@ -1,19 +1,20 @@
-//! Calls that wait for somebody to agree to them.
+//! The pages of requests for approval, and the webhook by which a service decides about
+//! them.
 
 use http::{Response, StatusCode};
 use maud::{Markup, html};
 use policy::approval::{QueuedRequest, RequestState, Verdict};
 use serde_json::{Value, json};
-use tool::text::{spelt_out, spelt_out_line};
+use tool::text::{escape_invisible, escape_invisible_line};
 
-use crate::backend::{Asked, Backend, NoPage};
+use crate::backend::{AuthedRequest, Backend, PageError};
 use crate::layout::{Page, Section, badge, empty, hidden};
+use crate::readable;
 use crate::request::PageRequest;
 use crate::response::{self, Content};
-use crate::when;
 
-/// Every request, those that wait first.
-pub(crate) async fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
+/// Renders all requests, those that are waiting first.
+pub(crate) async fn list(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
     let content = match backend.gateway.approvals().list().await {
         Ok(requests) => {
             let (waiting, decided): (Vec<_>, Vec<_>) =
@@ -29,7 +30,7 @@ pub(crate) async fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
                     @if waiting.is_empty() {
                         (empty("Nothing waits", "Calls that need approval appear here by themselves."))
                     }
-                    @for request in &waiting { (card(request, asked, now)) }
+                    @for request in &waiting { (card(request, authed, now)) }
                 }
                 div id="decided" data-live { (history(&decided, now)) }
             }
@@ -44,47 +45,47 @@ pub(crate) async fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
     }
 }
 
-/// One request, with all there is to know for deciding.
+/// Renders one request with all details.
 pub(crate) async fn one(
     backend: &Backend,
-    asked: &Asked<'_>,
+    authed: &AuthedRequest<'_>,
     number: &str,
-) -> Result<Page, NoPage> {
+) -> Result<Page, PageError> {
     let request = find(backend, number).await?;
     let now = backend.clock.unix_millis();
-    let rule = backend.operator.remembered_rule(&request);
+    let rule = backend.control.remembered_rule(&request);
     let subject = &request.subject;
     let grant = format!("gatelet trust grant {}/{}", subject.upstream, subject.tool);
     let content = html! {
         h1 { "Request " (request.number) }
-        p.lead { (spelt_out_line(&subject.question)) }
+        p.lead { (escape_invisible_line(&subject.question)) }
         div id="request" data-live {
             div.panel {
                 dl.pairs {
-                    dt { "Call" } dd { code { (path(&request)) } }
+                    dt { "Call" } dd { code { (tool_path(&request)) } }
                     dt { "State" } dd { (state(&request.state)) }
-                    dt { "Asked by" } dd { (asker(&request)) }
-                    dt { "Asked" } dd { (when::distance(now, request.asked_at)) }
-                    dt { "Expires" } dd { (when::distance(now, request.expires_at)) }
+                    dt { "Asked by" } dd { (caller_and_client(&request)) }
+                    dt { "Asked" } dd { (readable::relative_time(now, request.asked_at)) }
+                    dt { "Expires" } dd { (readable::relative_time(now, request.expires_at)) }
                 }
                 h2 { "Arguments" }
                 pre tabindex="0" { (arguments(&request)) }
                 @if let Some(bytes) = subject.arguments_cut_from {
-                    p.hint { "Long values are shortened; all of them have " (when::number(bytes as u64)) " bytes." }
+                    p.hint { "Long values are shortened; all of them have " (readable::number(bytes as u64)) " bytes." }
                 }
-                (buttons(&request, asked))
+                (buttons(&request, authed))
             }
         }
-        @if request.is_waiting() && !asked.session.made_call(&request) {
+        @if request.is_waiting() && !authed.session.made_call(&request) {
             div.panel {
                 h2 { "Ask no more about calls like this" }
                 @match &rule {
                     Ok(rule) => {
                         p { "This rule lets calls of this tool through whose arguments have the same shape. It counts \
                              only once it is in the configuration." }
-                        pre tabindex="0" { (spelt_out(rule)) }
+                        pre tabindex="0" { (escape_invisible(rule)) }
                         form method="post" action={ "/console/approvals/" (request.number) } {
-                            (hidden(&asked.session.form_token))
+                            (hidden(&authed.session.form_token))
                             input type="hidden" name="verdict" value="remember";
                             button { "Add the rule and allow" }
                         }
@@ -92,7 +93,7 @@ pub(crate) async fn one(
                     Err(why) => { p { "This request cannot become a rule: " (why) "." } }
                 }
                 @if subject.ended_by_trust {
-                    p.hint { "Or let every call of this tool through, as it is now: " code { (spelt_out_line(&grant)) } }
+                    p.hint { "Or let every call of this tool through, as it is now: " code { (escape_invisible_line(&grant)) } }
                 } @else {
                     p.hint { "A rule of the configuration asks; vouching for the tool does not end that." }
                 }
@@ -103,29 +104,29 @@ pub(crate) async fn one(
     Ok(Page { title: format!("Request {}", request.number), section, topics: "approvals", content })
 }
 
-/// Decides about a request, as its form says.
+/// Approves or denies a request, as its form says; returns the path to go to and a notice.
 pub(crate) async fn decide(
     backend: &Backend,
-    asked: &Asked<'_>,
+    authed: &AuthedRequest<'_>,
     number: &str,
-) -> Result<(String, String), NoPage> {
+) -> Result<(String, String), PageError> {
     let request = find(backend, number).await?;
-    let who = &asked.session.who;
-    let verdict = match asked.request.form.get("verdict") {
+    let who = &authed.session.who;
+    let verdict = match authed.request.form.get("verdict") {
         "allow" | "remember" => Verdict::Allow,
         "deny" => Verdict::Deny,
-        _ => return Err(NoPage::Bad("Say whether to allow or to deny it.".to_owned())),
+        _ => return Err(PageError::Invalid("Say whether to allow or to deny it.".to_owned())),
     };
-    if verdict == Verdict::Allow && asked.session.made_call(&request) {
+    if verdict == Verdict::Allow && authed.session.made_call(&request) {
         let refused = Err("it is a call of the same identity".to_owned());
-        backend.audit(who, "approvals.allow", &subject(&request), &refused).await;
-        return Ok((place(&request), format!("Nothing was decided: {OWN_CALL}")));
+        backend.audit(who, "approvals.allow", &audit_subject(&request), &refused).await;
+        return Ok((request_path(&request), format!("Nothing was decided: {OWN_CALL}")));
     }
-    if asked.request.form.get("verdict") == "remember" {
-        let added = backend.operator.remember(&request).await;
-        backend.audit(who, "approvals.remember", &subject(&request), &added).await;
+    if authed.request.form.get("verdict") == "remember" {
+        let added = backend.control.remember(&request).await;
+        backend.audit(who, "approvals.remember", &audit_subject(&request), &added).await;
         if let Err(why) = added {
-            return Ok((place(&request), format!("The rule was not added: {why}")));
+            return Ok((request_path(&request), format!("The rule was not added: {why}")));
         }
     }
     let by = format!("{who} in the console");
@@ -135,7 +136,7 @@ pub(crate) async fn decide(
         Verdict::Allow => "approvals.allow",
         Verdict::Deny => "approvals.deny",
     };
-    backend.audit(who, action, &subject(&request), &outcome).await;
+    backend.audit(who, action, &audit_subject(&request), &outcome).await;
     Ok(match (outcome, verdict) {
         (Ok(()), Verdict::Allow) => {
             ("/approvals".to_owned(), format!("Request {} may go through once.", request.number))
@@ -147,33 +148,33 @@ pub(crate) async fn decide(
     })
 }
 
-/// What somebody reads whose own call waits.
+/// Why operators cannot approve a call of their own identity.
 const OWN_CALL: &str = "the identity that you logged in with made this call, and nobody agrees to \
                         their own. Somebody else decides, or you come in by `gatelet console`.";
 
-/// A decision of a team's service, in the form of Standard Webhooks:
+/// Receives a decision from the team's service as a Standard Webhooks message:
 /// `approval.decided` with a `number`, a `decision` and who made it.
-pub(crate) async fn decided_elsewhere(
+pub(crate) async fn receive_decision(
     backend: &Backend,
     request: &PageRequest,
 ) -> Response<Content> {
     let header = |name: &str| request.header(name).unwrap_or_default();
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
     let signature = header("webhook-signature");
-    if let Err(why) = backend.operator.verify_message(id, timestamp, signature, &request.body) {
-        backend.audit_stranger("the webhook", "approvals.decide", id, &why).await;
+    if let Err(why) = backend.control.verify_message(id, timestamp, signature, &request.body) {
+        backend.audit_unauthenticated("the webhook", "approvals.decide", id, &why).await;
         return response::json(StatusCode::UNAUTHORIZED, &json!({"error": why}));
     }
-    let outcome = decide_by(backend, &request.body).await;
-    let told = outcome.as_ref().map(drop).map_err(|(_, why)| why.clone());
-    backend.audit("the webhook", "approvals.decide", id, &told).await;
+    let outcome = apply_decision(backend, &request.body).await;
+    let audited = outcome.as_ref().map(drop).map_err(|(_, why)| why.clone());
+    backend.audit("the webhook", "approvals.decide", id, &audited).await;
     match outcome {
         Ok(number) => response::json(StatusCode::OK, &json!({"decided": number})),
         Err((status, why)) => response::json(status, &json!({"error": why})),
     }
 }
 
-async fn decide_by(backend: &Backend, body: &[u8]) -> Result<u64, (StatusCode, String)> {
+async fn apply_decision(backend: &Backend, body: &[u8]) -> Result<u64, (StatusCode, String)> {
     let bad = |why: &str| (StatusCode::BAD_REQUEST, why.to_owned());
     let message: Value = serde_json::from_slice(body).map_err(|_| bad("this is no JSON"))?;
     if message["type"] != "approval.decided" {
@@ -191,42 +192,42 @@ async fn decide_by(backend: &Backend, body: &[u8]) -> Result<u64, (StatusCode, S
     decided.map(|_| number).map_err(|error| (StatusCode::CONFLICT, error.to_string()))
 }
 
-async fn find(backend: &Backend, number: &str) -> Result<QueuedRequest, NoPage> {
-    let number: u64 = number.parse().map_err(|_| NoPage::NotFound)?;
+async fn find(backend: &Backend, number: &str) -> Result<QueuedRequest, PageError> {
+    let number: u64 = number.parse().map_err(|_| PageError::NotFound)?;
     let requests = backend.gateway.approvals().list().await;
-    let requests = requests.map_err(|error| NoPage::Bad(error.to_string()))?;
-    requests.into_iter().find(|request| request.number == number).ok_or(NoPage::NotFound)
+    let requests = requests.map_err(|error| PageError::Invalid(error.to_string()))?;
+    requests.into_iter().find(|request| request.number == number).ok_or(PageError::NotFound)
 }
 
-fn place(request: &QueuedRequest) -> String {
+fn request_path(request: &QueuedRequest) -> String {
     format!("/approvals/{}", request.number)
 }
 
-fn subject(request: &QueuedRequest) -> String {
-    format!("request {}: {}", request.number, path(request))
+fn audit_subject(request: &QueuedRequest) -> String {
+    format!("request {}: {}", request.number, tool_path(request))
 }
 
-fn card(request: &QueuedRequest, asked: &Asked<'_>, now: u64) -> Markup {
+fn card(request: &QueuedRequest, authed: &AuthedRequest<'_>, now: u64) -> Markup {
     html! {
         article.panel.request aria-labelledby={ "request-" (request.number) } {
             div {
                 h2 id={ "request-" (request.number) } {
-                    a href={ "/console" (place(request)) } { (path(request)) }
-                    span.soft.small { "  #" (request.number) " · " (when::distance(now, request.asked_at)) " · " (asker(request)) }
+                    a href={ "/console" (request_path(request)) } { (tool_path(request)) }
+                    span.soft.small { "  #" (request.number) " · " (readable::relative_time(now, request.asked_at)) " · " (caller_and_client(request)) }
                 }
-                p { (spelt_out_line(&request.subject.question)) }
+                p { (escape_invisible_line(&request.subject.question)) }
             }
-            (buttons(request, asked))
+            (buttons(request, authed))
             pre.wide tabindex="0" { (arguments(request)) }
         }
     }
 }
 
-fn buttons(request: &QueuedRequest, asked: &Asked<'_>) -> Markup {
+fn buttons(request: &QueuedRequest, authed: &AuthedRequest<'_>) -> Markup {
     let button = |verdict: &str, class: &str, word: &str| {
         html! {
-            form.inline method="post" action={ "/console" (place(request)) } {
-                (hidden(&asked.session.form_token))
+            form.inline method="post" action={ "/console" (request_path(request)) } {
+                (hidden(&authed.session.form_token))
                 input type="hidden" name="verdict" value=(verdict);
                 button class=(class) id={ (verdict) "-" (request.number) }
                     aria-label={ (word) " request " (request.number) } { (word) }
@@ -236,7 +237,7 @@ fn buttons(request: &QueuedRequest, asked: &Asked<'_>) -> Markup {
     html! {
         div.actions {
             @match &request.state {
-                RequestState::Waiting if asked.session.made_call(request) => {
+                RequestState::Waiting if authed.session.made_call(request) => {
                     (button("deny", "danger", "Deny"))
                     p.hint { "Only to deny: " (OWN_CALL) }
                 }
@@ -245,7 +246,7 @@ fn buttons(request: &QueuedRequest, asked: &Asked<'_>) -> Markup {
                     (button("deny", "danger", "Deny"))
                 }
                 RequestState::Allowed { .. } => { (button("deny", "danger", "Deny after all")) }
-                RequestState::Denied { .. } if asked.session.made_call(request) => {}
+                RequestState::Denied { .. } if authed.session.made_call(request) => {}
                 RequestState::Denied { .. } => { (button("allow", "", "Allow after all")) }
                 RequestState::Used { .. } => {}
             }
@@ -263,11 +264,11 @@ fn history(decided: &[QueuedRequest], now: u64) -> Markup {
                     tbody {
                         @for request in decided.iter().rev() {
                             tr {
-                                td { a href={ "/console" (place(request)) } { "#" (request.number) } }
-                                td { code { (path(request)) } }
-                                td { (asker(request)) }
+                                td { a href={ "/console" (request_path(request)) } { "#" (request.number) } }
+                                td { code { (tool_path(request)) } }
+                                td { (caller_and_client(request)) }
                                 td { (state(&request.state)) }
-                                td.nowrap.soft { (when::distance(now, request.expires_at)) }
+                                td.nowrap.soft { (readable::relative_time(now, request.expires_at)) }
                             }
                         }
                     }
@@ -278,7 +279,7 @@ fn history(decided: &[QueuedRequest], now: u64) -> Markup {
 }
 
 fn state(state: &RequestState) -> Markup {
-    let by = |by: &str| html! { span.soft.small { " by " (spelt_out_line(by)) } };
+    let by = |by: &str| html! { span.soft.small { " by " (escape_invisible_line(by)) } };
     match state {
         RequestState::Waiting => badge("warn", "waiting"),
         RequestState::Allowed { by: who, .. } => {
@@ -291,20 +292,20 @@ fn state(state: &RequestState) -> Markup {
     }
 }
 
-fn path(request: &QueuedRequest) -> String {
+fn tool_path(request: &QueuedRequest) -> String {
     let path = format!("{}/{}", request.subject.upstream, request.subject.tool);
-    spelt_out_line(&path).into_owned()
+    escape_invisible_line(&path).into_owned()
 }
 
-fn asker(request: &QueuedRequest) -> String {
+fn caller_and_client(request: &QueuedRequest) -> String {
     let subject = &request.subject;
     let caller = if subject.caller.is_empty() { "anonymous" } else { &subject.caller };
-    spelt_out_line(&format!("{caller} ({})", subject.client)).into_owned()
+    escape_invisible_line(&format!("{caller} ({})", subject.client)).into_owned()
 }
 
 fn arguments(request: &QueuedRequest) -> String {
     let text = &request.subject.arguments;
     let shown = serde_json::from_str::<Value>(text).ok();
     let shown = shown.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    spelt_out(shown.as_deref().unwrap_or(text)).into_owned()
+    escape_invisible(shown.as_deref().unwrap_or(text)).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Answers that were too long and are stored, looked at in pieces.
+//! The pages of artifacts: stored answers that were too long, shown in parts.
 
 use artifacts::Artifact;
 use artifacts::view::{Body, Budget, Selector, View, view};
@@ -6,15 +6,15 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 use tool::Json;
 
-use crate::backend::{Asked, Backend, NoPage};
-use crate::calls::NotedCall;
+use crate::backend::{AuthedRequest, Backend, PageError};
+use crate::calls::LoggedCall;
 use crate::layout::{Page, Section, empty};
+use crate::readable;
 use crate::request::encode;
-use crate::when;
 
-/// The stored answers of the calls that were noted.
+/// Renders the list of artifacts of the logged calls.
 pub(crate) fn list(backend: &Backend) -> Page {
-    let calls = backend.calls.look();
+    let calls = backend.calls.recent();
     let stored: Vec<_> =
         calls.iter().filter_map(|call| Some((call, call.artifact.as_ref()?))).take(200).collect();
     let now = backend.clock.unix_millis();
@@ -30,9 +30,9 @@ pub(crate) fn list(backend: &Backend) -> Page {
                     tbody { @for (call, artifact) in &stored { tr {
                         td { a href={ "/console/artifacts/" (encode(&artifact.handle)) } { code { (artifact.handle) } } }
                         td { code { (call.upstream) "/" (call.tool) } }
-                        td { (whose(call)) }
-                        td.right { (when::number(artifact.chars as u64)) }
-                        td.nowrap.soft { (when::distance(now, call.at)) }
+                        td { (caller_name(call)) }
+                        td.right { (readable::number(artifact.chars as u64)) }
+                        td.nowrap.soft { (readable::relative_time(now, call.at)) }
                     } } }
                 } }
             }
@@ -46,34 +46,35 @@ pub(crate) fn list(backend: &Backend) -> Page {
     }
 }
 
-/// A piece of one.
+/// Renders a part of one artifact.
 pub(crate) async fn one(
     backend: &Backend,
-    asked: &Asked<'_>,
+    authed: &AuthedRequest<'_>,
     handle: &str,
-) -> Result<Page, NoPage> {
-    let calls = backend.calls.look();
-    let mut noted = calls.iter().filter_map(|call| call.artifact.as_ref());
-    let noted = noted.find(|artifact| artifact.handle == handle).ok_or(NoPage::NotFound)?.clone();
-    let found = backend.gateway.artifacts().get(&noted.owner, handle).await;
-    let found = found.map_err(|away| NoPage::Bad(away.to_string()))?;
-    let artifact = found.ok_or(NoPage::NotFound)?;
-    let query = &asked.request.query;
+) -> Result<Page, PageError> {
+    let calls = backend.calls.recent();
+    let mut logged = calls.iter().filter_map(|call| call.artifact.as_ref());
+    let logged =
+        logged.find(|artifact| artifact.handle == handle).ok_or(PageError::NotFound)?.clone();
+    let found = backend.gateway.artifacts().get(&logged.owner, handle).await;
+    let found = found.map_err(|away| PageError::Invalid(away.to_string()))?;
+    let artifact = found.ok_or(PageError::NotFound)?;
+    let query = &authed.request.query;
     let title = format!("{}/{}", artifact.upstream, artifact.tool);
     let (by, value) = (query.get("by"), query.get("value"));
     let piece = match selector(by, value) {
-        Ok(selector) => looked_at(&artifact, selector).await,
+        Ok(selector) => select_part(&artifact, selector).await,
         Err(why) => Err(why),
     };
     let content = html! {
         h1 { (title) }
-        p.lead { (when::number(artifact.chars as u64)) " characters, stored as " code { (handle) } }
-        (choices(handle, by, value))
+        p.lead { (readable::number(artifact.chars as u64)) " characters, stored as " code { (handle) } }
+        (selector_form(handle, by, value))
         section.panel {
             @match &piece {
                 Ok(view) => {
                     p.soft { (view.note) }
-                    pre tabindex="0" { (body(view)) }
+                    pre tabindex="0" { (body_text(view)) }
                 }
                 Err(why) => { p.notice role="alert" { (why) } }
             }
@@ -82,7 +83,7 @@ pub(crate) async fn one(
     Ok(Page { title, section: Some(Section::Artifacts), topics: "", content })
 }
 
-fn choices(handle: &str, by: &str, value: &str) -> Markup {
+fn selector_form(handle: &str, by: &str, value: &str) -> Markup {
     let kinds = [
         ("head", "characters from the beginning"),
         ("tail", "characters at the end"),
@@ -102,7 +103,7 @@ fn choices(handle: &str, by: &str, value: &str) -> Markup {
     }
 }
 
-/// What a form asks for, in the words of selectors.
+/// Builds a selector from the fields of the form: `by` is its kind, `value` its parameter.
 fn selector(by: &str, value: &str) -> Result<Selector, String> {
     let number = |usual: i64| value.trim().parse::<i64>().unwrap_or(usual);
     let wanted = match by {
@@ -120,9 +121,9 @@ fn selector(by: &str, value: &str) -> Result<Selector, String> {
     Selector::parse(&Json::from(wanted)).map_err(|error| error.to_string())
 }
 
-async fn looked_at(artifact: &Artifact, selector: Selector) -> Result<View, String> {
+async fn select_part(artifact: &Artifact, selector: Selector) -> Result<View, String> {
     let text = artifact.text();
-    let looked = offload::run(move |stop| {
+    let viewed = offload::run(move |stop| {
         let is_json = serde_json::from_str::<Value>(&text).is_ok();
         let media_type = if is_json { "application/json" } else { "text/plain" };
         view(
@@ -133,14 +134,14 @@ async fn looked_at(artifact: &Artifact, selector: Selector) -> Result<View, Stri
             stop,
         )
     });
-    match looked.await {
+    match viewed.await {
         Ok(Ok(view)) => Ok(view),
         Ok(Err(error)) => Err(error.to_string()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-fn body(view: &View) -> String {
+fn body_text(view: &View) -> String {
     match &view.body {
         Body::Text(text) => text.clone(),
         Body::Image { media_type, .. } | Body::Audio { media_type, .. } => {
@@ -149,7 +150,7 @@ fn body(view: &View) -> String {
     }
 }
 
-fn whose(call: &NotedCall) -> &str {
+fn caller_name(call: &LoggedCall) -> &str {
     if call.caller.is_empty() { "anonymous" } else { &call.caller }
 }
 

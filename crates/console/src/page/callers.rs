@@ -1,4 +1,4 @@
-//! Who calls, and what each of them sees.
+//! The page of callers: API keys, recent callers, and a view of what an identity sees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use maud::{Markup, html};
 use serde_json::json;
 use tool::{Ask, Call, Client, Context, Identity};
 
-use crate::backend::{Asked, Backend};
-use crate::calls::NotedCall;
+use crate::backend::{AuthedRequest, Backend};
+use crate::calls::LoggedCall;
+use crate::control::KeyRow;
 use crate::layout::{Page, Section, badge};
-use crate::operator::KeyRow;
+use crate::readable;
 use crate::request::{Fields, encode};
-use crate::when;
 
-/// Keys, who called lately, and a look through somebody's eyes.
-pub(crate) async fn page(backend: &Backend, asked: &Asked<'_>) -> Page {
-    let query = &asked.request.query;
+/// Renders the page; the query may name an identity to look as.
+pub(crate) async fn page(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
+    let query = &authed.request.query;
     let identity = identity(query);
     let wish = query.get("q");
     let looks = query.has("subject") || !wish.is_empty();
-    let seen = if looks { Some(seen(backend, &identity, wish).await) } else { None };
-    let keys = backend.operator.keys();
+    let seen = if looks { Some(help_as(backend, &identity, wish).await) } else { None };
+    let keys = backend.control.keys();
     let now = backend.clock.unix_millis();
     let content = html! {
         h1 { "Callers" }
@@ -39,17 +39,17 @@ pub(crate) async fn page(backend: &Backend, asked: &Asked<'_>) -> Page {
                 div { button.primary { "Look" } }
             }
             @if let Some(seen) = &seen {
-                h2 { "What " (named(&identity.subject)) " is told" }
+                h2 { "What " (display_name(&identity.subject)) " is told" }
                 pre tabindex="0" { (seen) }
             }
         }
-        div id="lately" data-live { (lately(&backend.calls.look(), now)) }
-        (table_of(&keys))
+        div id="lately" data-live { (recent_callers(&backend.calls.recent(), now)) }
+        (key_table(&keys))
     };
     Page { title: "Callers".to_owned(), section: Some(Section::Callers), topics: "calls", content }
 }
 
-/// Whose eyes are looked through.
+/// Returns the identity that the query names.
 fn identity(query: &Fields) -> Identity {
     let words = |name: &str| {
         let words = query.get(name).split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -64,7 +64,7 @@ fn identity(query: &Fields) -> Identity {
     }
 }
 
-/// A link that looks through the eyes of an identity.
+/// Renders a link that shows what an identity sees.
 fn look_as(subject: &str, roles: &str, scopes: &str, groups: &str) -> Markup {
     let query: Vec<String> =
         [("subject", subject), ("roles", roles), ("scopes", scopes), ("groups", groups)]
@@ -72,16 +72,16 @@ fn look_as(subject: &str, roles: &str, scopes: &str, groups: &str) -> Markup {
             .map(|(name, value)| format!("{name}={}", encode(value)))
             .collect();
     html! {
-        a href={ "/console/callers?" (query.join("&")) } aria-label={ "Look as " (named(subject)) } { "Look as" }
+        a href={ "/console/callers?" (query.join("&")) } aria-label={ "Look as " (display_name(subject)) } { "Look as" }
     }
 }
 
-fn named(subject: &str) -> &str {
+fn display_name(subject: &str) -> &str {
     if subject.is_empty() { "an anonymous caller" } else { subject }
 }
 
-/// What an identity is told, word for word.
-async fn seen(backend: &Backend, identity: &Identity, wish: &str) -> String {
+/// Returns the answer of `help` for an identity, word for word.
+async fn help_as(backend: &Backend, identity: &Identity, wish: &str) -> String {
     let context = Context {
         client: Arc::new(Client::named("gatelet-console", "")),
         caller: Arc::new(identity.clone()),
@@ -96,9 +96,9 @@ async fn seen(backend: &Backend, identity: &Identity, wish: &str) -> String {
     }
 }
 
-/// What somebody did with one client.
+/// The calls of one caller with one client.
 #[derive(Default)]
-struct Lately<'a> {
+struct CallerActivity<'a> {
     n_calls: u64,
     n_errors: u64,
     /// Milliseconds since 1970.
@@ -106,8 +106,8 @@ struct Lately<'a> {
     sessions: BTreeSet<&'a str>,
 }
 
-fn lately(calls: &[Arc<NotedCall>], now: u64) -> Markup {
-    let mut callers: BTreeMap<(&str, &str), Lately<'_>> = BTreeMap::new();
+fn recent_callers(calls: &[Arc<LoggedCall>], now: u64) -> Markup {
+    let mut callers: BTreeMap<(&str, &str), CallerActivity<'_>> = BTreeMap::new();
     for call in calls {
         let one = callers.entry((&call.caller, &call.client)).or_default();
         one.n_calls += 1;
@@ -125,9 +125,9 @@ fn lately(calls: &[Arc<NotedCall>], now: u64) -> Markup {
                     td { @if caller.is_empty() { "anonymous" } @else { (caller) } }
                     td { (client) }
                     td.right { (one.sessions.len()) }
-                    td.right { (when::number(one.n_calls)) }
-                    td.right { (when::number(one.n_errors)) }
-                    td.soft { (when::distance(now, one.last)) }
+                    td.right { (readable::number(one.n_calls)) }
+                    td.right { (readable::number(one.n_errors)) }
+                    td.soft { (readable::relative_time(now, one.last)) }
                     td.right { (look_as(caller, "", "", "")) }
                 } } }
             } }
@@ -135,7 +135,7 @@ fn lately(calls: &[Arc<NotedCall>], now: u64) -> Markup {
     }
 }
 
-fn table_of(keys: &[KeyRow]) -> Markup {
+fn key_table(keys: &[KeyRow]) -> Markup {
     html! {
         section.panel.scroll {
             h2 { "Keys" }

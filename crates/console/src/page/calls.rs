@@ -1,25 +1,25 @@
-//! Calls as they happen, and the stages of one.
+//! The pages of calls: the last calls with a filter, and one call with its stages.
 
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::backend::{Asked, Backend, NoPage};
-use crate::calls::{NotedCall, Payloads};
+use crate::backend::{AuthedRequest, Backend, PageError};
+use crate::calls::{LoggedCall, Payloads};
 use crate::layout::{Page, Section, badge, empty};
 use crate::plot::spans;
+use crate::readable;
 use crate::request::{Fields, encode};
-use crate::when;
 
 /// How many calls a page shows.
 const SHOWN: usize = 100;
 
-/// The last calls that a filter lets through.
-pub(crate) fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
-    let filter = Filter::from_query(&asked.request.query);
-    let all = backend.calls.look();
-    let calls: Vec<&Arc<NotedCall>> =
+/// Renders the last calls that match the filter.
+pub(crate) fn list(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
+    let filter = Filter::from_query(&authed.request.query);
+    let all = backend.calls.recent();
+    let calls: Vec<&Arc<LoggedCall>> =
         all.iter().filter(|call| filter.fits(call)).take(SHOWN).collect();
     let now = backend.clock.unix_millis();
     let mut upstreams: Vec<&str> = all.iter().map(|call| call.upstream.as_str()).collect();
@@ -46,15 +46,15 @@ pub(crate) fn list(backend: &Backend, asked: &Asked<'_>) -> Page {
     Page { title: "Calls".to_owned(), section: Some(Section::Calls), topics: "calls", content }
 }
 
-/// One call.
-pub(crate) fn one(backend: &Backend, number: &str) -> Result<Page, NoPage> {
-    let number: u64 = number.parse().map_err(|_| NoPage::NotFound)?;
-    let calls = backend.calls.look();
-    let call = calls.iter().find(|call| call.number == number).ok_or(NoPage::NotFound)?;
+/// Renders the page of one call.
+pub(crate) fn one(backend: &Backend, number: &str) -> Result<Page, PageError> {
+    let number: u64 = number.parse().map_err(|_| PageError::NotFound)?;
+    let calls = backend.calls.recent();
+    let call = calls.iter().find(|call| call.number == number).ok_or(PageError::NotFound)?;
     let now = backend.clock.unix_millis();
     let content = html! {
         h1 { (name(call)) }
-        p.lead { (when::distance(now, call.at)) ", " (when::millis(millis(call))) }
+        p.lead { (readable::relative_time(now, call.at)) ", " (readable::millis(millis(call))) }
         section.panel {
             dl.pairs {
                 dt { "Ended" } dd { (ending(call)) @if let Some(code) = &call.code { " " code { (code) } } }
@@ -66,7 +66,7 @@ pub(crate) fn one(backend: &Backend, number: &str) -> Result<Page, NoPage> {
                     @if call.argument_names.is_empty() { "none" }
                     @for (at, name) in call.argument_names.iter().enumerate() { @if at != 0 { ", " } code { (name) } }
                 }
-                dt { "Answer" } dd { (when::number(call.n_bytes as u64)) " bytes" }
+                dt { "Answer" } dd { (readable::number(call.n_bytes as u64)) " bytes" }
                 @if let Some(artifact) = &call.artifact {
                     dt { "Stored" } dd { a href={ "/console/artifacts/" (encode(&artifact.handle)) } { code { (artifact.handle) } } }
                 }
@@ -78,7 +78,7 @@ pub(crate) fn one(backend: &Backend, number: &str) -> Result<Page, NoPage> {
     Ok(Page { title: name(call), section: Some(Section::Calls), topics: "", content })
 }
 
-/// Which calls are shown.
+/// The filter of the list; an empty field matches every call.
 struct Filter<'a> {
     text: &'a str,
     upstream: &'a str,
@@ -94,7 +94,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    fn fits(&self, call: &NotedCall) -> bool {
+    fn fits(&self, call: &LoggedCall) -> bool {
         let has_text = |text: &str| text.to_lowercase().contains(&self.text.to_lowercase());
         let ends_so = match self.ending {
             "" => true,
@@ -144,20 +144,20 @@ fn filters(filter: &Filter<'_>, upstreams: &[&str]) -> Markup {
     }
 }
 
-fn row(call: &NotedCall, now: u64) -> Markup {
+fn row(call: &LoggedCall, now: u64) -> Markup {
     html! {
         tr {
-            td.nowrap.soft { (when::distance(now, call.at)) }
+            td.nowrap.soft { (readable::relative_time(now, call.at)) }
             td { a href={ "/console/calls/" (call.number) } { code { (name(call)) } } }
             td { (caller(call)) span.soft.small { " " (call.client) } }
             td { (ending(call)) }
-            td.right.nowrap { (when::millis(millis(call))) }
-            td.right.nowrap { (when::number(call.n_bytes as u64)) " B" }
+            td.right.nowrap { (readable::millis(millis(call))) }
+            td.right.nowrap { (readable::number(call.n_bytes as u64)) " B" }
         }
     }
 }
 
-fn stages(call: &NotedCall) -> Markup {
+fn stages(call: &LoggedCall) -> Markup {
     let total = millis(call);
     let begins = call.stages.iter().map(|entry| entry.at.as_secs_f64() * 1000.0);
     let ends = begins.clone().skip(1).chain([total]);
@@ -176,7 +176,7 @@ fn stages(call: &NotedCall) -> Markup {
                     caption { "The same figures; the last stage is where the call ended" }
                     thead { tr { th { "Stage" } th.right { "Began after" } th.right { "Took" } } }
                     tbody { @for (name, begin, end) in &rows { tr {
-                        td { (name) } td.right { (when::millis(*begin)) } td.right { (when::millis(end - begin)) }
+                        td { (name) } td.right { (readable::millis(*begin)) } td.right { (readable::millis(end - begin)) }
                     } } }
                 } }
             }
@@ -184,7 +184,7 @@ fn stages(call: &NotedCall) -> Markup {
     }
 }
 
-fn payloads(backend: &Backend, call: &NotedCall) -> Markup {
+fn payloads(backend: &Backend, call: &LoggedCall) -> Markup {
     html! {
         section.panel {
             h2 { "What was said" }
@@ -203,18 +203,18 @@ fn payloads(backend: &Backend, call: &NotedCall) -> Markup {
     }
 }
 
-fn name(call: &NotedCall) -> String {
+fn name(call: &LoggedCall) -> String {
     match call.tool.is_empty() {
         true => "(nothing that is there)".to_owned(),
         false => format!("{}/{}", call.upstream, call.tool),
     }
 }
 
-fn caller(call: &NotedCall) -> &str {
+fn caller(call: &LoggedCall) -> &str {
     if call.caller.is_empty() { "anonymous" } else { &call.caller }
 }
 
-fn ending(call: &NotedCall) -> Markup {
+fn ending(call: &LoggedCall) -> Markup {
     let class = match (call.is_error, call.ending) {
         (true, _) => "bad",
         (false, "answered") => "good",
@@ -223,7 +223,7 @@ fn ending(call: &NotedCall) -> Markup {
     badge(class, &call.ending.replace('_', " "))
 }
 
-fn millis(call: &NotedCall) -> f64 {
+fn millis(call: &LoggedCall) -> f64 {
     call.took.as_secs_f64() * 1000.0
 }
 

@@ -1,4 +1,5 @@
-//! What was dropped, renamed, cut or looks wrong.
+//! The page of findings: what was dropped, renamed or cut in the listings of upstreams,
+//! or looks wrong there.
 
 use maud::html;
 use tool::Severity;
@@ -6,7 +7,7 @@ use tool::Severity;
 use crate::backend::Backend;
 use crate::layout::{Page, Section, badge, empty};
 
-/// Every finding of the last look at the upstreams.
+/// Renders all findings of the current listings, the most severe first.
 pub(crate) fn list(backend: &Backend) -> Page {
     let mut findings = backend.gateway.roster().default_pool().snapshot().report();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -19,9 +20,9 @@ pub(crate) fn list(backend: &Backend) -> Page {
                 div.panel.scroll { table {
                     thead { tr { th { "Weight" } th { "About" } th { "Finding" } th { "Code" } } }
                     tbody {
-                        @for finding in findings.iter().take(MOST) {
+                        @for finding in findings.iter().take(MAX_FINDINGS) {
                             tr {
-                                td { (weight(finding.severity)) }
+                                td { (severity_badge(finding.severity)) }
                                 td { code { (finding.subject) } }
                                 td { (finding.message) }
                                 td.soft.small { (finding.code) }
@@ -29,7 +30,7 @@ pub(crate) fn list(backend: &Backend) -> Page {
                         }
                     }
                 } }
-                @if MOST < findings.len() { p.soft { "and " (findings.len() - MOST) " more: `gatelet upstreams --report`" } }
+                @if MAX_FINDINGS < findings.len() { p.soft { "and " (findings.len() - MAX_FINDINGS) " more: `gatelet upstreams --report`" } }
             }
         }
     };
@@ -38,9 +39,9 @@ pub(crate) fn list(backend: &Backend) -> Page {
 }
 
 /// How many findings a page shows.
-const MOST: usize = 500;
+const MAX_FINDINGS: usize = 500;
 
-fn weight(severity: Severity) -> maud::Markup {
+fn severity_badge(severity: Severity) -> maud::Markup {
     match severity {
         Severity::Error => badge("bad", "error"),
         Severity::Warning => badge("warn", "warning"),

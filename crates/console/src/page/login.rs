@@ -1,4 +1,4 @@
-//! Logging in.
+//! The login page.
 
 use http::{Response, StatusCode};
 use maud::html;
@@ -6,11 +6,11 @@ use maud::html;
 use crate::layout;
 use crate::response::{self, Content};
 
-/// The page for whoever is not logged in; `next` is where they wanted to go.
-pub(crate) fn page(status: StatusCode, next: &str, wrong: Option<&str>) -> Response<Content> {
+/// Renders the login page; `next` is the path to go on to, `error` why a login failed.
+pub(crate) fn page(status: StatusCode, next: &str, error: Option<&str>) -> Response<Content> {
     let content = html! {
         h1 { "Log in to gatelet" }
-        @if let Some(wrong) = wrong { p.notice role="alert" { (wrong) } }
+        @if let Some(error) = error { p.notice role="alert" { (error) } }
         div.panel {
             h2 { "On this machine" }
             p { "Run " code { "gatelet console" } " in a shell. It opens this page with a link that works once." }

@@ -1,4 +1,5 @@
-//! How the gate fares: calls, errors, latency and tokens over the last hour.
+//! The start page: calls, errors, latency and tokens over the last hour, and the health
+//! of upstreams.
 
 use maud::{Markup, html};
 use roster::{Phase, Status};
@@ -7,13 +8,13 @@ use telemetry::figures::{Minute, Overview, UpstreamFigures};
 use super::upstreams;
 use crate::backend::Backend;
 use crate::layout::{Page, Section, empty};
-use crate::plot::{Series, lines, short};
+use crate::plot::{Series, abbreviate, lines};
+use crate::readable;
 use crate::request::encode;
-use crate::when;
 
-/// The first page.
+/// Renders the start page.
 pub(crate) async fn page(backend: &Backend) -> Page {
-    let overview = backend.operator.overview().await;
+    let overview = backend.control.overview().await;
     let statuses = upstreams::statuses(backend);
     let waiting = backend.gateway.approvals().list().await.unwrap_or_default();
     let n_waiting = waiting.iter().filter(|request| request.is_waiting()).count();
@@ -22,7 +23,7 @@ pub(crate) async fn page(backend: &Backend) -> Page {
         p.lead {
             "The last hour"
             @if overview.now.saturating_sub(overview.since) < 3_600_000 {
-                ", counted from " (when::distance(overview.now, overview.since)) " on"
+                ", counted from " (readable::relative_time(overview.now, overview.since)) " on"
             }
             "."
         }
@@ -50,26 +51,25 @@ fn tiles(overview: &Overview, statuses: &[Status], n_waiting: usize) -> Markup {
     let share = if hour.calls == 0 { 0.0 } else { 100.0 * hour.errors as f64 / hour.calls as f64 };
     html! {
         dl.tiles {
-            (tile("Calls", &when::number(hour.calls), &format!("{} searches", when::number(hour.searches))))
-            (tile("Errors", &when::number(hour.errors), &format!("{share:.1} % of calls")))
-            (tile("Latency", &hour.p50_ms.map_or("–".to_owned(), when::millis),
-                &hour.p95_ms.map_or("median".to_owned(), |p95| format!("median; 95 % within {}", when::millis(p95)))))
+            (tile("Calls", &readable::number(hour.calls), &format!("{} searches", readable::number(hour.searches))))
+            (tile("Errors", &readable::number(hour.errors), &format!("{share:.1} % of calls")))
+            (tile("Latency", &hour.p50_ms.map_or("–".to_owned(), readable::millis),
+                &hour.p95_ms.map_or("median".to_owned(), |p95| format!("median; 95 % within {}", readable::millis(p95)))))
             @if let Some(definitions) = overview.definitions {
-                (tile("Definitions saved", &short(definitions.saved() as f64),
-                    &format!("tokens a session: {} instead of {}", when::number(definitions.exposed), when::number(definitions.direct))))
+                (tile("Definitions saved", &abbreviate(definitions.saved() as f64),
+                    &format!("tokens a session: {} instead of {}", readable::number(definitions.exposed), readable::number(definitions.direct))))
             }
-            (tile("Saved by the gate", &short(hour.tokens_saved() as f64), "tokens of answers"))
+            (tile("Saved by the gate", &abbreviate(hour.tokens_saved() as f64), "tokens of answers"))
             (tile("Upstreams", &format!("{n_up} / {}", statuses.len()), "ready"))
             (tile("Approvals", &n_waiting.to_string(), "waiting"))
         }
         @if overview.lost != 0 {
-            p.notice { (when::number(overview.lost)) " calls came too fast to be counted." }
+            p.notice { (readable::number(overview.lost)) " calls came too fast to be counted." }
         }
     }
 }
 
-/// The minutes that a plot shows: those since counting began, and at least ten, so
-/// that a gate that was just looked at has more than the end of a line.
+/// Returns the minutes that a plot shows: those since counting began, but at least ten.
 fn shown_minutes(overview: &Overview) -> &[Minute] {
     let counted = overview.now.saturating_sub(overview.since) / 60_000 + 2;
     let n_minutes = usize::try_from(counted).unwrap_or(usize::MAX).max(10);
@@ -81,12 +81,12 @@ fn tile(name: &str, value: &str, note: &str) -> Markup {
 }
 
 fn calls(overview: &Overview) -> Markup {
-    let of = |value: fn(&telemetry::figures::Total) -> u64| {
+    let per_minute = |value: fn(&telemetry::figures::Total) -> u64| {
         shown_minutes(overview).iter().map(|minute| Some(value(&minute.total) as f64)).collect()
     };
     let series = [
-        Series { name: "calls", class: "a", values: of(|total| total.calls) },
-        Series { name: "errors", class: "b", values: of(|total| total.errors) },
+        Series { name: "calls", class: "a", values: per_minute(|total| total.calls) },
+        Series { name: "errors", class: "b", values: per_minute(|total| total.errors) },
     ];
     lines("Calls per minute", "", &series)
 }
@@ -109,12 +109,20 @@ fn latency(overview: &Overview) -> Markup {
 }
 
 fn tokens(overview: &Overview) -> Markup {
-    let of = |value: fn(&telemetry::figures::Total) -> u64| {
+    let per_minute = |value: fn(&telemetry::figures::Total) -> u64| {
         shown_minutes(overview).iter().map(|minute| Some(value(&minute.total) as f64)).collect()
     };
     let series = [
-        Series { name: "answered by servers", class: "a", values: of(|total| total.tokens_raw) },
-        Series { name: "sent to models", class: "c", values: of(|total| total.tokens_sent) },
+        Series {
+            name: "answered by servers",
+            class: "a",
+            values: per_minute(|total| total.tokens_raw),
+        },
+        Series {
+            name: "sent to models",
+            class: "c",
+            values: per_minute(|total| total.tokens_sent),
+        },
     ];
     lines("Tokens per minute", "", &series)
 }
@@ -126,17 +134,17 @@ fn tools(overview: &Overview) -> Markup {
             div.scroll { table {
                 thead { tr { th { "Tool" } th.right { "Calls" } th.right { "Errors" } } }
                 tbody { @for tool in overview.tools.iter().take(8) { tr {
-                    td { code { (bare(&tool.id)) } }
-                    td.right { (when::number(tool.calls)) }
-                    td.right { (when::number(tool.errors)) }
+                    td { code { (id_without_hash(&tool.id)) } }
+                    td.right { (readable::number(tool.calls)) }
+                    td.right { (readable::number(tool.errors)) }
                 } } }
             } }
         }
     }
 }
 
-/// An id without what tells versions apart.
-fn bare(id: &str) -> &str {
+/// Returns a tool id without its hash.
+fn id_without_hash(id: &str) -> &str {
     id.rsplit_once('#').map_or(id, |(bare, _)| bare)
 }
 
@@ -158,31 +166,31 @@ fn health(overview: &Overview, statuses: &[Status]) -> Markup {
             h2 { "Upstreams by health" }
             table {
                 thead { tr { th { "Upstream" } th { "State" } th.right { "Calls" } th.right { "Errors" } th.right { "Median" } th.right { "95 %" } th { "The last hour" } } }
-                tbody { @for status in order.iter().take(MOST) { tr {
+                tbody { @for status in order.iter().take(MAX_UPSTREAMS) { tr {
                     td { a href={ "/console/upstreams/" (encode(&status.label)) } { (status.label) } }
-                    td { (upstreams::state(status)) }
+                    td { (upstreams::state_badge(status)) }
                     @match figures(&status.label) {
                         Some(one) => {
-                            td.right { (when::number(one.calls)) }
-                            td.right { (when::number(one.errors)) }
-                            td.right { (one.p50_ms.map_or("–".to_owned(), when::millis)) }
-                            td.right { (one.p95_ms.map_or("–".to_owned(), when::millis)) }
-                            td { (spark(one)) }
+                            td.right { (readable::number(one.calls)) }
+                            td.right { (readable::number(one.errors)) }
+                            td.right { (one.p50_ms.map_or("–".to_owned(), readable::millis)) }
+                            td.right { (one.p95_ms.map_or("–".to_owned(), readable::millis)) }
+                            td { (sparkline(one)) }
                         }
                         None => { td.right { "0" } td.right { "0" } td.right { "–" } td.right { "–" } td {} }
                     }
                 } } }
             }
-            @if MOST < statuses.len() { p.soft { a href="/console/upstreams" { "All " (statuses.len()) " upstreams" } } }
+            @if MAX_UPSTREAMS < statuses.len() { p.soft { a href="/console/upstreams" { "All " (statuses.len()) " upstreams" } } }
         }
     }
 }
 
-/// How many upstreams the first page shows.
-const MOST: usize = 30;
+/// How many upstreams the start page shows.
+const MAX_UPSTREAMS: usize = 30;
 
-/// Calls by minute, as small bars.
-fn spark(one: &UpstreamFigures) -> Markup {
+/// Renders the calls per minute as small bars.
+fn sparkline(one: &UpstreamFigures) -> Markup {
     let highest = one.calls_by_minute.iter().copied().max().unwrap_or(0).max(1) as f64;
     html! {
         svg.plot width="180" height="20" viewBox="0 0 180 20" aria-hidden="true" {

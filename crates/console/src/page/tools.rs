@@ -1,8 +1,9 @@
-//! The tools behind the gate: found as a model finds them, looked at, called.
+//! The pages of tools: search as models do it, the definition of a tool, and a form to
+//! call it.
 
 use std::sync::Arc;
 
-use catalog::index::{NAMES, Verdict};
+use catalog::index::{FEATURE_NAMES, Verdict};
 use catalog::{Catalog, Slot};
 use gateway::Surface;
 use maud::{Markup, html};
@@ -10,25 +11,26 @@ use roster::Snapshot;
 use serde_json::{Value, json};
 use tool::{Ask, Call, Client, Context, Identity, Reply};
 
-use crate::backend::{Asked, Backend, NoPage};
+use crate::backend::{AuthedRequest, Backend, PageError};
 use crate::form;
 use crate::layout::{Page, Section, badge, empty, hidden};
+use crate::readable;
 use crate::request::{Fields, encode};
-use crate::when;
 
-/// How many tools a search shows, and a list without a search.
-const FOUND: usize = 20;
-const LISTED: usize = 100;
+/// How many tools a search shows.
+const MAX_FOUND: usize = 20;
+/// How many tools a page of the list shows.
+const PAGE_SIZE: usize = 100;
 
-/// Finds tools by words, or lists them.
-pub(crate) fn search(backend: &Backend, asked: &Asked<'_>) -> Page {
+/// Renders the result of a search, or the list of all tools.
+pub(crate) fn search(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
     let snapshot = snapshot(backend);
     let catalog = &snapshot.catalog;
-    let (query, from) = (asked.request.query.get("q"), asked.request.query.get("from"));
+    let (query, from) = (authed.request.query.get("q"), authed.request.query.get("from"));
     let from: usize = from.parse().unwrap_or(0);
     let content = html! {
         h1 { "Tools" }
-        p.lead { (when::number(catalog.functions().len() as u64)) " tools. The search is the one that models use." }
+        p.lead { (readable::number(catalog.functions().len() as u64)) " tools. The search is the one that models use." }
         form.filter method="get" action="/console/tools" role="search" {
             div.wide {
                 label for="q" { "What should it do?" }
@@ -36,20 +38,20 @@ pub(crate) fn search(backend: &Backend, asked: &Asked<'_>) -> Page {
             }
             div { button.primary { "Search" } }
         }
-        @if query.is_empty() { (listed(catalog, from)) } @else { (found(catalog, query)) }
+        @if query.is_empty() { (listed_tools(catalog, from)) } @else { (search_results(catalog, query)) }
     };
     let section = Some(Section::Tools);
     Page { title: "Tools".to_owned(), section, topics: "", content }
 }
 
-fn listed(catalog: &Catalog, from: usize) -> Markup {
+fn listed_tools(catalog: &Catalog, from: usize) -> Markup {
     let all = catalog.functions().len();
-    let slots: Vec<Slot> = catalog.slots().skip(from).take(LISTED).collect();
+    let slots: Vec<Slot> = catalog.slots().skip(from).take(PAGE_SIZE).collect();
     html! {
         @if slots.is_empty() { (empty("No tools", "No server has listed any yet.")) }
         @else {
             div.panel.scroll { table {
-                caption { (from + 1) " to " (from + slots.len()) " of " (when::number(all as u64)) }
+                caption { (from + 1) " to " (from + slots.len()) " of " (readable::number(all as u64)) }
                 thead { tr { th { "Tool" } th { "What it does" } th { "Says of itself" } } }
                 tbody { @for slot in &slots { tr {
                     td { (link(catalog, *slot)) }
@@ -58,15 +60,15 @@ fn listed(catalog: &Catalog, from: usize) -> Markup {
                 } } }
             } }
             nav.actions aria-label="More tools" {
-                @if from != 0 { a.button href={ "/console/tools?from=" (from.saturating_sub(LISTED)) } { "Before" } }
-                @if from + LISTED < all { a.button href={ "/console/tools?from=" (from + LISTED) } { "Next" } }
+                @if from != 0 { a.button href={ "/console/tools?from=" (from.saturating_sub(PAGE_SIZE)) } { "Before" } }
+                @if from + PAGE_SIZE < all { a.button href={ "/console/tools?from=" (from + PAGE_SIZE) } { "Next" } }
             }
         }
     }
 }
 
-fn found(catalog: &Catalog, query: &str) -> Markup {
-    let result = catalog.search(query, FOUND, &|_| true);
+fn search_results(catalog: &Catalog, query: &str) -> Markup {
+    let result = catalog.search(query, MAX_FOUND, &|_| true);
     let reasons = catalog.explain(query);
     let verdict = match result.verdict {
         Verdict::Relevant => "These fit.",
@@ -84,7 +86,7 @@ fn found(catalog: &Catalog, query: &str) -> Markup {
                     td.right { (format!("{:.2}", hit.score)) (bar(hit.score / best)) }
                     td { (link(catalog, hit.slot)) }
                     td { (catalog.summary(hit.slot, 140)) }
-                    td.small { (why(&reasons, hit.slot)) }
+                    td.small { (score_reasons(&reasons, hit.slot)) }
                 } } }
             } }
         }
@@ -99,37 +101,42 @@ fn bar(share: f32) -> Markup {
     html! { svg.plot width="60" height="4" viewBox="0 0 60 4" aria-hidden="true" { rect.bar width=(width) height="4" rx="2" {} } }
 }
 
-/// The features that add most to a score.
-fn why(reasons: &[(Slot, Vec<f32>)], slot: Slot) -> String {
+/// Renders the three features that add most to the score of a tool.
+fn score_reasons(reasons: &[(Slot, Vec<f32>)], slot: Slot) -> String {
     let Some((_, parts)) = reasons.iter().find(|(known, _)| *known == slot) else {
         return String::new();
     };
-    let mut named: Vec<(&str, f32)> = NAMES.into_iter().zip(parts.iter().copied()).collect();
+    let mut named: Vec<(&str, f32)> =
+        FEATURE_NAMES.into_iter().zip(parts.iter().copied()).collect();
     named.retain(|(_, part)| 0.05 <= part.abs());
     named.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     let shown = named.iter().take(3).map(|(name, part)| format!("{name} {part:+.2}"));
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// One tool: what it is, and a form that calls it.
-pub(crate) fn one(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page, NoPage> {
+/// Renders one tool, with a form to call it.
+pub(crate) fn one(
+    backend: &Backend,
+    authed: &AuthedRequest<'_>,
+    id: &str,
+) -> Result<Page, PageError> {
     let snapshot = snapshot(backend);
     let slot = find(&snapshot.catalog, id)?;
-    Ok(page(backend, &snapshot, slot, asked, &Fields::default(), None))
+    Ok(page(backend, &snapshot, slot, authed, &Fields::default(), None))
 }
 
-/// Vouches for a tool as it is now.
+/// Vouches for a tool as it is now; returns the path to go to and a notice.
 pub(crate) async fn accept(
     backend: &Backend,
-    asked: &Asked<'_>,
+    authed: &AuthedRequest<'_>,
     id: &str,
-) -> Result<(String, String), NoPage> {
+) -> Result<(String, String), PageError> {
     let snapshot = snapshot(backend);
     let catalog = &snapshot.catalog;
     let slot = find(catalog, id)?;
     let name = ledger_name(catalog, slot);
-    let done = backend.operator.accept(&name, catalog.tool(slot)).await;
-    backend.audit(&asked.session.who, "tools.accept", &name, &done).await;
+    let done = backend.control.accept(&name, catalog.tool(slot)).await;
+    backend.audit(&authed.session.who, "tools.accept", &name, &done).await;
     let notice = match done {
         Ok(()) => format!("{name} is accepted as it is now."),
         Err(why) => format!("{name} was not accepted: {why}"),
@@ -137,26 +144,26 @@ pub(crate) async fn accept(
     Ok((format!("/tools/{}", encode(id)), notice))
 }
 
-/// `upstream/tool`, as the ledger of trust knows it.
+/// Returns `upstream/tool`, the name of a tool in the trust ledger.
 fn ledger_name(catalog: &Catalog, slot: Slot) -> String {
     format!("{}/{}", catalog.source(slot).label, catalog.tool(slot).name)
 }
 
-/// What changed since somebody vouched for a tool, and a way to accept it.
-fn drift(backend: &Backend, snapshot: &Snapshot, slot: Slot, asked: &Asked<'_>) -> Markup {
+/// Renders what changed since somebody vouched for the tool, and a button to accept it.
+fn drift(backend: &Backend, snapshot: &Snapshot, slot: Slot, authed: &AuthedRequest<'_>) -> Markup {
     let name = ledger_name(&snapshot.catalog, slot);
     let findings = snapshot.report();
     let changed = findings.iter().find(|one| one.code == "drift" && one.subject == name);
-    // The finding is of the last listing; somebody may have vouched for the tool since.
-    let is_accepted = || backend.operator.vouches(&name, snapshot.catalog.tool(slot));
+    // The finding is as old as the listing; somebody may have vouched for the tool since.
+    let is_accepted = || backend.control.vouches(&name, snapshot.catalog.tool(slot));
     let changed = changed.filter(|_| !is_accepted());
     html! {
         @if let Some(changed) = changed {
             section.panel {
                 h2 { "Changed since it was trusted " (badge("warn", "drift")) }
                 p { (changed.message) }
-                form method="post" action={ "/console/tools/" (encode(&path(&snapshot.catalog, slot))) "/accept" } {
-                    (hidden(&asked.session.form_token))
+                form method="post" action={ "/console/tools/" (encode(&function_path(&snapshot.catalog, slot))) "/accept" } {
+                    (hidden(&authed.session.form_token))
                     button { "Accept it as it is now" }
                 }
             }
@@ -164,37 +171,42 @@ fn drift(backend: &Backend, snapshot: &Snapshot, slot: Slot, asked: &Asked<'_>) 
     }
 }
 
-/// Calls a tool with the arguments of its form, as a client without any role.
-pub(crate) async fn call(backend: &Backend, asked: &Asked<'_>, id: &str) -> Result<Page, NoPage> {
+/// Calls a tool with the arguments of its form, as an anonymous caller, and renders the
+/// answer.
+pub(crate) async fn call(
+    backend: &Backend,
+    authed: &AuthedRequest<'_>,
+    id: &str,
+) -> Result<Page, PageError> {
     let snapshot = snapshot(backend);
     let slot = find(&snapshot.catalog, id)?;
-    let sent = &asked.request.form;
+    let sent = &authed.request.form;
     let answer = match form::arguments(snapshot.catalog.contract(slot), sent) {
-        Err(why) => Answer { is_error: true, text: why },
+        Err(why) => CallOutcome { is_error: true, text: why },
         Ok(arguments) => {
-            let path = path(&snapshot.catalog, slot);
-            let reply = ask(backend, &path, Value::Object(arguments)).await;
+            let path = function_path(&snapshot.catalog, slot);
+            let reply = call_tool(backend, &path, Value::Object(arguments)).await;
             let outcome =
                 if reply.is_error { Err("it reports an error".to_owned()) } else { Ok(()) };
-            backend.audit(&asked.session.who, "tools.call", &path, &outcome).await;
+            backend.audit(&authed.session.who, "tools.call", &path, &outcome).await;
             reply
         }
     };
-    Ok(page(backend, &snapshot, slot, asked, sent, Some(&answer)))
+    Ok(page(backend, &snapshot, slot, authed, sent, Some(&answer)))
 }
 
-/// What a call was answered.
-struct Answer {
+/// The answer to a call, as text.
+struct CallOutcome {
     is_error: bool,
     text: String,
 }
 
-async fn ask(backend: &Backend, path: &str, arguments: Value) -> Answer {
+async fn call_tool(backend: &Backend, path: &str, arguments: Value) -> CallOutcome {
     let (namespace, function) = path.rsplit_once('.').unwrap_or(("", path));
     let call = json!({
         "namespace": namespace, "function": function, "kwargs": arguments,
-        // Whoever would agree sits here.
-        policy::confirm::ARGUMENT: policy::confirm::LATER,
+        // The operator who would approve the call is the one who makes it.
+        policy::confirm::ARGUMENT: policy::confirm::DO_NOT_WAIT,
     });
     let context = Context {
         client: Arc::new(Client::named("gatelet-console", "")),
@@ -208,10 +220,10 @@ async fn ask(backend: &Backend, path: &str, arguments: Value) -> Answer {
         Ok(reply @ Reply::Result(_)) => {
             let result = reply.tool_result();
             let is_error = result.as_ref().is_none_or(|result| result.is_error);
-            Answer { is_error, text: result.map(|result| result.text()).unwrap_or_default() }
+            CallOutcome { is_error, text: result.map(|result| result.text()).unwrap_or_default() }
         }
-        Ok(Reply::Error(error)) => Answer { is_error: true, text: error.message },
-        Err(failure) => Answer { is_error: true, text: failure.to_string() },
+        Ok(Reply::Error(error)) => CallOutcome { is_error: true, text: error.message },
+        Err(failure) => CallOutcome { is_error: true, text: failure.to_string() },
     }
 }
 
@@ -219,13 +231,13 @@ fn page(
     backend: &Backend,
     snapshot: &Snapshot,
     slot: Slot,
-    asked: &Asked<'_>,
+    authed: &AuthedRequest<'_>,
     sent: &Fields,
-    answer: Option<&Answer>,
+    answer: Option<&CallOutcome>,
 ) -> Page {
     let catalog = &snapshot.catalog;
     let tool = catalog.tool(slot);
-    let path = &path(catalog, slot);
+    let path = &function_path(catalog, slot);
     let schema = pretty(tool.input_schema.as_str());
     let content = html! {
         h1 { (path) }
@@ -236,12 +248,12 @@ fn page(
                 pre tabindex="0" { (answer.text) }
             }
         }
-        (drift(backend, snapshot, slot, asked))
+        (drift(backend, snapshot, slot, authed))
         div.columns {
             section.panel {
                 h2 { "Call it" }
                 form method="post" action={ "/console/tools/" (encode(path)) "/call" } {
-                    (hidden(&asked.session.form_token))
+                    (hidden(&authed.session.form_token))
                     (form::fields(catalog.contract(slot), sent))
                     button.primary { "Call" }
                 }
@@ -268,18 +280,18 @@ fn snapshot(backend: &Backend) -> Arc<Snapshot> {
     backend.gateway.roster().default_pool().snapshot()
 }
 
-fn find(catalog: &Catalog, id: &str) -> Result<Slot, NoPage> {
+fn find(catalog: &Catalog, id: &str) -> Result<Slot, PageError> {
     let (namespace, function) = id.rsplit_once('.').unwrap_or(("", id));
-    catalog.resolve(namespace, function).map_err(|_| NoPage::NotFound)
+    catalog.resolve(namespace, function).map_err(|_| PageError::NotFound)
 }
 
-/// What a function is called: its namespace and its name.
-fn path(catalog: &Catalog, slot: Slot) -> String {
+/// Returns the namespace and the name of a function, joined by a dot.
+fn function_path(catalog: &Catalog, slot: Slot) -> String {
     format!("{}.{}", catalog.path(slot), catalog.function(slot).name)
 }
 
 fn link(catalog: &Catalog, slot: Slot) -> Markup {
-    let path = path(catalog, slot);
+    let path = function_path(catalog, slot);
     html! { a href={ "/console/tools/" (encode(&path)) } { code { (path) } } }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Served, eventually, node, shell, tool, upstream};
+use crate::kit::{Home, Served, eventually, node, program, shell, tool, upstream};
 
 /// A gate that asks about conversions of units.
 fn asking() -> Home {
@@ -218,4 +218,64 @@ fn ten_thousand_tools_and_many_calls_leave_every_page_small() {
     }
     let top = shell(&home, &["top", "--once", "--format", "text"]);
     assert!(top.out.contains("many") && top.out.contains("300"), "{}", top.out);
+}
+
+#[test]
+fn what_was_said_in_calls_is_shown_only_where_the_operator_wants_it_kept() {
+    let code = "say(id, {\"content\": [{\"type\": \"text\", \"text\": 'answered-' + \
+                message['params']['arguments']['word']}]})";
+    let server = upstream("files", Path::new("python3"), &["-c", &program(code)]);
+    for (switch, is_shown) in [
+        ("", false),
+        ("[console]\npayloads = false\n", false),
+        ("[console]\npayloads = true\n", true),
+    ] {
+        let home = Home::with(&format!("{switch}{server}"));
+        let served = Served::start(&home);
+        let cookie = cookie(&served, &link(&home));
+        let page = |path: &str| {
+            served.path(&format!("/console{path}")).send("GET", &[("Cookie", &cookie)], "").body
+        };
+        // From the first look on, calls are noted.
+        page("/calls");
+        let asked = json!({"namespace": "files", "function": "act", "kwargs": {"word": "seven"}});
+        let told = served.call("call", &asked);
+        assert!(told.to_string().contains("answered-seven"), "{told}");
+        let call = page("/calls/1");
+        assert!(call.contains("files/act") && call.contains("word"), "{switch}: {call}");
+        // Once as an argument, and once in the answer.
+        let n_shown = call.matches("seven").count();
+        assert_eq!(n_shown, if is_shown { 2 } else { 0 }, "{switch}: {call}");
+        assert_eq!(call.contains("payloads = true"), !is_shown, "{switch}: {call}");
+        // Nor does it stand anywhere else.
+        for path in ["", "/calls", "/artifacts", "/upstreams/files", "/findings", "/callers"] {
+            assert!(!page(path).contains("seven"), "{switch} {path}: {}", page(path));
+        }
+    }
+}
+
+#[test]
+fn the_configuration_page_says_what_is_in_force_and_where_it_comes_from() {
+    let home = Home::with("[gate]\nlimit = 7000\n[metrics]\non_gate = true\ntools = 3\n");
+    let served = Served::start(&home);
+    let cookie = cookie(&served, &link(&home));
+    let row = |key: &str| {
+        let page = served.path("/console/config").send("GET", &[("Cookie", &cookie)], "").body;
+        let row = page.split("<tr>").find(|row| row.contains(&format!("<code>{key}</code>")));
+        row.unwrap_or_else(|| panic!("no {key}: {page}")).to_owned()
+    };
+    let has = |key: &str, words: &[&str]| {
+        let row = row(key);
+        words.iter().all(|word| row.contains(word))
+    };
+    let limit = ["<td>7000</td>", "the file", "applies at once"];
+    assert!(has("gate.limit", &limit), "{}", row("gate.limit"));
+    assert!(has("console.payloads", &["<td>false</td>", "default", "needs a restart"]));
+    // The address is the one that this test gave it as a flag.
+    let listen = [served.authority(), "the command line"];
+    assert!(has("serve.listen", &listen), "{}", row("serve.listen"));
+    home.write("gatelet.toml", "[gate]\nlimit = 8000\n[metrics]\non_gate = true\ntools = 4\n");
+    eventually("the limit is taken up", || has("gate.limit", &["<td>8000</td>"]));
+    let waits = ["<td>3</td>", "the file says", "<code>4</code>"];
+    assert!(has("metrics.tools", &waits), "{}", row("metrics.tools"));
 }

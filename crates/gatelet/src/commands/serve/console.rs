@@ -1,17 +1,21 @@
-//! The console of a gatelet that serves: what only the program can do for it.
+//! Connects the web console with this process: configuration files, logins, restarts, the
+//! audit log, and approvals by webhook.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use console::{AuditEntry, Config, ConfigCheck, ConfigText, Console, Content, KeyRow, Operator};
+use console::{
+    AuditEntry, Config, ConfigCheck, ConfigText, Console, Content, KeyRow, ProgramControl,
+    SettingRow,
+};
 use gateway::Gateway;
 use http::{Request, Response};
 use mcp::serve::http::Body;
 use parking_lot::Mutex;
-use policy::approval::{QueuedRequest, Remembered};
+use policy::approval::{QueuedRequest, RememberedApproval};
 use store::audit::AuditLog;
 use store::clock::System;
 use store::files::Files;
@@ -21,6 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tool::Tool;
 use web::site::pages::{Pages, Visitor};
 
+use super::effective_settings::{self, EffectiveConfig};
 use super::serving::Serving;
 use crate::commands::approvals::write_rule;
 use crate::commands::login::{LoginPlan, PendingLogin};
@@ -32,55 +37,68 @@ use crate::paths::Paths;
 use crate::time;
 use crate::wire::{Wiring, webhook};
 use config::edit::Edit;
-use config::{Source, write_remembered};
+use config::{Problems, SourceFile, write_remembered};
 
-/// The console of what is served.
+/// Makes the console of a gatelet that serves.
 pub(super) fn console(serving: &Serving<'_>, hosts: Vec<String>) -> Arc<Console> {
     let Serving { state, wiring, gateway, loaded, paths, .. } = serving;
-    // The file that was read, whatever is found later.
+    // The file that was read, even if another would be found now.
     let paths = Paths { config: loaded.file.clone(), ..(*paths).clone() };
-    let program = Program {
+    let program = ConsoleOperator {
         wiring: wiring.clone(),
         gateway: gateway.clone(),
-        // As it is written, without the flags.
+        // The configuration of the file, without the flags.
         in_force: config_loader::load(&paths).ok().map(|loaded| loaded.config),
+        started: loaded.config.clone(),
+        written_at_start: keys_of(&paths),
         webhook_key: loaded.config.approvals.webhook.as_ref().map(|hook| hook.key.clone()),
-        heard: Mutex::default(),
+        seen_messages: Mutex::default(),
         state: state.clone(),
         paths,
         audit: Arc::new(AuditLog::new(Arc::new(Files::at(state)))),
         logins: Mutex::default(),
     };
     let config = Config { tls: loaded.config.serve.tls.is_some(), hosts };
-    let (calls, clock) = (wiring.call_log(), Arc::new(System::start()));
+    let (calls, clock) = (wiring.observers().call_log(), Arc::new(System::start()));
     Arc::new(Console::new(gateway.clone(), Arc::new(program), calls, clock, config))
 }
 
-/// The program, as the console knows it.
-struct Program {
+/// The keys that the configuration file sets.
+fn keys_of(paths: &Paths) -> HashSet<String> {
+    let file = paths.config_file().unwrap_or_default();
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    effective_settings::written_keys(&file, &text)
+}
+
+/// What the console needs of this process.
+struct ConsoleOperator {
     wiring: Wiring,
     gateway: Gateway,
     paths: Paths,
     state: PathBuf,
     audit: Arc<AuditLog>,
-    /// Logins that somebody has begun, by upstream.
+    /// Logins that wait for a human, by upstream.
     logins: Mutex<HashMap<String, AbortOnDropHandle<()>>>,
-    /// The configuration that this gatelet began with.
+    /// The configuration file at the start.
     in_force: Option<config::Config>,
+    /// The same with the flags of the command line.
+    started: config::Config,
+    /// The keys that the file set at the start.
+    written_at_start: HashSet<String>,
     webhook_key: Option<Vec<u8>>,
-    /// The ids of messages that were believed already.
-    heard: Mutex<VecDeque<String>>,
+    /// The ids of webhook messages that were accepted, so that none counts twice.
+    seen_messages: Mutex<VecDeque<String>>,
 }
 
-/// How far the clock of a service that decides may be off, in seconds.
+/// How old a webhook message may be, in seconds.
 const MESSAGE_AGE: u64 = 5 * 60;
-/// How many messages are remembered, so that none counts twice.
-const HEARD: usize = 1_000;
+/// How many message ids are remembered.
+const MAX_SEEN_MESSAGES: usize = 1_000;
 
 #[async_trait]
-impl Operator for Program {
+impl ProgramControl for ConsoleOperator {
     async fn audit(&self, entry: AuditEntry) {
-        note(&self.audit, &entry).await;
+        append_audit(&self.audit, &entry).await;
     }
 
     fn log(&self, n_lines: usize) -> Vec<String> {
@@ -88,7 +106,7 @@ impl Operator for Program {
     }
 
     async fn overview(&self) -> Overview {
-        self.wiring.glance(&self.gateway).await
+        self.wiring.observers().quick_overview(&self.gateway).await
     }
 
     async fn restart(&self, label: &str) -> Result<(), String> {
@@ -102,19 +120,19 @@ impl Operator for Program {
             let file = ConfigFile::open(paths)?;
             let value = (!enabled).then_some(serde_json::Value::Bool(true));
             let edit = Edit::Set { label: &label, key: "disabled", value };
-            file.write(&file.changed(&[edit])?)
+            file.write(&file.edited(&[edit])?)
         })
         .await
     }
 
     fn switched_off(&self) -> Vec<String> {
-        ConfigFile::open(&self.paths).map(|file| file.switched_off()).unwrap_or_default()
+        ConfigFile::open(&self.paths).map(|file| file.disabled_labels()).unwrap_or_default()
     }
 
     async fn begin_login(&self, label: &str, who: &str) -> Result<String, String> {
         let (label, paths) = (label.to_owned(), self.paths.clone());
         let known = label.clone();
-        let plan = blocking(move || LoginPlan::for_everybody(&known, &paths)).await?;
+        let plan = run_blocking(move || LoginPlan::shared(&known, &paths)).await?;
         let pending = plan.begin().await.map_err(|error| format!("{error:#}"))?;
         let address = pending.url().to_owned();
         let (finisher, who) = (self.finisher(), who.to_owned());
@@ -122,18 +140,21 @@ impl Operator for Program {
         let finishing = AbortOnDropHandle::new(tokio::spawn(async move {
             finisher.finish(plan, pending, &ending, who).await;
         }));
-        // Whoever begins again gives up what was begun before.
+        // Another login for the same upstream replaces the first.
         self.logins.lock().insert(label, finishing);
         Ok(address)
     }
 
     fn vouches(&self, path: &str, tool: &Tool) -> bool {
-        self.wiring.vouches_for(path, tool)
+        self.wiring.ledger().vouches_for(path, tool)
     }
 
     async fn accept(&self, path: &str, tool: &Tool) -> Result<(), String> {
         let (wiring, path, tool) = (self.wiring.clone(), path.to_owned(), tool.clone());
-        self.change_files(move |_| wiring.vouch_for(&path, &tool)).await
+        self.change_files(move |_| {
+            Ok(wiring.ledger().vouch_for(&path, &tool, time::unix_millis())?)
+        })
+        .await
     }
 
     fn keys(&self) -> Vec<KeyRow> {
@@ -156,14 +177,24 @@ impl Operator for Program {
         Some(ConfigText { file: file.display().to_string(), text })
     }
 
-    fn check_config(&self, text: &str) -> ConfigCheck {
+    fn settings(&self) -> Vec<SettingRow> {
+        let written = self.config().map(|file| file.text).unwrap_or_default();
         let file = self.paths.config_file().unwrap_or_default();
-        let whole = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
-        let base = whole.parent().unwrap_or(Path::new("/"));
-        let source = Source { name: file.display().to_string(), text: text.to_owned() };
-        match config::read(source, base, &config_loader::environment(&self.paths)) {
+        effective_settings::rows(&EffectiveConfig {
+            started: &self.started,
+            file_at_start: self.in_force.as_ref(),
+            applied: &self.wiring.applied_config(),
+            now: self.parse_config(&written).ok().map(|(config, _)| config).as_ref(),
+            written: &effective_settings::written_keys(&file, &written),
+            written_at_start: &self.written_at_start,
+        })
+    }
+
+    fn check_config(&self, text: &str) -> ConfigCheck {
+        match self.parse_config(text) {
             Ok((config, problems)) => {
-                let sections = self.in_force.as_ref().map(|now| now.restart_for(&config));
+                let sections =
+                    self.in_force.as_ref().map(|now| now.sections_needing_restart(&config));
                 let problems =
                     if problems.is_empty() { String::new() } else { problems.to_string() };
                 let restart_for =
@@ -194,7 +225,8 @@ impl Operator for Program {
     }
 
     fn remembered_rule(&self, request: &QueuedRequest) -> Result<String, String> {
-        let rule = Remembered::from_subject(&request.subject).map_err(|why| why.to_string())?;
+        let rule =
+            RememberedApproval::from_subject(&request.subject).map_err(|why| why.to_string())?;
         Ok(write_remembered(&rule))
     }
 
@@ -217,31 +249,39 @@ impl Operator for Program {
         }
         let body = std::str::from_utf8(body).map_err(|_| "the body is no text")?;
         let expected = webhook::signature(key, id, timestamp, body);
-        // Several signatures may stand there, of keys that are being replaced.
+        // There may be several signatures, while the sender replaces its key.
         let is_ours = |shown: &str| bool::from(shown.as_bytes().ct_eq(expected.as_bytes()));
         if !signature.split(' ').any(is_ours) {
             return Err("the signature is not of this body".to_owned());
         }
-        let mut heard = self.heard.lock();
-        if heard.iter().any(|known| known == id) {
+        let mut seen = self.seen_messages.lock();
+        if seen.iter().any(|known| known == id) {
             return Err("this message was believed already".to_owned());
         }
-        heard.push_back(id.to_owned());
-        if HEARD < heard.len() {
-            heard.pop_front();
+        seen.push_back(id.to_owned());
+        if MAX_SEEN_MESSAGES < seen.len() {
+            seen.pop_front();
         }
         Ok(())
     }
 }
 
-impl Program {
-    /// Changes files off the threads that answer.
+impl ConsoleOperator {
+    fn parse_config(&self, text: &str) -> Result<(config::Config, Problems), Problems> {
+        let file = self.paths.config_file().unwrap_or_default();
+        let whole = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+        let base = whole.parent().unwrap_or(Path::new("/"));
+        let source = SourceFile { name: file.display().to_string(), text: text.to_owned() };
+        config::parse(source, base, &config_loader::environment(&self.paths))
+    }
+
+    /// Changes configuration files on a thread for blocking work.
     async fn change_files(
         &self,
         change: impl FnOnce(&Paths) -> anyhow::Result<()> + Send + 'static,
     ) -> Result<(), String> {
         let paths = self.paths.clone();
-        blocking(move || change(&paths)).await
+        run_blocking(move || change(&paths)).await
     }
 
     fn finisher(&self) -> LoginFinisher {
@@ -253,8 +293,8 @@ impl Program {
     }
 }
 
-/// Does something off the threads that answer; what goes wrong is told in a line.
-async fn blocking<T: Send + 'static>(
+/// Runs work on a thread for blocking work; the error is one line.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
@@ -263,7 +303,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What ends a login that was begun in the console.
+/// Finishes a login that was begun in the console.
 struct LoginFinisher {
     wiring: Wiring,
     gateway: Gateway,
@@ -271,10 +311,11 @@ struct LoginFinisher {
 }
 
 impl LoginFinisher {
-    /// Waits for whoever logs in, keeps the token, and starts the upstream with it.
+    /// Waits for the login, stores the token, and restarts the upstream with it. `who` began
+    /// the login.
     async fn finish(&self, plan: LoginPlan, pending: PendingLogin, label: &str, who: String) {
         let done = match pending.finish().await {
-            Ok(grant) => blocking(move || plan.keep(&grant)).await,
+            Ok(grant) => run_blocking(move || plan.store(&grant)).await,
             Err(error) => Err(format!("{error:#}")),
         };
         let outcome = match &done {
@@ -286,17 +327,17 @@ impl LoginFinisher {
         }
         let (at, subject) = (time::unix_millis(), label.to_owned());
         let entry = AuditEntry { at, who, action: "upstreams.logged_in", subject, outcome };
-        note(&self.audit, &entry).await;
+        append_audit(&self.audit, &entry).await;
     }
 }
 
-async fn note(audit: &AuditLog, entry: &AuditEntry) {
+async fn append_audit(audit: &AuditLog, entry: &AuditEntry) {
     if let Err(error) = audit.append(entry).await {
         tracing::error!(%error, action = entry.action, "the audit log cannot be written");
     }
 }
 
-/// The console below its path.
+/// The pages of the console, for the HTTP site.
 pub(super) struct ConsolePages(pub(super) Arc<Console>);
 
 #[async_trait]

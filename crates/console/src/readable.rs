@@ -1,7 +1,7 @@
-//! Times as a person reads them.
+//! Renders times and numbers for people.
 
-/// How long ago something was, or how long until it is.
-pub(crate) fn distance(now: u64, then: u64) -> String {
+/// Renders how long ago `then` was, or how far ahead it is; both in milliseconds.
+pub(crate) fn relative_time(now: u64, then: u64) -> String {
     let seconds = now.abs_diff(then) / 1000;
     let span = match seconds {
         0..60 => format!("{seconds} s"),
@@ -12,7 +12,7 @@ pub(crate) fn distance(now: u64, then: u64) -> String {
     if then <= now { format!("{span} ago") } else { format!("in {span}") }
 }
 
-/// A duration in milliseconds with as many digits as tell something.
+/// Renders a duration with a few significant digits.
 pub(crate) fn millis(millis: f64) -> String {
     match millis {
         m if m < 10.0 => format!("{m:.1} ms"),
@@ -21,7 +21,7 @@ pub(crate) fn millis(millis: f64) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Renders a number with commas between thousands.
 pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::new();
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn times_and_numbers_are_short() {
-        assert_eq!(distance(100_000, 95_000), "5 s ago");
-        assert_eq!(distance(0, 30 * 60_000), "in 30 min");
+        assert_eq!(relative_time(100_000, 95_000), "5 s ago");
+        assert_eq!(relative_time(0, 30 * 60_000), "in 30 min");
         assert_eq!(millis(3.21), "3.2 ms");
         assert_eq!(number(1_234_567), "1,234,567");
         assert_eq!(number(999), "999");
