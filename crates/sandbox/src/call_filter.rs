@@ -1,9 +1,9 @@
-//! The calls to the kernel that a confined program is refused.
+//! The seccomp filter: system calls that a confined program is refused.
 //!
-//! Landlock bounds which files are opened. What works on other processes, on what the
-//! whole machine shares, or on a file without opening it passes Landlock and is refused
-//! here, by the number of the call and its plain arguments: seccomp does not see what a
-//! pointer leads to.
+//! Landlock restricts which files are opened. It does not restrict calls that affect
+//! other processes, the whole machine, or a file without opening it. Those are refused
+//! here, by the number of the call and its plain arguments: seccomp cannot follow
+//! pointers.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use seccompiler::{
 
 use crate::policy::{Network, Policy, Unenforceable};
 
-/// What no server needs, and what would lead around the rest.
-const NEVER: &[i64] = &[
+/// Calls that no server needs, or that would bypass the sandbox.
+const ALWAYS_REFUSED: &[i64] = &[
     // Into another process.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -83,14 +83,15 @@ const NEVER: &[i64] = &[
     libc::SYS_io_uring_register,
 ];
 
-// The same on every architecture; not every library has names for them.
+// These numbers are the same on every architecture; `libc` does not always have them.
 const PROCESS_MRELEASE: i64 = 448;
 const FCHMODAT2: i64 = 452;
 const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
 
-/// Changes whose a file is, or what is noted beside it. Landlock has no right for it.
+/// Calls that change the owner or the extended attributes of a file by its name, which
+/// Landlock does not restrict.
 const OWNERS_AND_ATTRIBUTES: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chown,
@@ -106,8 +107,8 @@ const OWNERS_AND_ATTRIBUTES: &[i64] = &[
     FILE_SETATTR,
 ];
 
-/// The same, of a file that was opened, and its times.
-const OF_OPENED_AND_TIMES: &[i64] = &[
+/// Calls that change the owner or attributes of an open file, or the times of any file.
+const OPEN_FILE_ATTRIBUTES_AND_TIMES: &[i64] = &[
     libc::SYS_fchown,
     libc::SYS_fsetxattr,
     libc::SYS_fremovexattr,
@@ -120,8 +121,8 @@ const OF_OPENED_AND_TIMES: &[i64] = &[
     libc::SYS_utimensat,
 ];
 
-/// Changes who may do what with a file, with the number of the argument that says what.
-const MODES: &[(i64, u8)] = &[
+/// Calls that change the mode of a file, each with the index of its mode argument.
+const MODE_CALLS: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
     (libc::SYS_fchmod, 1),
@@ -129,33 +130,44 @@ const MODES: &[(i64, u8)] = &[
     (FCHMODAT2, 2),
 ];
 
-/// What no program gives to a file: to run as its owner or group, to be changed by everybody.
-const NO_MODE: [u64; 3] = [0o4000, 0o2000, 0o002];
+/// Mode bits that no program may set: setuid, setgid, writable by everybody.
+const REFUSED_MODE_BITS: [u64; 3] = [0o4000, 0o2000, 0o002];
 
-/// Calls of the x32 interface have this bit, and would not be seen without.
+/// Calls that make a file of any type, each with the index of its mode argument.
+const NODE_CALLS: &[(i64, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// The types of file that no program may make: devices.
+const REFUSED_TYPES: [u32; 2] = [libc::S_IFCHR, libc::S_IFBLK];
+
+/// Calls of the x32 interface have this bit; a filter without it would miss them.
 #[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
+const X32_BIT: i64 = 0x4000_0000;
 
-/// Those of [`NEVER`] that have numbers of their own there: `ptrace`, `kexec_load`,
+/// Those of [`ALWAYS_REFUSED`] that have other numbers in x32: `ptrace`, `kexec_load`,
 /// `move_pages`, `process_vm_readv` and `process_vm_writev`.
 #[cfg(target_arch = "x86_64")]
-const ONLY_X32: [i64; 5] = [521, 528, 533, 539, 540];
+const X32_NUMBERS: [i64; 5] = [521, 528, 533, 539, 540];
 
 type Rules = Vec<(i64, Vec<SeccompRule>)>;
 
-/// Refuses this process, and whatever it becomes or starts, these calls for good.
+/// Applies the filter to this process and whatever it becomes or starts, for ever.
 pub(crate) fn apply(policy: &Policy) -> Result<(), Unenforceable> {
     // A call without a rule is refused whatever its arguments.
-    let mut rules: Rules = NEVER.iter().map(|number| (*number, Vec::new())).collect();
-    rules.push((libc::SYS_socket, sockets(policy.network)?));
-    rules.extend(other_processes()?);
-    rules.extend(files_by_name(policy)?);
+    let mut rules: Rules = ALWAYS_REFUSED.iter().map(|number| (*number, Vec::new())).collect();
+    rules.push((libc::SYS_socket, socket_rules(policy.network)?));
+    rules.extend(other_process_rules()?);
+    rules.extend(file_attribute_rules(policy)?);
+    rules.extend(device_rules()?);
     #[cfg(target_arch = "x86_64")]
     let rules = {
-        let own = ONLY_X32.map(|number| (number | X32, Vec::new()));
+        let own = X32_NUMBERS.map(|number| (number | X32_BIT, Vec::new()));
         let both = rules
             .into_iter()
-            .flat_map(|(number, rules)| [(number, rules.clone()), (number | X32, rules)]);
+            .flat_map(|(number, rules)| [(number, rules.clone()), (number | X32_BIT, rules)]);
         both.chain(own)
     };
     let rules: BTreeMap<i64, Vec<SeccompRule>> = rules.into_iter().collect();
@@ -166,7 +178,7 @@ pub(crate) fn apply(policy: &Policy) -> Result<(), Unenforceable> {
     apply_filter(&program).map_err(refused)
 }
 
-/// The architecture, if there are filters for it.
+/// Returns the architecture of this machine, if filters support it.
 pub(crate) fn arch() -> Option<TargetArch> {
     std::env::consts::ARCH.try_into().ok()
 }
@@ -175,7 +187,8 @@ fn refused(error: impl std::fmt::Display) -> Unenforceable {
     Unenforceable::Refused(error.to_string())
 }
 
-/// A rule that fits where all of these arguments are so.
+/// Creates a rule that matches if all conditions on arguments hold. A condition is the
+/// index of an argument, a comparison, and the value to compare with.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Unenforceable> {
     let condition = |(argument, compared, to): &(u8, SeccompCmpOp, u64)| {
         SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, compared.clone(), *to)
@@ -184,8 +197,8 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Unenforce
     SeccompRule::new(conditions.map_err(refused)?).map_err(refused)
 }
 
-/// The sockets that are refused; all, where there is no rule.
-fn sockets(network: Network) -> Result<Vec<SeccompRule>, Unenforceable> {
+/// Returns the rules for sockets that are refused; no rule means all.
+fn socket_rules(network: Network) -> Result<Vec<SeccompRule>, Unenforceable> {
     let family = |family: i32| u64::from(family.unsigned_abs());
     match network {
         // No family at all: a local socket may lead to a daemon that has the network.
@@ -203,10 +216,10 @@ fn sockets(network: Network) -> Result<Vec<SeccompRule>, Unenforceable> {
     }
 }
 
-/// Limits and priorities of other processes, the gate among them: the kernel lets a
-/// program change them for every process of its user. A program may change its own, which
-/// it names by 0.
-fn other_processes() -> Result<Rules, Unenforceable> {
+/// Returns the rules against changing limits and priorities of other processes, gatelet
+/// among them, which the kernel allows for every process of the same user. A program
+/// may change its own, which it names by 0.
+fn other_process_rules() -> Result<Rules, Unenforceable> {
     let of_another = |argument| rule(&[(argument, SeccompCmpOp::Ne, 0)]);
     let mut rules = Vec::new();
     for number in [
@@ -223,7 +236,7 @@ fn other_processes() -> Result<Rules, Unenforceable> {
     let is_other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
     let conditions = vec![is_other.map_err(refused)?, sets.map_err(refused)?];
     rules.push((limit, vec![SeccompRule::new(conditions).map_err(refused)?]));
-    // Besides one process there are all of a group and of a user.
+    // They can also name all processes of a group or of a user.
     for (number, one_process) in
         [(libc::SYS_setpriority, u64::from(libc::PRIO_PROCESS)), (libc::SYS_ioprio_set, 1)]
     {
@@ -233,21 +246,34 @@ fn other_processes() -> Result<Rules, Unenforceable> {
     Ok(rules)
 }
 
-/// What changes files that the program need not open. Where it may write nothing,
-/// nothing of it is needed. Where it may, package managers, version control and copies
-/// set modes and times by name, and no filter sees whose; owners and attributes they
-/// leave alone, and no mode opens a file to everybody.
-fn files_by_name(policy: &Policy) -> Result<Rules, Unenforceable> {
+/// Returns the rules against making devices, which lead past all paths.
+fn device_rules() -> Result<Rules, Unenforceable> {
+    let of_type = |mode: u8, file_type: u32| {
+        let is_type = SeccompCmpOp::MaskedEq(u64::from(libc::S_IFMT));
+        rule(&[(mode, is_type, u64::from(file_type))])
+    };
+    let calls = NODE_CALLS.iter().map(|(number, mode)| {
+        let refused = REFUSED_TYPES.into_iter().map(|file_type| of_type(*mode, file_type));
+        Ok((*number, refused.collect::<Result<_, _>>()?))
+    });
+    calls.collect()
+}
+
+/// Returns the rules for calls that change files without opening them. A program that
+/// may write nothing needs none of them. For others, package managers, version control
+/// and copying need modes and times, and a filter does not see of which file; owners,
+/// attributes and dangerous modes stay refused.
+fn file_attribute_rules(policy: &Policy) -> Result<Rules, Unenforceable> {
     let mut rules: Rules =
         OWNERS_AND_ATTRIBUTES.iter().map(|number| (*number, Vec::new())).collect();
     if policy.write.is_empty() {
-        rules.extend(OF_OPENED_AND_TIMES.iter().map(|number| (*number, Vec::new())));
-        rules.extend(MODES.iter().map(|(number, _)| (*number, Vec::new())));
+        rules.extend(OPEN_FILE_ATTRIBUTES_AND_TIMES.iter().map(|number| (*number, Vec::new())));
+        rules.extend(MODE_CALLS.iter().map(|(number, _)| (*number, Vec::new())));
         return Ok(rules);
     }
-    for (number, mode) in MODES {
+    for (number, mode) in MODE_CALLS {
         let bit = |bit: u64| rule(&[(*mode, SeccompCmpOp::MaskedEq(bit), bit)]);
-        rules.push((*number, NO_MODE.into_iter().map(bit).collect::<Result<_, _>>()?));
+        rules.push((*number, REFUSED_MODE_BITS.into_iter().map(bit).collect::<Result<_, _>>()?));
     }
     Ok(rules)
 }

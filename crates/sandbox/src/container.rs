@@ -1,10 +1,10 @@
-//! Confines a program with docker or podman, where they are installed.
+//! Confines a program with docker or podman instead of the kernel's own sandbox.
 
 use std::path::Path;
 
 use crate::policy::{Network, Policy};
 
-/// The image in which a package runner is.
+/// Returns an image that contains a package runner.
 pub fn image(command: &str) -> Option<&'static str> {
     match Path::new(command).file_name()?.to_str()? {
         "npx" | "node" => Some("node:22-slim"),
@@ -15,8 +15,8 @@ pub fn image(command: &str) -> Option<&'static str> {
     }
 }
 
-/// The arguments for `docker` or `podman` that run a program in an image.
-/// Paths are the same inside and outside, and variables are passed by name.
+/// Returns the arguments for `docker` or `podman` that run a program in an image.
+/// Paths are the same inside and outside; `env` has the names of the variables to pass.
 pub fn arguments<'a>(
     policy: &Policy,
     image: &str,

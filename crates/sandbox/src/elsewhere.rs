@@ -12,8 +12,7 @@ pub fn confine(policy: &Policy) -> Result<(), Unenforceable> {
     policy.check(support())
 }
 
-/// Leaves this process its open descriptors and some memory; nothing is enforced
-/// here.
+/// Fails: a process cannot be isolated on this system.
 pub fn isolate(_memory: u64) -> Result<(), Unenforceable> {
     Err(Unenforceable::NoSeccomp)
 }

@@ -1,4 +1,4 @@
-//! A process that only computes: no files, no network, no other programs.
+//! Isolates a process that only computes: no files, no network, no other programs.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_fi
 
 use crate::policy::Unenforceable;
 
-/// The newest interface that we know; what an older kernel lacks of it is left out.
-const NEWEST: ABI = ABI::V6;
+/// The newest version of Landlock's interface that this code knows; an older kernel
+/// enforces what it can.
+const NEWEST_ABI: ABI = ABI::V6;
 
-/// What a process needs that reads from a socket, computes and writes to it:
-/// its descriptors, its memory, its locks, its end.
-const COMPUTING: &[i64] = &[
+/// The system calls of a process that reads from a socket, computes and writes to it.
+const ALLOWED_CALLS: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_readv,
@@ -46,13 +46,12 @@ const COMPUTING: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// Leaves this process its open descriptors and so many bytes of memory beside what
-/// it has, for good. Everything that the kernel can enforce is in force afterwards, also when
-/// an error says what it cannot.
+/// Isolates this process for ever: it keeps its open descriptors and may use `memory`
+/// more bytes. If this fails, everything that the kernel can enforce is still enforced.
 pub fn isolate(memory: u64) -> Result<(), Unenforceable> {
-    limit(memory)?;
-    let files = without_files();
-    let calls = only_computing();
+    set_limits(memory)?;
+    let files = deny_files_and_network();
+    let calls = filter_calls();
     files.and(calls)
 }
 
@@ -60,9 +59,9 @@ fn refused(error: impl std::fmt::Display) -> Unenforceable {
     Unenforceable::Refused(error.to_string())
 }
 
-fn limit(memory: u64) -> Result<(), Unenforceable> {
+fn set_limits(memory: u64) -> Result<(), Unenforceable> {
     // An allocator may have reserved far more than it uses.
-    let memory = memory.saturating_add(reserved().unwrap_or(1 << 40));
+    let memory = memory.saturating_add(reserved_bytes().unwrap_or(1 << 40));
     for (resource, bound) in
         [(Resource::Core, 0), (Resource::Data, memory), (Resource::Fsize, 0), (Resource::Nproc, 0)]
     {
@@ -72,20 +71,20 @@ fn limit(memory: u64) -> Result<(), Unenforceable> {
     Ok(())
 }
 
-/// Bytes of memory that this process may write to already.
-fn reserved() -> Option<u64> {
+/// Returns how many bytes of writable memory this process has already.
+fn reserved_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kilobytes * 1024)
 }
 
-fn without_files() -> Result<(), Unenforceable> {
+fn deny_files_and_network() -> Result<(), Unenforceable> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST))
-        .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST)))
-        .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
+        .handle_access(AccessFs::from_all(NEWEST_ABI))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST_ABI)))
+        .and_then(|rules| rules.scope(Scope::from_all(NEWEST_ABI)))
         .and_then(Ruleset::create)
         .and_then(landlock::RulesetCreated::restrict_self)
         .map_err(refused)?;
@@ -95,9 +94,9 @@ fn without_files() -> Result<(), Unenforceable> {
     }
 }
 
-fn only_computing() -> Result<(), Unenforceable> {
+fn filter_calls() -> Result<(), Unenforceable> {
     let rules: BTreeMap<i64, Vec<seccompiler::SeccompRule>> =
-        COMPUTING.iter().map(|number| (*number, Vec::new())).collect();
+        ALLOWED_CALLS.iter().map(|number| (*number, Vec::new())).collect();
     let denied = SeccompAction::Errno(libc::EACCES.unsigned_abs());
     let arch: TargetArch =
         std::env::consts::ARCH.try_into().map_err(|_| Unenforceable::NoSeccomp)?;

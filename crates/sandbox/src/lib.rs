@@ -1,16 +1,17 @@
-//! What a started program may read, write and connect to.
+//! Confines programs: what they may read, write and connect to.
 //!
-//! A [`Policy`] says it. Our own executable confines itself by the policy and
-//! then becomes the program ([`launch`]), so that neither the program nor
-//! whatever it starts can ever get more. The kernel enforces it: Landlock for
-//! files, seccomp for the network and for what no server needs, a network
-//! namespace for a loopback of its own, limits for memory and files. What the
-//! kernel cannot enforce is refused, not ignored.
+//! A [`Policy`] defines it. Gatelet's own executable confines itself by the policy and
+//! then becomes the program ([`launch`]), so that neither the program nor what it
+//! starts can get more rights. The kernel enforces it: Landlock for files, seccomp for
+//! the network and for system calls that no server needs, a network namespace for a
+//! private loopback, resource limits for memory and open files; of root's capabilities
+//! none are left. A policy that the
+//! kernel cannot enforce is an error.
 //!
-//! A process of our own that only computes for a stranger gives up everything
-//! but its memory and its open descriptors ([`isolate`]).
+//! A worker process of gatelet that only computes gives up everything but its memory
+//! and its open descriptors ([`isolate`]).
 //!
-//! This crate knows nothing of servers, MCP or configurations.
+//! This crate does not know servers, MCP or configurations.
 
 pub mod launch;
 
@@ -32,6 +33,8 @@ mod isolation;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+mod privileges;
+#[cfg(target_os = "linux")]
 use linux as system;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -46,12 +49,12 @@ pub use policy::{Network, Policy, Unenforceable};
 pub use system::isolate;
 pub use system::{confine, support};
 
-/// What the kernel has.
+/// The features of the kernel that a sandbox needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Support {
     /// The version of Landlock's interface.
     pub landlock: Option<u32>,
     pub seccomp: bool,
-    /// Whether a program may have a network of its own.
+    /// Whether a program may have a network namespace of its own.
     pub namespaces: bool,
 }

@@ -9,13 +9,14 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::policy::{Network, Policy, Unenforceable};
-use crate::{Support, call_filter, own_network};
+use crate::{Support, call_filter, own_network, privileges};
 
-/// The newest interface that we know; what an older kernel lacks of it is left out.
-const NEWEST: ABI = ABI::V6;
+/// The newest version of Landlock's interface that this code knows; an older kernel
+/// enforces what it can.
+const NEWEST_ABI: ABI = ABI::V6;
 
-/// What every program reads: libraries, certificates, names, times.
-const READ: &[&str] = &[
+/// Paths that every program may read: libraries, certificates, names, time zones.
+const ALWAYS_READABLE: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",
@@ -63,10 +64,12 @@ const READ: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// What every program writes to. Not the terminal: who writes to it can type there, too.
-const WRITE: &[&str] =
+/// Files that every program may write to. The terminal is not among them: a program
+/// that may write to it can also inject input.
+const ALWAYS_WRITABLE: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/proc/self"];
 
+/// Returns which features of a sandbox this kernel has.
 pub fn support() -> Support {
     let versions =
         [(ABI::V1, 1), (ABI::V2, 2), (ABI::V3, 3), (ABI::V4, 4), (ABI::V5, 5), (ABI::V6, 6)];
@@ -81,15 +84,16 @@ pub fn support() -> Support {
     }
 }
 
-/// Confines this process, and whatever it becomes or starts, for good.
+/// Confines this process, and whatever it becomes or starts, for ever.
 pub fn confine(policy: &Policy) -> Result<(), Unenforceable> {
     policy.check(support())?;
     match policy.network {
         Network::Loopback => own_network::enter(&policy.ports)?,
         Network::None | Network::All => {}
     }
-    limit(policy)?;
-    restrict(policy)?;
+    set_limits(policy)?;
+    privileges::drop_all()?;
+    restrict_files(policy)?;
     call_filter::apply(policy)
 }
 
@@ -97,7 +101,7 @@ fn refused(error: impl std::fmt::Display) -> Unenforceable {
     Unenforceable::Refused(error.to_string())
 }
 
-fn limit(policy: &Policy) -> Result<(), Unenforceable> {
+fn set_limits(policy: &Policy) -> Result<(), Unenforceable> {
     let set = |resource, bound: u64| {
         let limit = Rlimit { current: Some(bound), maximum: Some(bound) };
         setrlimit(resource, limit).map_err(refused)
@@ -114,15 +118,15 @@ fn limit(policy: &Policy) -> Result<(), Unenforceable> {
     }
 }
 
-fn restrict(policy: &Policy) -> Result<(), Unenforceable> {
+fn restrict_files(policy: &Policy) -> Result<(), Unenforceable> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST))
+        .handle_access(AccessFs::from_all(NEWEST_ABI))
         .map_err(refused)?
-        .scope(Scope::from_all(NEWEST))
+        .scope(Scope::from_all(NEWEST_ABI))
         .map_err(refused)?;
     let ruleset = match policy.network {
-        Network::None => ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(refused)?,
+        Network::None => ruleset.handle_access(AccessNet::from_all(NEWEST_ABI)).map_err(refused)?,
         Network::Loopback | Network::All => ruleset,
     };
     let mut rules = ruleset.create().map_err(refused)?;
@@ -130,11 +134,18 @@ fn restrict(policy: &Policy) -> Result<(), Unenforceable> {
         let paths = paths.iter().map(PathBuf::from).filter(|path| path.exists());
         paths.collect::<Vec<_>>()
     };
-    rules = allow(rules, &existing(READ), AccessFs::from_read(NEWEST), Missing::Skipped)?;
+    rules = allow(
+        rules,
+        &existing(ALWAYS_READABLE),
+        AccessFs::from_read(NEWEST_ABI),
+        Missing::Skipped,
+    )?;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    rules = allow(rules, &existing(WRITE), device, Missing::Skipped)?;
-    rules = allow(rules, &policy.read, AccessFs::from_read(NEWEST), Missing::Error)?;
-    rules = allow(rules, &policy.write, AccessFs::from_all(NEWEST), Missing::Error)?;
+    rules = allow(rules, &existing(ALWAYS_WRITABLE), device, Missing::Skipped)?;
+    rules = allow(rules, &policy.read, AccessFs::from_read(NEWEST_ABI), Missing::Error)?;
+    // A device leads past all paths.
+    let write = AccessFs::from_all(NEWEST_ABI) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    rules = allow(rules, &policy.write, write, Missing::Error)?;
     let status = rules.restrict_self().map_err(refused)?;
     match status.ruleset {
         RulesetStatus::NotEnforced => Err(Unenforceable::NoLandlock),
@@ -142,6 +153,7 @@ fn restrict(policy: &Policy) -> Result<(), Unenforceable> {
     }
 }
 
+/// What to do with a path that does not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Error,
@@ -162,8 +174,8 @@ fn allow(
                 return Err(Unenforceable::Path { path: path.clone(), why: error.to_string() });
             }
         };
-        // What only directories have is not allowed on files.
-        let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+        // Landlock refuses rights on files that only directories have.
+        let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST_ABI) };
         rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(refused)?;
     }
     Ok(rules)

@@ -1,7 +1,7 @@
-//! A network of its own for this process: only a loopback, which nobody else sees.
+//! Moves this process into a network namespace of its own, which has only a loopback.
 //!
-//! Ports of this machine's loopback are led into it by a [relay](crate::port_relay)
-//! that stays outside. The kernel must let a user make namespaces.
+//! A [relay](crate::port_relay) that stays outside forwards ports of this machine's
+//! loopback into it. The kernel must let users create namespaces.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ use rustix::thread::UnshareFlags;
 use crate::policy::Unenforceable;
 use crate::port_relay;
 
-/// Returns whether the kernel's settings let a user make namespaces.
+/// Returns whether the kernel's settings let a user create namespaces.
 pub(crate) fn is_allowed() -> bool {
     let setting = |path: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?;
@@ -33,8 +33,8 @@ pub(crate) fn is_allowed() -> bool {
         && (is_root || !is_restricted)
 }
 
-/// Moves this process, which must have one thread, into a network of its own.
-/// `ports` of the network that it leaves can be reached from there.
+/// Moves this process, which must have one thread, into a network of its own. The
+/// `ports` of the loopback outside stay reachable.
 pub(crate) fn enter(ports: &[u16]) -> Result<(), Unenforceable> {
     let relay = match ports {
         [] => None,
@@ -49,11 +49,11 @@ pub(crate) fn enter(ports: &[u16]) -> Result<(), Unenforceable> {
     Ok(())
 }
 
-fn refused(what: &str, error: &std::io::Error) -> Unenforceable {
-    Unenforceable::Refused(format!("{what}: {error}"))
+fn refused(problem: &str, error: &std::io::Error) -> Unenforceable {
+    Unenforceable::Refused(format!("{problem}: {error}"))
 }
 
-/// Starts the relay outside, and returns the socket on which it takes listeners.
+/// Starts the relay outside, and returns the socket over which it receives listeners.
 fn start_relay() -> std::io::Result<OwnedFd> {
     let (own, theirs) = rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -74,13 +74,13 @@ fn leave_network() -> std::io::Result<()> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     #[expect(deprecated, reason = "what made it unsafe are shared descriptor tables, which stay")]
     rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
-    // Everybody else is nobody in there; this user stays who it is.
+    // Only this user and group are mapped, each to itself.
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Switches the loopback on, by a message to the kernel.
+/// Brings the loopback interface up, by a netlink message.
 fn loopback_up() -> std::io::Result<()> {
     // `RTM_NEWLINK` about interface 1, which the loopback is in every network:
     // set the flag `IFF_UP`, and answer.
@@ -98,7 +98,7 @@ fn loopback_up() -> std::io::Result<()> {
     rustix::net::send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0_u8; 512];
     let (_, length) = rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty())?;
-    // Behind the header of 16 bytes is the error, negative; none is 0.
+    // After the header of 16 bytes is the negative error code, or 0.
     let code = answer.get(16..20).filter(|_| 20 <= length).and_then(|four| four.try_into().ok());
     match code.map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
@@ -107,7 +107,7 @@ fn loopback_up() -> std::io::Result<()> {
     }
 }
 
-/// Listens on a port in here, and gives what listens to the relay outside.
+/// Listens on a port inside, and passes the listener to the relay outside.
 fn hand_over(port: u16, relay: Option<std::os::fd::BorrowedFd<'_>>) -> std::io::Result<()> {
     let Some(relay) = relay else { return Ok(()) };
     let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;

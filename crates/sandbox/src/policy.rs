@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::Support;
 
-/// What a program may do, beside reading what every program needs.
+/// What a program may do, in addition to reading what every program needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// May be read and run, with everything below.
+    /// Paths that it may read and execute, with everything below.
     pub read: Vec<PathBuf>,
-    /// May be read, run and changed, with everything below.
+    /// Paths that it may read, execute and change, with everything below.
     pub write: Vec<PathBuf>,
     pub network: Network,
-    /// The ports of this machine's loopback that it reaches, with
-    /// [`Network::Loopback`]; every other port is its own.
+    /// The ports of this machine's loopback that it reaches with
+    /// [`Network::Loopback`]; all other ports are those of its private loopback.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// How many bytes of memory it may write to.
+    /// The maximum of its writable memory in bytes.
     pub memory: Option<u64>,
-    /// How many files it may have open.
+    /// The maximum number of open files.
     pub files: Option<u64>,
 }
 
-/// Whom a program may talk to.
+/// What a program may connect to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nobody: it cannot open a socket.
+    /// Nothing: it cannot open a socket.
     #[default]
     None,
-    /// Itself and what it starts, over a loopback of its own, and the ports of this
+    /// A private loopback that it shares with what it starts, and the ports of this
     /// machine's loopback that the policy lists.
     Loopback,
     All,
@@ -60,7 +60,7 @@ pub enum Unenforceable {
 }
 
 impl Policy {
-    /// Why it cannot be enforced with what a kernel has.
+    /// Fails if a kernel with this support cannot enforce the policy.
     pub fn check(&self, support: Support) -> Result<(), Unenforceable> {
         match support {
             Support { landlock: None, .. } => Err(Unenforceable::NoLandlock),

@@ -1,79 +1,94 @@
-//! Presets: what well-known programs and servers need.
+//! Presets: the sandbox policies of well-known MCP servers and package runners.
 
 use std::path::{Path, PathBuf};
 
 use crate::policy::{Network, Policy};
 
-/// A server that we know.
-struct Known {
+/// What a well-known server needs.
+struct KnownServer {
     /// The name of its package, in npm or PyPI.
     package: &'static str,
-    /// What its arguments are that lead to files.
-    paths: Paths,
+    /// What it does with the paths among its arguments.
+    paths: PathArguments,
     network: Network,
-    /// What it reads below the home directory.
+    /// The paths below the home directory that it reads.
     home: &'static [&'static str],
 }
 
-/// What the paths among a server's arguments are for.
+/// What a server does with the paths among its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Paths {
-    No,
-    Write,
+enum PathArguments {
+    None,
+    Writable,
 }
 
-/// Every server that we know.
-const KNOWN: &[Known] = &[
-    Known {
+/// All servers that have a preset.
+const KNOWN_SERVERS: &[KnownServer] = &[
+    KnownServer {
         package: "@modelcontextprotocol/server-filesystem",
-        paths: Paths::Write,
+        paths: PathArguments::Writable,
         network: Network::None,
         home: &[],
     },
-    Known {
+    KnownServer {
         package: "@modelcontextprotocol/server-memory",
-        paths: Paths::No,
+        paths: PathArguments::None,
         network: Network::None,
         home: &[],
     },
-    Known {
+    KnownServer {
         package: "@modelcontextprotocol/server-sequential-thinking",
-        paths: Paths::No,
+        paths: PathArguments::None,
         network: Network::None,
         home: &[],
     },
-    Known {
+    KnownServer {
         package: "@modelcontextprotocol/server-everything",
-        paths: Paths::No,
+        paths: PathArguments::None,
         network: Network::None,
         home: &[],
     },
-    Known {
+    KnownServer {
         package: "mcp-server-git",
-        paths: Paths::Write,
+        paths: PathArguments::Writable,
         network: Network::None,
         home: &[".gitconfig", ".config/git"],
     },
-    Known { package: "mcp-server-time", paths: Paths::No, network: Network::None, home: &[] },
-    Known { package: "mcp-server-fetch", paths: Paths::No, network: Network::All, home: &[] },
-    Known { package: "mcp-server-sqlite", paths: Paths::Write, network: Network::None, home: &[] },
+    KnownServer {
+        package: "mcp-server-time",
+        paths: PathArguments::None,
+        network: Network::None,
+        home: &[],
+    },
+    KnownServer {
+        package: "mcp-server-fetch",
+        paths: PathArguments::None,
+        network: Network::All,
+        home: &[],
+    },
+    KnownServer {
+        package: "mcp-server-sqlite",
+        paths: PathArguments::Writable,
+        network: Network::None,
+        home: &[],
+    },
 ];
 
-/// How a server is run.
+/// How a server is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     pub command: &'a str,
     pub args: &'a [String],
-    /// The directory in which it starts.
+    /// Its working directory.
     pub directory: Option<&'a Path>,
     pub home: Option<&'a Path>,
 }
 
-/// What a server needs that is run like this, if we know it. `exists` says
-/// whether a path is there.
+/// Returns the policy of a server that is started like this, if it has a preset.
+/// `exists` says whether a path exists.
 pub fn find(run: Run<'_>, exists: impl Fn(&Path) -> bool) -> Option<Policy> {
     let Run { command, args, directory, home } = run;
-    let known = KNOWN.iter().find_map(|known| {
+    let known = KNOWN_SERVERS.iter().find_map(|known| {
         let at = args.iter().position(|word| is_package(word, known.package))?;
         Some((known, at))
     });
@@ -95,20 +110,20 @@ pub fn find(run: Run<'_>, exists: impl Fn(&Path) -> bool) -> Option<Policy> {
     let words = args[at + 1..].iter().filter(|word| !word.starts_with('-')).map(place);
     let found: Vec<PathBuf> = words.filter(|path| path.is_absolute() && exists(path)).collect();
     match known.paths {
-        Paths::No => {}
-        Paths::Write => policy.write.extend(found),
+        PathArguments::None => {}
+        PathArguments::Writable => policy.write.extend(found),
     }
-    // The file of the package itself, where it is run without a runner.
+    // The package itself, if it is started by its file and not by a runner.
     let script = Path::new(&args[at]);
-    if let Some(package) = script.is_absolute().then(|| modules(script)).flatten() {
+    if let Some(package) = script.is_absolute().then(|| node_modules(script)).flatten() {
         policy.read.push(package);
     }
     Some(policy)
 }
 
-/// The names of what we know, for a message.
+/// Returns the names of the packages that have a preset.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().map(|known| known.package)
+    KNOWN_SERVERS.iter().map(|known| known.package)
 }
 
 /// Returns whether a word names a package: as it is, with a version, as a module,
@@ -122,16 +137,16 @@ fn is_package(word: &str, package: &str) -> bool {
         || word.contains(&format!("/node_modules/{package}/"))
 }
 
-/// The directory with all packages beside a script.
-fn modules(script: &Path) -> Option<PathBuf> {
+/// Returns the `node_modules` directory that a script is in.
+fn node_modules(script: &Path) -> Option<PathBuf> {
     let found =
         script.ancestors().find(|path| path.file_name().is_some_and(|name| name == "node_modules"));
     found.map(Path::to_owned)
 }
 
-/// What a package runner uses below the home directory.
+/// The paths that a package runner uses below the home directory.
 struct Runner {
-    /// Where it keeps what it runs.
+    /// Its caches.
     write: &'static [&'static str],
     /// Its settings.
     read: &'static [&'static str],
@@ -148,15 +163,16 @@ fn runner(command: &str) -> Option<Runner> {
     }
 }
 
-/// The directories in which a package runner keeps what it runs. It cannot make
-/// them itself once it is confined.
+/// Returns the cache directories of a package runner. They must exist before it is
+/// confined, because it cannot create them then.
 pub fn runner_directories(command: &str, home: &Path) -> Vec<PathBuf> {
     let directories = runner(command).map_or(&[][..], |runner| runner.write);
     directories.iter().map(|below| home.join(below)).collect()
 }
 
-/// The directories of a program itself, links followed: beside it, and above its
-/// `bin` unless that is somebody's home or above one.
+/// Returns the installation directories of a program and of what it links to: its own
+/// directory, or the one above its `bin`. A home directory or one above it is too much;
+/// then it is the program alone.
 pub fn own_directories(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let real = std::fs::canonicalize(program).ok();
     let mut found = Vec::new();
@@ -169,7 +185,6 @@ pub fn own_directories(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         };
         let own = above.filter(|above| !is_wide(above)).unwrap_or(beside);
         if is_wide(&own) {
-            // Only the program, then.
             found.push(path.clone());
         } else {
             found.push(own.to_owned());
