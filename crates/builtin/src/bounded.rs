@@ -1,16 +1,16 @@
 //! A text buffer with a limit, for results that tools build.
 //!
-//! A few hundred bytes of arguments can ask for gigabytes of text. Whatever
-//! writes more than it was given writes into [`Bounded`].
+//! A few hundred bytes of arguments can ask for gigabytes of text. A tool whose result
+//! may be longer than its arguments writes it into [`Bounded`].
 
 use std::{fmt, io};
 
 use native::Fault;
 
-/// More output than this is not read by anybody.
-pub(super) const OUTPUT: usize = 4 << 20;
+/// The maximum size of a result.
+pub(super) const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
-/// A text of at most [`OUTPUT`] bytes: writing more is an error.
+/// A text of at most [`MAX_OUTPUT_BYTES`] bytes: writing more is an error.
 #[derive(Default)]
 pub(super) struct Bounded {
     text: String,
@@ -19,7 +19,7 @@ pub(super) struct Bounded {
 impl Bounded {
     /// Appends a text whole, or not at all.
     pub(super) fn push(&mut self, text: &str) -> Result<(), Fault> {
-        if OUTPUT - self.text.len() < text.len() {
+        if MAX_OUTPUT_BYTES - self.text.len() < text.len() {
             return Err(too_long());
         }
         self.text.push_str(text);
@@ -49,8 +49,9 @@ impl io::Write for Bounded {
     }
 }
 
-/// Returns what is said of an answer that would be longer.
+/// Creates the error for a result that would be longer.
 pub(super) fn too_long() -> Fault {
-    let message = format!("the answer would be longer than {} MiB; ask for less", OUTPUT >> 20);
+    let message =
+        format!("the answer would be longer than {} MiB; ask for less", MAX_OUTPUT_BYTES >> 20);
     Fault::new("TooLong", message)
 }

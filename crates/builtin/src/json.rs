@@ -4,12 +4,12 @@ mod conversion;
 
 use artifacts::view::{self, Budget, ViewError};
 use native::{Context, Fault, Text, tool};
-use offload::Stop;
+use offload::StopFlag;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bounded::{Bounded, OUTPUT, too_long};
+use super::bounded::{Bounded, MAX_OUTPUT_BYTES, too_long};
 use conversion::Format;
 
 /// How JSON is laid out.
@@ -41,15 +41,17 @@ async fn query(
         | Value::Array(_)
         | Value::Object(_) => json.to_string(),
     };
-    let limits = Budget { chars: OUTPUT, jq_steps: STEPS, ..Budget::default() };
-    let run =
-        move |stop: &Stop| view::jq(input.as_bytes(), "application/json", &filter, &limits, stop);
+    let limits = Budget { chars: MAX_OUTPUT_BYTES, jq_steps: STEPS, ..Budget::default() };
+    let run = move |stop: &StopFlag| {
+        view::jq(input.as_bytes(), "application/json", &filter, &limits, stop)
+    };
     let outputs = offload::evaluate(context.caller.caller_key(), run).await;
     match outputs.unwrap_or(Err(ViewError::Stopped)) {
         Ok(outputs) if outputs.results_shown == 0 => Ok(Text(String::new())),
         Ok(outputs) if outputs.at_least.is_none() => Ok(Text(outputs.text + "\n")),
         Ok(_) => {
-            let message = format!("the filter has more than {OUTPUT} characters of output");
+            let message =
+                format!("the filter has more than {MAX_OUTPUT_BYTES} characters of output");
             Err(Fault::new("JqError", message))
         }
         Err(error @ (ViewError::StepLimit | ViewError::Stopped)) => {
@@ -59,7 +61,7 @@ async fn query(
     }
 }
 
-/// How far a filter may go: some seconds and a few hundred megabytes at worst.
+/// The step limit of a filter: some seconds and a few hundred megabytes at worst.
 const STEPS: u64 = 5_000_000;
 
 /// Checks JSON and lays it out, pretty or compact, with sorted keys when wanted.

@@ -1,8 +1,8 @@
-//! The tools that come with gatelet, for the first minute and for odd jobs:
-//! time and dates, text, JSON, units, and a scratch memory, plus a skill.
+//! The built-in tools, for first steps and odd jobs: time and dates, text, JSON,
+//! units, and a scratch memory, plus a skill.
 //!
 //! They need no network and no other software. Each group is one provider, so
-//! that its tools are found in a namespace of their own.
+//! that its tools are in a namespace of their own.
 
 mod json;
 mod memory;
@@ -16,12 +16,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use catalog::name;
-use native::{Registry, Report};
+use native::{DiscoveryReport, Registry};
 use tool::Provider;
 
 use memory::Memory;
 
-/// A group of built-in tools, and what it is called where nobody else is.
+/// A group of built-in tools, and its label unless an upstream has the same.
 pub struct Group {
     pub label: &'static str,
     pub provider: Arc<dyn Provider>,
@@ -31,7 +31,7 @@ pub struct Group {
 pub const SKILL: (&str, &str) =
     ("first-steps/SKILL.md", include_str!("skills/first-steps/SKILL.md"));
 
-/// All groups. What the memory holds is kept in `state`.
+/// Returns all groups. `state` is the directory in which the memory is stored.
 pub fn groups(state: &Path) -> Vec<Group> {
     let group = |(label, registry): (&'static str, Registry)| Group {
         label,
@@ -40,13 +40,13 @@ pub fn groups(state: &Path) -> Vec<Group> {
     registries(state).into_iter().map(group).collect()
 }
 
-/// Returns what was found of each group.
-pub fn reports(state: &Path) -> Vec<(&'static str, Report)> {
+/// Returns the report of each group: its tools and what is wrong with them.
+pub fn reports(state: &Path) -> Vec<(&'static str, DiscoveryReport)> {
     let report = |(label, registry): (&'static str, Registry)| (label, registry.report().clone());
     registries(state).into_iter().map(report).collect()
 }
 
-/// The namespaces of the groups, with what is in them.
+/// The labels of the groups and their descriptions.
 pub const LABELS: &[(&str, &str)] = &[
     ("json", "Query, format and convert JSON, YAML and TOML."),
     ("memory", "A scratch memory for notes between calls."),
@@ -55,22 +55,23 @@ pub const LABELS: &[(&str, &str)] = &[
     ("units", "Convert between units of measurement."),
 ];
 
-/// Returns what the groups are called beside upstreams, in the order of [`LABELS`].
+/// Returns the labels of the groups beside upstreams with these labels, in the order
+/// of [`LABELS`].
 ///
-/// A label that an operator wrote is the operator's, and so are the rules for
-/// it: a group of that name gives way.
-pub fn called<'a>(upstreams: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let taken: Vec<String> = upstreams.map(legal).collect();
-    let called = |(label, _): &(&str, &str)| {
+/// A group that has the label of an upstream gets another one, because the operator's
+/// rules for that label mean the upstream.
+pub fn labels_beside<'a>(upstreams: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let taken: Vec<String> = upstreams.map(comparable).collect();
+    let label_for = |(label, _): &(&str, &str)| {
         let numbered = (2..).map(|number| format!("{label}_{number}"));
         let mut names = std::iter::once((*label).to_owned()).chain(numbered);
-        names.find(|name| !taken.contains(&legal(name))).unwrap_or_default()
+        names.find(|name| !taken.contains(&comparable(name))).unwrap_or_default()
     };
-    LABELS.iter().map(called).collect()
+    LABELS.iter().map(label_for).collect()
 }
 
-/// Returns how a label is compared with others.
-fn legal(label: &str) -> String {
+/// Returns the form of a label in which it is compared with others.
+fn comparable(label: &str) -> String {
     name::canonical(&name::alias(label))
 }
 

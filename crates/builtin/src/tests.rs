@@ -1,15 +1,21 @@
 //! What the built-in tools answer.
 
-use tool::{Ask, Call, Context, Reply};
+use tool::{Ask, Call, Context, Identity, Reply};
 
 use super::*;
 
 /// Calls `label.name` with JSON arguments; errors start with `error:`.
 fn answer(state: &Path, function: &str, arguments: &serde_json::Value) -> String {
+    answer_to("", state, function, arguments)
+}
+
+/// The same for a caller with a name.
+fn answer_to(subject: &str, state: &Path, function: &str, arguments: &serde_json::Value) -> String {
     let (label, name) = function.split_once('.').unwrap();
     let group = groups(state).into_iter().find(|group| group.label == label).unwrap();
     let ask = Ask::Call(Call::new(name, arguments.clone().into()));
-    let context = Context::anonymous();
+    let caller = Arc::new(Identity { subject: subject.to_owned(), ..Identity::default() });
+    let context = Context { caller, ..Context::anonymous() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reply = runtime.block_on(group.provider.ask(ask, &context)).unwrap();
     match &reply {
@@ -175,6 +181,43 @@ fn a_note_is_kept_until_it_is_deleted() {
     assert!(say("memory.list", json!({"prefix": "x"})).starts_with("[]"));
     assert_eq!(say("memory.delete", json!({"key": "plan"})), "forgot `plan`");
     assert!(say("memory.read", json!({"key": "plan"})).contains("memory.list"));
+}
+
+#[test]
+fn nobody_reads_finds_or_deletes_what_another_identity_keeps() {
+    let state = tempfile::tempdir().unwrap();
+    let names = ["", "ann", "bob", "../ann", "memory", "ann.json"];
+    let say = |name: &str, function: &str, arguments: serde_json::Value| {
+        answer_to(name, state.path(), function, &arguments)
+    };
+    for name in names {
+        let text = format!("of <{name}>");
+        assert_eq!(say(name, "memory.write", json!({"key": "pw", "text": text})), "kept `pw`");
+    }
+    for name in names {
+        assert_eq!(say(name, "memory.read", json!({"key": "pw"})), format!("of <{name}>"));
+        for (function, arguments) in
+            [("memory.list", json!({})), ("memory.search", json!({"query": "of"}))]
+        {
+            let shown = say(name, function, arguments);
+            assert_eq!(shown.matches("of <").count(), 1, "{shown}");
+        }
+    }
+    assert_eq!(say("bob", "memory.delete", json!({"key": "pw"})), "forgot `pw`");
+    assert_eq!(say("ann", "memory.read", json!({"key": "pw"})), "of <ann>");
+}
+
+#[test]
+fn one_identity_keeps_so_much_and_others_do_not_notice() {
+    let state = tempfile::tempdir().unwrap();
+    let write = |name: &str, key: usize| {
+        let note = json!({"key": key.to_string(), "text": "x".repeat(64 << 10)});
+        answer_to(name, state.path(), "memory.write", &note)
+    };
+    let full = (0..100).map(|key| write("ann", key)).find(|said| !said.starts_with("kept"));
+    assert!(full.as_ref().is_some_and(|said| said.contains("delete some first")), "{full:?}");
+    assert_eq!(write("ann", 0), "replaced `0`");
+    assert_eq!(write("bob", 0), "kept `0`");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256, Sha512};
 use tool::hex;
 
-use super::bounded::{Bounded, OUTPUT, too_long};
+use super::bounded::{Bounded, MAX_OUTPUT_BYTES, too_long};
 
 /// How long a text is.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -106,7 +106,7 @@ fn find(
 ) -> Result<Matches, Fault> {
     let pattern = regex(&pattern)?;
     let mut found = Matches { matches: Vec::new(), total: 0 };
-    let mut left = OUTPUT;
+    let mut left = MAX_OUTPUT_BYTES;
     for (at, line) in text.lines().enumerate() {
         for captures in pattern.captures_iter(line) {
             found.total += 1;
@@ -136,7 +136,7 @@ fn replace(
     /// The replacement; `$1` and `${name}` stand for groups.
     with: String,
 ) -> Result<Text, Fault> {
-    let (pattern, pieces) = (regex(&pattern)?, pieces(&with));
+    let (pattern, pieces) = (regex(&pattern)?, split_replacement(&with));
     let (mut replaced, mut one, mut done) = (Bounded::default(), String::new(), 0);
     for captures in pattern.captures_iter(&text) {
         let Some(whole) = captures.get(0) else { continue };
@@ -160,7 +160,7 @@ fn lines(
     #[schemars(length(max = 32))]
     steps: Vec<Step>,
 ) -> Result<Text, Fault> {
-    fits(text.len())?;
+    check_size(text.len())?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for step in steps {
         match step {
@@ -174,7 +174,7 @@ fn lines(
             Step::Number => {
                 // The number, the tab, and the end of the line.
                 let size = |(at, line): (usize, &String)| digits(at + 1) + line.len() + 2;
-                fits(lines.iter().enumerate().map(size).sum())?;
+                check_size(lines.iter().enumerate().map(size).sum())?;
                 let numbered = lines.iter().enumerate();
                 lines = numbered.map(|(at, line)| format!("{}\t{line}", at + 1)).collect();
             }
@@ -221,7 +221,7 @@ fn decode(text: String, encoding: Encoding) -> Result<Text, Fault> {
         Encoding::Base64 => STANDARD.decode(text).ok(),
         Encoding::Base64url => URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok(),
         Encoding::Hex => hex::decode(text),
-        Encoding::Url => unurl(text),
+        Encoding::Url => decode_url(text),
     };
     let bytes = bytes.ok_or_else(|| {
         Fault::new("InvalidEncoding", "the text is not in this encoding".to_owned())
@@ -245,9 +245,9 @@ fn regex(pattern: &str) -> Result<Regex, Fault> {
     built.map_err(|error| Fault::new("InvalidPattern", error.to_string()))
 }
 
-/// A replacement in pieces that stand for one group each at most, so that none
-/// becomes longer than the text.
-fn pieces(with: &str) -> Vec<&str> {
+/// Splits a replacement into pieces with at most one group each, so that no piece
+/// expands to more than the text.
+fn split_replacement(with: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = with;
     while !rest.is_empty() {
@@ -265,9 +265,9 @@ fn pieces(with: &str) -> Vec<&str> {
     pieces
 }
 
-/// Checks whether an answer of so many bytes may be given.
-fn fits(n_bytes: usize) -> Result<(), Fault> {
-    if OUTPUT < n_bytes { Err(too_long()) } else { Ok(()) }
+/// Fails if a result of so many bytes is too long.
+fn check_size(n_bytes: usize) -> Result<(), Fault> {
+    if MAX_OUTPUT_BYTES < n_bytes { Err(too_long()) } else { Ok(()) }
 }
 
 /// Returns how many digits a number has.
@@ -275,9 +275,8 @@ fn digits(number: usize) -> usize {
     number.checked_ilog10().map_or(1, |power| power as usize + 1)
 }
 
-/// The words of a text with `glue` between, lower case but for the first
-/// letters of those that are `capital`; a capital after a small letter starts
-/// a word.
+/// Joins the words of a text by `glue`, in lower case except for the first letters of
+/// the words whose index is `capital`. A capital after a small letter starts a word.
 fn words(text: &str, glue: &str, capital: impl Fn(usize) -> bool) -> String {
     let (mut written, mut n_words, mut before) = (String::new(), 0, ' ');
     for letter in text.chars() {
@@ -296,7 +295,7 @@ fn words(text: &str, glue: &str, capital: impl Fn(usize) -> bool) -> String {
     written
 }
 
-fn unurl(text: &str) -> Option<Vec<u8>> {
+fn decode_url(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

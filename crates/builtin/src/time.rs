@@ -53,7 +53,7 @@ fn convert(
     #[default("UTC".to_owned())]
     from: String,
 ) -> Result<Moment, Fault> {
-    let at = read(&time, &zone(&from)?)?;
+    let at = parse_time(&time, &zone(&from)?)?;
     Ok(moment(&at.with_time_zone(zone(&to)?)))
 }
 
@@ -72,7 +72,7 @@ fn add(
         let message = format!("`{span}` is not a span; write it like `2 weeks` or `-1 day 6h`");
         Fault::new("InvalidSpan", message)
     })?;
-    let at = read(&time, &zone(&timezone)?)?;
+    let at = parse_time(&time, &zone(&timezone)?)?;
     let moved =
         at.checked_add(span).map_err(|error| Fault::new("OutOfRange", error.to_string()))?;
     Ok(moment(&moved))
@@ -90,7 +90,7 @@ fn between(
     timezone: String,
 ) -> Result<Distance, Fault> {
     let zone = zone(&timezone)?;
-    let (start, end) = (read(&start, &zone)?, read(&end, &zone)?);
+    let (start, end) = (parse_time(&start, &zone)?, parse_time(&end, &zone)?);
     let fault = |error: jiff::Error| Fault::new("OutOfRange", error.to_string());
     let round = SpanRound::new().largest(Unit::Year).smallest(Unit::Second).relative(&start);
     let span = start.until(&end).and_then(|span| span.round(round)).map_err(fault)?;
@@ -110,8 +110,8 @@ fn zone(name: &str) -> Result<TimeZone, Fault> {
     })
 }
 
-/// Reads a moment as people and programs write it.
-fn read(text: &str, zone: &TimeZone) -> Result<Zoned, Fault> {
+/// Parses a time with a zone or offset, seconds since 1970, or a time in `zone`.
+fn parse_time(text: &str, zone: &TimeZone) -> Result<Zoned, Fault> {
     let text = text.trim();
     if let Ok(zoned) = text.parse::<Zoned>() {
         return Ok(zoned);

@@ -43,7 +43,7 @@ fn convert(
         let message = format!("{value:e} {from} are too large a number of `{to}` to be told");
         return Err(Fault::new("OutOfRange", message));
     }
-    let converted = tidy(converted);
+    let converted = round_noise(converted);
     Ok(Converted {
         value: converted,
         unit: target.names[0].to_owned(),
@@ -175,7 +175,7 @@ const UNITS: &[Unit] = &[
     unit("angle", std::f64::consts::TAU, &["turn", "revolution"]),
 ];
 
-/// What a prefix stands for. In prefixes and symbols, case is the meaning.
+/// The SI prefixes and their names. In prefixes and symbols, case matters.
 const PREFIXES: &[(&str, &str)] = &[
     ("", ""),
     ("E", "exa"),
@@ -195,7 +195,8 @@ const PREFIXES: &[(&str, &str)] = &[
     ("f", "femto"),
 ];
 
-/// What takes prefixes, known here or not.
+/// The symbols that take prefixes and their names, also of units that are not known
+/// here.
 const SYMBOLS: &[(&str, &str)] = &[
     ("A", "ampere"),
     ("B", "byte"),
@@ -217,7 +218,7 @@ const SYMBOLS: &[(&str, &str)] = &[
     ("t", "tonne"),
 ];
 
-/// What is written like a known unit but for the case, and is another one.
+/// Symbols that differ from a known unit only in case and mean another one.
 const OTHERS: &[(&str, &str)] = &[
     ("Cal", "kilocalorie"),
     ("NM", "nautical mile"),
@@ -228,25 +229,27 @@ const OTHERS: &[(&str, &str)] = &[
     ("tb", "terabit"),
 ];
 
-/// Finds a unit as it is written, then without regard to blanks and the plural
-/// and, where that leaves one reading only, to case.
+/// Finds a unit as it is written, then without spaces and the plural and, if that is
+/// unambiguous, regardless of case.
 fn find(text: &str) -> Result<&'static Unit, Fault> {
     let text = text.trim();
     let written = text.replace([' ', '_', '-', '.'], "");
     let singular = written.strip_suffix('s').unwrap_or(&written);
-    if let Some(unit) = called(text).or_else(|| called(&written)) {
+    if let Some(unit) = find_exact(text).or_else(|| find_exact(&written)) {
         return Ok(unit);
     }
-    let Some((folded, unit)) = folded(&written).or_else(|| folded(singular)) else {
+    let Some((folded, unit)) =
+        find_ignoring_case(&written).or_else(|| find_ignoring_case(singular))
+    else {
         let message = format!("no unit is called `{text}`; `units.list` shows those that are");
         return Err(Fault::new("UnknownUnit", message));
     };
-    let reading = reading(&written).or_else(|| reading(singular)).or_else(|| {
+    let reading = expand_symbol(&written).or_else(|| expand_symbol(singular)).or_else(|| {
         let is_bits = folded.ends_with('B') && singular.ends_with('b');
         is_bits.then(|| "number of bits".to_owned())
     });
     let Some(reading) = reading else { return Ok(unit) };
-    let meant = called(&reading.replace(' ', ""));
+    let meant = find_exact(&reading.replace(' ', ""));
     if meant.is_some_and(|meant| std::ptr::eq(meant, unit)) {
         return Ok(unit);
     }
@@ -258,13 +261,13 @@ fn find(text: &str) -> Result<&'static Unit, Fault> {
     Err(Fault::new("AmbiguousUnit", format!("`{text}` is {article} {reading}{instead}")))
 }
 
-/// The unit that has this name, in this case.
-fn called(name: &str) -> Option<&'static Unit> {
+/// Returns the unit with this name, in this case.
+fn find_exact(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.names.contains(&name))
 }
 
-/// The unit that has this name in any case, and how it is written.
-fn folded(name: &str) -> Option<(&'static str, &'static Unit)> {
+/// Returns the unit with this name in any case, and how the name is written.
+fn find_ignoring_case(name: &str) -> Option<(&'static str, &'static Unit)> {
     let name = name.to_lowercase();
     UNITS.iter().find_map(|unit| {
         let found = unit.names.iter().find(|known| known.to_lowercase() == name);
@@ -272,8 +275,8 @@ fn folded(name: &str) -> Option<(&'static str, &'static Unit)> {
     })
 }
 
-/// Returns what a unit is by its prefix and symbol, in words.
-fn reading(text: &str) -> Option<String> {
+/// Expands a prefix and a symbol to words: `km` is `kilometer`.
+fn expand_symbol(text: &str) -> Option<String> {
     let other = OTHERS.iter().find(|(other, _)| *other == text);
     let other = other.map(|(_, words)| (*words).to_owned());
     let prefixed = PREFIXES.iter().find_map(|(prefix, multiple)| {
@@ -284,7 +287,7 @@ fn reading(text: &str) -> Option<String> {
     other.or(prefixed)
 }
 
-/// Twelve significant digits: what is left of the sum, without its noise.
-fn tidy(value: f64) -> f64 {
+/// Rounds to twelve significant digits, to remove floating-point noise.
+fn round_noise(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }

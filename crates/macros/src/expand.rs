@@ -1,4 +1,4 @@
-//! The code that a `#[tool]` becomes.
+//! Generates the code that `#[tool]` adds to a function.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -6,23 +6,24 @@ use syn::ext::IdentExt;
 use syn::{Error, Expr, ExprLit, Ident, ItemFn, Lit, Type};
 
 use crate::options::{Options, is_tool_name};
-use crate::signature::{Answer, Argument, Parameter, Signature, has_serde_default};
+use crate::signature::{Argument, Parameter, ReturnKind, Signature, has_serde_default};
 
+/// Returns the function and the generated code beside it.
 pub(crate) fn tool(options: TokenStream, function: TokenStream) -> syn::Result<TokenStream> {
     let options = Options::parse(options)?;
     let mut function: ItemFn = syn::parse2(function)?;
-    let signature = Signature::read(&mut function)?;
+    let signature = Signature::parse(&mut function)?;
     let visibility = &function.vis;
     let name = &function.sig.ident;
     let arguments = arguments(&signature.parameters);
     let definition = definition(&options, &function, &signature)?;
-    let submit = (!options.manual).then(|| submit(name));
-    // What is left out with the function is left out with it whole.
+    let discovery_entry = (!options.manual).then(|| discovery_entry(name));
+    // Where `#[cfg]` leaves out the function, it leaves out the generated code too.
     let conditions: Vec<_> =
         function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
     let doc = format!("The tool made of [`{name}`](fn@{name}).");
     Ok(quote! {
-        // Arguments are read from JSON, so they are owned whatever becomes of them.
+        // Arguments are parsed from JSON, so the function has to own them.
         #[allow(clippy::needless_pass_by_value)]
         #function
 
@@ -41,12 +42,13 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> syn::Result<T
                 }
             }
 
-            #submit
+            #discovery_entry
         };
     })
 }
 
-fn submit(name: &Ident) -> TokenStream {
+/// The entry by which a registry discovers the tool.
+fn discovery_entry(name: &Ident) -> TokenStream {
     quote! {
         ::native::__private::inventory::submit! {
             ::native::Entry::new(
@@ -58,13 +60,13 @@ fn submit(name: &Ident) -> TokenStream {
     }
 }
 
-/// The arguments as one struct, for serde and schemars.
+/// The struct that the arguments are parsed into, and that their schema is derived from.
 fn arguments(parameters: &[Parameter]) -> TokenStream {
     let list: Vec<&Argument> = parameters
         .iter()
         .filter_map(|parameter| match parameter {
             Parameter::Argument(argument) => Some(&**argument),
-            Parameter::Context | Parameter::State(_) | Parameter::Whole(_) => None,
+            Parameter::Context | Parameter::State(_) | Parameter::AllArguments(_) => None,
         })
         .collect();
     let fields = list.iter().map(|argument| field(argument));
@@ -85,43 +87,43 @@ fn arguments(parameters: &[Parameter]) -> TokenStream {
 }
 
 fn field(argument: &Argument) -> TokenStream {
-    let Argument { name, of, attributes, .. } = argument;
+    let Argument { name, ty, attributes, .. } = argument;
     let default = argument.default.is_some() && !has_serde_default(attributes);
     let default = default.then(|| {
         let path = default_name(argument).to_string();
         quote!(#[serde(default = #path)])
     });
-    quote!(#(#attributes)* #default #name: #of)
+    quote!(#(#attributes)* #default #name: #ty)
 }
 
 fn default_function(argument: &Argument) -> Option<TokenStream> {
     let value = argument.default.as_ref()?;
-    let (name, of) = (default_name(argument), &argument.of);
-    // `into` lets a string literal stand for a `String`. It would take a whole
-    // number for an `i32`, so that one is left to be what is wanted.
-    let value = match is_whole(value) && is_integer(of) {
+    let (name, ty) = (default_name(argument), &argument.ty);
+    // `into` lets a string literal stand for a `String`. It would infer `i32` for an
+    // integer literal, so such a literal is left to take the type of the argument.
+    let value = match is_untyped_integer(value) && is_integer_type(ty) {
         true => quote!(#value),
         false => quote!(::core::convert::Into::into(#value)),
     };
     Some(quote! {
         #[allow(clippy::useless_conversion)]
-        fn #name() -> #of { #value }
+        fn #name() -> #ty { #value }
     })
 }
 
-/// Returns whether this is a whole number that says nothing of its type.
-fn is_whole(value: &Expr) -> bool {
+/// Returns whether an expression is an integer literal without a type suffix.
+fn is_untyped_integer(value: &Expr) -> bool {
     if let Expr::Unary(negated) = value {
-        return is_whole(&negated.expr);
+        return is_untyped_integer(&negated.expr);
     }
     let Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) = value else { return false };
     number.suffix().is_empty()
 }
 
-fn is_integer(of: &Type) -> bool {
+fn is_integer_type(ty: &Type) -> bool {
     let kinds =
         ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize"];
-    let name = of.to_token_stream().to_string();
+    let name = ty.to_token_stream().to_string();
     kinds.contains(&name.as_str())
 }
 
@@ -129,24 +131,25 @@ fn default_name(argument: &Argument) -> Ident {
     format_ident!("__default_of_{}", argument.name.unraw())
 }
 
+/// The expression that builds the tool's `native::Definition`.
 fn definition(
     options: &Options,
     function: &ItemFn,
     signature: &Signature,
 ) -> syn::Result<TokenStream> {
-    let name = name_text(options, function)?;
+    let name = tool_name(options, function)?;
     let description = description(options, function, signature)?;
     let arguments_type = arguments_type(&signature.parameters);
     let needs = signature.parameters.iter().filter_map(|parameter| match parameter {
-        Parameter::State(of) => Some(quote!(.needs::<#of>())),
-        Parameter::Context | Parameter::Whole(_) | Parameter::Argument(_) => None,
+        Parameter::State(ty) => Some(quote!(.needs_state::<#ty>())),
+        Parameter::Context | Parameter::AllArguments(_) | Parameter::Argument(_) => None,
     });
-    let output = match &signature.answer {
-        Answer::Value(of) => Some(quote!(.returns::<#of>())),
-        Answer::Nothing | Answer::Direct => None,
+    let output = match &signature.returns {
+        ReturnKind::Value(ty) => Some(quote!(.returns::<#ty>())),
+        ReturnKind::Unit | ReturnKind::Content => None,
     };
-    let setters = setters(options);
-    let run = run(function, signature, &arguments_type);
+    let setters = option_setters(options);
+    let run = run_setter(function, signature, &arguments_type);
     Ok(quote! {
         ::native::Definition::new(#name)
             .description(#description)
@@ -159,7 +162,7 @@ fn definition(
     })
 }
 
-fn name_text(options: &Options, function: &ItemFn) -> syn::Result<String> {
+fn tool_name(options: &Options, function: &ItemFn) -> syn::Result<String> {
     if let Some(name) = &options.name {
         return Ok(name.value());
     }
@@ -184,13 +187,14 @@ fn description(options: &Options, function: &ItemFn, signature: &Signature) -> s
 
 fn arguments_type(parameters: &[Parameter]) -> TokenStream {
     let whole = parameters.iter().find_map(|parameter| match parameter {
-        Parameter::Whole(of) => Some(of.to_token_stream()),
+        Parameter::AllArguments(ty) => Some(ty.to_token_stream()),
         Parameter::Context | Parameter::State(_) | Parameter::Argument(_) => None,
     });
     whole.unwrap_or_else(|| quote!(__ToolArguments))
 }
 
-fn setters(options: &Options) -> TokenStream {
+/// One setter of `native::Definition` for each option that was given.
+fn option_setters(options: &Options) -> TokenStream {
     let text = |method: &str, value: &Option<syn::LitStr>| {
         let method = format_ident!("{method}");
         value.as_ref().map(|value| quote!(.#method(#value)))
@@ -221,15 +225,19 @@ fn setters(options: &Options) -> TokenStream {
     parts.into_iter().flatten().collect()
 }
 
-/// The closure that reads the arguments, calls the function and reads its
-/// result. Its own names begin with `__`, as do the types beside it: what the
-/// function is called and what it takes are the user's to name.
-fn run(function: &ItemFn, signature: &Signature, arguments_type: &TokenStream) -> TokenStream {
+/// The setter that is given a closure, which parses the arguments, calls the function
+/// and converts its result. All generated names begin with `__`, so that they cannot
+/// collide with names that the user chose.
+fn run_setter(
+    function: &ItemFn,
+    signature: &Signature,
+    arguments_type: &TokenStream,
+) -> TokenStream {
     let name = &function.sig.ident;
     let values = signature.parameters.iter().map(|parameter| match parameter {
         Parameter::Context => quote!(__call.context()),
-        Parameter::State(of) => quote!(__call.state::<#of>()?),
-        Parameter::Whole(_) => quote!(::native::Args(__arguments)),
+        Parameter::State(ty) => quote!(__call.state::<#ty>()?),
+        Parameter::AllArguments(_) => quote!(::native::Args(__arguments)),
         Parameter::Argument(argument) => {
             let field = &argument.name;
             quote!(__arguments.#field)
@@ -239,16 +247,16 @@ fn run(function: &ItemFn, signature: &Signature, arguments_type: &TokenStream) -
     let wait = is_async.then(|| quote!(.await));
     let fallible = signature.fallible.then(|| quote!(?));
     let called = quote!(#name(#(#values),*) #wait #fallible);
-    let answer = match &signature.answer {
-        Answer::Nothing => quote!({ #called; ::native::Answer::done() }),
-        Answer::Direct => quote!(::native::Answer::from(#called)),
-        Answer::Value(_) => quote!(::native::Answer::value(&#called)?),
+    let answer = match &signature.returns {
+        ReturnKind::Unit => quote!({ #called; ::native::Output::done() }),
+        ReturnKind::Content => quote!(::native::Output::from(#called)),
+        ReturnKind::Value(_) => quote!(::native::Output::value(&#called)?),
     };
     let body = quote! {
         #[allow(unused_variables)]
         let __arguments: #arguments_type = __call.arguments()?;
         let __answer = #answer;
-        ::core::result::Result::Ok::<::native::Answer, ::native::Fault>(__answer)
+        ::core::result::Result::Ok::<::native::Output, ::native::Fault>(__answer)
     };
     if is_async {
         quote!(.runs_async(|__call| async move { #body }))

@@ -1,9 +1,9 @@
-//! `#[tool]`: a Rust function becomes a tool.
+//! The attribute macro `#[tool]`, which turns a Rust function into a tool.
 //!
-//! The function stays what it was and can be called as before. Beside it
-//! appears a type of the same name (an empty enum: types and functions have
-//! separate namespaces) that implements `native::Tool`, and, unless the tool
-//! is `manual`, an entry for link-time discovery. Use it through the crate
+//! The function stays as it is and can be called as before. The macro adds a
+//! type of the same name (an empty enum: types and functions have separate
+//! namespaces) that implements `native::Tool`, and, unless the tool is
+//! `manual`, an entry for link-time discovery. Use the macro through the crate
 //! `native`, which the generated code refers to.
 
 mod options;
@@ -22,8 +22,8 @@ use proc_macro::TokenStream;
 /// | `description = "…"` | the doc comment otherwise; one of both must be there |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | hints; also `= false` |
 /// | `category = "…"`, `tags = ["…"]` | for finding it: searched with the description |
-/// | `version = "…"`, `deprecated_in = "…"` | what changed, and when to stop using it |
-/// | `cache_ttl = "5m"` | how long a gate that keeps answers may keep this one |
+/// | `version = "…"`, `deprecated_in = "…"` | the tool's version; the version since which it is deprecated |
+/// | `cache_ttl = "5m"` | how long gatelet may cache a result |
 /// | `timeout = "10s"` | how long a call may take; 30 s otherwise |
 /// | `manual` | not discovered; register it by hand |
 ///

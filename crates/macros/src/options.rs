@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[tool(…)]`.
+//! Parses the options in the parentheses of `#[tool(…)]`.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitBool, LitStr, Token, bracketed};
 
-const KNOWN: &str = "`name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, \
+const OPTION_NAMES: &str = "`name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, \
                      `open_world`, `category`, `tags`, `version`, `deprecated_in`, `cache_ttl`, \
                      `timeout` and `manual`";
 
-/// The options as written, each at most once.
+/// The options of one `#[tool]`; the attribute's documentation says what each means.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
@@ -65,7 +65,7 @@ impl Options {
             "timeout" => self.timeout = Some(duration(&entry.text()?)?),
             "manual" => self.manual = entry.flag()?,
             unknown => {
-                let message = format!("no option is called `{unknown}`; there are {KNOWN}");
+                let message = format!("no option is called `{unknown}`; there are {OPTION_NAMES}");
                 return Err(Error::new(entry.key.span(), message));
             }
         }
@@ -95,7 +95,7 @@ fn tool_name(name: LitStr) -> syn::Result<LitStr> {
     Err(Error::new(name.span(), message))
 }
 
-/// Reads `500ms`, `30s`, `5m` or `2h`.
+/// Parses a duration such as `500ms`, `30s`, `5m` or `2h`.
 fn duration(text: &LitStr) -> syn::Result<Duration> {
     let value = text.value();
     let digits = value.bytes().take_while(u8::is_ascii_digit).count();
@@ -118,7 +118,7 @@ fn duration(text: &LitStr) -> syn::Result<Duration> {
     }
 }
 
-/// `key` or `key = value`.
+/// One option as written: `key` or `key = value`.
 struct Entry {
     key: Ident,
     value: Option<Value>,
@@ -154,7 +154,7 @@ impl Entry {
     fn text(&self) -> syn::Result<LitStr> {
         match &self.value {
             Some(Value::Text(text)) => Ok(text.clone()),
-            Some(Value::Flag(_) | Value::Texts(_)) | None => Err(self.wants("= \"text\"")),
+            Some(Value::Flag(_) | Value::Texts(_)) | None => Err(self.wrong_value("= \"text\"")),
         }
     }
 
@@ -162,18 +162,21 @@ impl Entry {
         match &self.value {
             None => Ok(true),
             Some(Value::Flag(flag)) => Ok(flag.value),
-            Some(Value::Text(_) | Value::Texts(_)) => Err(self.wants("alone, or `= false`")),
+            Some(Value::Text(_) | Value::Texts(_)) => Err(self.wrong_value("alone, or `= false`")),
         }
     }
 
     fn texts(&self) -> syn::Result<Vec<LitStr>> {
         match &self.value {
             Some(Value::Texts(texts)) => Ok(texts.clone()),
-            Some(Value::Text(_) | Value::Flag(_)) | None => Err(self.wants("= [\"one\", \"two\"]")),
+            Some(Value::Text(_) | Value::Flag(_)) | None => {
+                Err(self.wrong_value("= [\"one\", \"two\"]"))
+            }
         }
     }
 
-    fn wants(&self, form: &str) -> Error {
+    /// The error for a value of the wrong type; `form` shows how it is written.
+    fn wrong_value(&self, form: &str) -> Error {
         Error::new(self.key.span(), format!("`{}` is written `{} {form}`", self.key, self.key))
     }
 }

@@ -1,4 +1,4 @@
-//! What the function says: its parameters, its result, its description.
+//! Parses the function under `#[tool]`: its parameters, return type and description.
 
 use syn::punctuated::Punctuated;
 use syn::{
@@ -6,14 +6,14 @@ use syn::{
     PathArguments, PathSegment, ReturnType, Token, Type,
 };
 
-/// One parameter, by where its value comes from.
+/// One parameter of the function, by where its value comes from.
 pub(crate) enum Parameter {
-    /// `context: &Context`
+    /// `context: &Context`, the context of the call.
     Context,
-    /// `State<T>`, with `T`.
+    /// `State<T>`, shared state of the type `T`.
     State(Box<Type>),
-    /// `Args<T>`, with `T`: the whole arguments object.
-    Whole(Box<Type>),
+    /// `Args<T>`, the whole arguments object as the type `T`.
+    AllArguments(Box<Type>),
     /// One member of the arguments object.
     Argument(Box<Argument>),
 }
@@ -21,39 +21,43 @@ pub(crate) enum Parameter {
 /// One member of the arguments object.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
-    pub(crate) of: Type,
-    /// Doc comments, `#[serde]` and `#[schemars]`, moved to the field.
+    pub(crate) ty: Type,
+    /// Doc comments, `#[serde]` and `#[schemars]`, for the field that it becomes.
     pub(crate) attributes: Vec<Attribute>,
+    /// The expression in `#[default(…)]`.
     pub(crate) default: Option<Expr>,
 }
 
-/// How the function answers.
-pub(crate) enum Answer {
-    /// `()`, or nothing.
-    Nothing,
-    /// `Text` or `Blocks`: goes out as it is.
-    Direct,
-    /// A value with a schema.
+/// The return type of the function, without a `Result` around it.
+pub(crate) enum ReturnKind {
+    /// `()`, or no return type.
+    Unit,
+    /// `Text` or `Blocks`: content of a reply, without an output schema.
+    Content,
+    /// Any other type; the output schema is derived from it.
     Value(Box<Type>),
 }
 
-/// The function, taken apart. Attributes that only this macro understands are
-/// removed from it on the way.
+/// What the macro needs to know of the function.
 pub(crate) struct Signature {
     pub(crate) parameters: Vec<Parameter>,
-    pub(crate) answer: Answer,
+    pub(crate) returns: ReturnKind,
+    /// Whether the function returns a `Result`.
     pub(crate) fallible: bool,
+    /// The doc comment.
     pub(crate) description: String,
 }
 
 impl Signature {
-    pub(crate) fn read(function: &mut ItemFn) -> syn::Result<Signature> {
+    /// Parses the function, and removes the attributes on its parameters that only
+    /// this macro understands.
+    pub(crate) fn parse(function: &mut ItemFn) -> syn::Result<Signature> {
         refuse_generics(function)?;
         let parameters =
             function.sig.inputs.iter_mut().map(parameter).collect::<syn::Result<Vec<_>>>()?;
-        refuse_mixed(&parameters, function)?;
-        let (answer, fallible) = answer(&function.sig.output);
-        Ok(Signature { parameters, answer, fallible, description: doc(&function.attrs) })
+        refuse_mixed_arguments(&parameters, function)?;
+        let (returns, fallible) = return_kind(&function.sig.output);
+        Ok(Signature { parameters, returns, fallible, description: doc(&function.attrs) })
     }
 }
 
@@ -65,8 +69,8 @@ fn refuse_generics(function: &ItemFn) -> syn::Result<()> {
     Err(Error::new_spanned(generics, "a tool has one schema, so its function cannot be generic"))
 }
 
-fn refuse_mixed(parameters: &[Parameter], function: &ItemFn) -> syn::Result<()> {
-    let whole = parameters.iter().filter(|p| matches!(p, Parameter::Whole(_))).count();
+fn refuse_mixed_arguments(parameters: &[Parameter], function: &ItemFn) -> syn::Result<()> {
+    let whole = parameters.iter().filter(|p| matches!(p, Parameter::AllArguments(_))).count();
     let single = parameters.iter().filter(|p| matches!(p, Parameter::Argument(_))).count();
     if whole == 0 || (whole == 1 && single == 0) {
         return Ok(());
@@ -91,11 +95,11 @@ fn parameter(input: &mut FnArg) -> syn::Result<Parameter> {
         let message = "arguments are owned: take `String` for `&str`, `Vec<T>` for `&[T]`";
         return Err(Error::new_spanned(&typed.ty, message));
     }
-    if let Some(of) = generic_of(&typed.ty, "State") {
-        return Ok(Parameter::State(Box::new(of)));
+    if let Some(ty) = generic_argument(&typed.ty, "State") {
+        return Ok(Parameter::State(Box::new(ty)));
     }
-    if let Some(of) = generic_of(&typed.ty, "Args") {
-        return Ok(Parameter::Whole(Box::new(of)));
+    if let Some(ty) = generic_argument(&typed.ty, "Args") {
+        return Ok(Parameter::AllArguments(Box::new(ty)));
     }
     let Pat::Ident(pattern) = &*typed.pat else {
         let message = "an argument needs a plain name, because the schema shows it";
@@ -103,12 +107,12 @@ fn parameter(input: &mut FnArg) -> syn::Result<Parameter> {
     };
     let name = pattern.ident.clone();
     let (attributes, default) = take_attributes(&mut typed.attrs)?;
-    let argument = Argument { name, of: (*typed.ty).clone(), attributes, default };
+    let argument = Argument { name, ty: (*typed.ty).clone(), attributes, default };
     Ok(Parameter::Argument(Box::new(argument)))
 }
 
-/// Splits a parameter's attributes: what the field gets, the default, and what
-/// stays on the parameter.
+/// Takes the attributes that only this macro understands from a parameter: returns
+/// those for the field that it becomes, and the expression in `#[default(…)]`.
 fn take_attributes(attributes: &mut Vec<Attribute>) -> syn::Result<(Vec<Attribute>, Option<Expr>)> {
     let (mut moved, mut kept, mut default) = (Vec::new(), Vec::new(), None);
     for attribute in attributes.drain(..) {
@@ -124,45 +128,45 @@ fn take_attributes(attributes: &mut Vec<Attribute>) -> syn::Result<(Vec<Attribut
     Ok((moved, default))
 }
 
-/// Reads the return type by how it is written: `Result<T, E>` can fail, `Text`
-/// and `Blocks` go out as they are, everything else is a value with a schema.
-fn answer(output: &ReturnType) -> (Answer, bool) {
-    let ReturnType::Type(_, of) = output else {
-        return (Answer::Nothing, false);
+/// Returns the kind of the return type, and whether it stands in a `Result`. Types
+/// are recognised by their names, because a macro cannot resolve them.
+fn return_kind(output: &ReturnType) -> (ReturnKind, bool) {
+    let ReturnType::Type(_, ty) = output else {
+        return (ReturnKind::Unit, false);
     };
-    match generic_of(of, "Result") {
-        Some(inner) => (plain_answer(&inner), true),
-        None => (plain_answer(of), false),
+    match generic_argument(ty, "Result") {
+        Some(inner) => (success_kind(&inner), true),
+        None => (success_kind(ty), false),
     }
 }
 
-fn plain_answer(of: &Type) -> Answer {
-    if let Type::Tuple(tuple) = of
+fn success_kind(ty: &Type) -> ReturnKind {
+    if let Type::Tuple(tuple) = ty
         && tuple.elems.is_empty()
     {
-        return Answer::Nothing;
+        return ReturnKind::Unit;
     }
-    let direct = last_segment(of).is_some_and(|s| s.ident == "Text" || s.ident == "Blocks");
-    if direct { Answer::Direct } else { Answer::Value(Box::new(of.clone())) }
+    let is_content = last_segment(ty).is_some_and(|s| s.ident == "Text" || s.ident == "Blocks");
+    if is_content { ReturnKind::Content } else { ReturnKind::Value(Box::new(ty.clone())) }
 }
 
-fn last_segment(of: &Type) -> Option<&PathSegment> {
-    if let Type::Group(inner) = of {
+fn last_segment(ty: &Type) -> Option<&PathSegment> {
+    if let Type::Group(inner) = ty {
         return last_segment(&inner.elem);
     }
-    if let Type::Path(path) = of { path.path.segments.last() } else { None }
+    if let Type::Path(path) = ty { path.path.segments.last() } else { None }
 }
 
-/// `T` of `Name<T, …>`.
-fn generic_of(of: &Type, name: &str) -> Option<Type> {
-    let segment = last_segment(of).filter(|segment| segment.ident == name)?;
+/// Returns the `T` of `Name<T, …>`, if the type has this name.
+fn generic_argument(ty: &Type, name: &str) -> Option<Type> {
+    let segment = last_segment(ty).filter(|segment| segment.ident == name)?;
     let PathArguments::AngleBracketed(generics) = &segment.arguments else { return None };
     generics.args.iter().find_map(|argument| {
-        if let GenericArgument::Type(of) = argument { Some(of.clone()) } else { None }
+        if let GenericArgument::Type(ty) = argument { Some(ty.clone()) } else { None }
     })
 }
 
-/// The doc comment, unindented by the one blank that `///` leaves.
+/// The doc comment, without the space that follows each `///`.
 fn doc(attributes: &[Attribute]) -> String {
     let lines: Vec<String> = attributes.iter().filter_map(doc_line).collect();
     let joined = lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line));
@@ -178,7 +182,7 @@ fn doc_line(attribute: &Attribute) -> Option<String> {
     Some(text.value())
 }
 
-/// Returns whether an argument's own attributes already say what stands in for it.
+/// Returns whether a `#[serde(default)]` among the attributes already gives a default.
 pub(crate) fn has_serde_default(attributes: &[Attribute]) -> bool {
     let in_list = |attribute: &Attribute| {
         let parse = Punctuated::<Meta, Token![,]>::parse_terminated;

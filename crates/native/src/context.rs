@@ -1,5 +1,4 @@
-//! The context of a call: the caller, and the handle that reaches the client while
-//! the tool runs.
+//! The context that a tool is given: the caller, and progress messages to the client.
 
 use std::ops::Deref;
 
@@ -9,17 +8,19 @@ use tool::{Json, Notification, Object};
 /// The context of one call: [`tool::Context`] with the call's progress token.
 #[derive(Clone, Debug)]
 pub struct Context {
-    asked: tool::Context,
+    inner: tool::Context,
     progress_token: Option<Json>,
 }
 
 impl Context {
-    pub(crate) fn new(asked: &tool::Context, rest: &Object) -> Context {
-        let progress_token = rest.get("_meta").and_then(|meta| meta.member("progressToken"));
-        Context { asked: asked.clone(), progress_token }
+    /// `other_params` are the parameters of `tools/call` beside name and arguments.
+    pub(crate) fn new(inner: &tool::Context, other_params: &Object) -> Context {
+        let meta = other_params.get("_meta");
+        let progress_token = meta.and_then(|meta| meta.member("progressToken"));
+        Context { inner: inner.clone(), progress_token }
     }
 
-    /// Says how far the call is. Does nothing when the caller did not ask.
+    /// Sends a progress notification, if the client asked for them.
     pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let Some(token) = &self.progress_token else { return };
         let mut params = Object::new();
@@ -29,7 +30,7 @@ impl Context {
             params.push("total", json!(total).into());
         }
         params.push("message", Json::encode(message));
-        self.asked
+        self.inner
             .client_handle
             .notify(Notification { method: "notifications/progress".to_owned(), params });
     }
@@ -39,6 +40,6 @@ impl Deref for Context {
     type Target = tool::Context;
 
     fn deref(&self) -> &tool::Context {
-        &self.asked
+        &self.inner
     }
 }

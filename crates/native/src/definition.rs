@@ -1,5 +1,4 @@
-//! The definition of one tool: its description, its schemas and the function that
-//! runs it.
+//! The definition of one tool: its description, its schemas and the function to run.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -14,36 +13,38 @@ use serde_json::{Value, json};
 use tool::{Json, Object};
 
 use crate::state::{State, States};
-use crate::{Answer, Context, Fault, schema};
+use crate::{Context, Fault, Output, schema};
 
-/// How long a call may take unless the tool says otherwise.
+/// How long a call may take unless the tool sets its own timeout.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Something that is a tool: what [`tool`](macro@crate::tool) makes of a function.
+/// The type that [`tool`](macro@crate::tool) makes of a function, which can define itself.
 pub trait Tool {
     fn definition() -> Definition;
 }
 
-/// A tool, before the registry has looked at it.
+/// The definition of a tool, built step by step; the registry checks it.
 #[derive(Clone)]
 pub struct Definition {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: String,
+    /// The JSON Schemas of the arguments and of the result.
     pub(crate) input: Option<Value>,
     pub(crate) output: Option<Value>,
-    /// Whether the output schema has the value under `result`.
+    /// Whether the result is an object with the value as its member `result`.
     pub(crate) wraps: bool,
     pub(crate) hints: Hints,
-    pub(crate) about: About,
+    pub(crate) metadata: Metadata,
     pub(crate) timeout: Duration,
-    pub(crate) needs: Vec<Need>,
+    pub(crate) needs: Vec<RequiredState>,
     pub(crate) run: Option<Run>,
 }
 
-/// What is known of a tool beside what MCP has fields for.
+/// Facts about a tool that MCP has no fields for; listed under `_meta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct About {
+pub struct Metadata {
+    /// The Rust module with its function.
     pub module: String,
     #[serde(skip)]
     pub file: String,
@@ -55,7 +56,7 @@ pub struct About {
     pub version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated_in: Option<String>,
-    /// Written in seconds, and parts of one.
+    /// How long a result may be cached; serialized in seconds.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub cache_ttl: Option<Duration>,
 }
@@ -72,6 +73,7 @@ fn seconds<S: serde::Serializer>(
     }
 }
 
+/// The annotations of MCP.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hints {
     read_only: Option<bool>,
@@ -80,22 +82,23 @@ pub(crate) struct Hints {
     open_world: Option<bool>,
 }
 
+/// A type `T` of which the tool takes a `State<T>`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Need {
+pub(crate) struct RequiredState {
     pub(crate) id: TypeId,
     pub(crate) name: &'static str,
 }
 
-pub(crate) type Answered = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
+pub(crate) type OutputFuture = Pin<Box<dyn Future<Output = Result<Output, Fault>> + Send>>;
 
-/// What runs: on the blocking pool, or as part of the caller's task.
+/// The function of a tool: one that may block, for the blocking pool, or an async one.
 #[derive(Clone)]
 pub(crate) enum Run {
-    Blocking(Arc<dyn Fn(Call) -> Result<Answer, Fault> + Send + Sync>),
-    Async(Arc<dyn Fn(Call) -> Answered + Send + Sync>),
+    Blocking(Arc<dyn Fn(Call) -> Result<Output, Fault> + Send + Sync>),
+    Async(Arc<dyn Fn(Call) -> OutputFuture + Send + Sync>),
 }
 
-/// One call of a tool, with valid arguments.
+/// One call of a tool, with arguments that fit the input schema.
 pub struct Call {
     arguments: Value,
     context: Context,
@@ -103,7 +106,7 @@ pub struct Call {
 }
 
 impl Definition {
-    /// A tool with this name, and nothing else yet.
+    /// A definition with only a name yet.
     pub fn new(name: impl Into<String>) -> Definition {
         Definition {
             name: name.into(),
@@ -113,10 +116,10 @@ impl Definition {
             output: None,
             wraps: false,
             hints: Hints::default(),
-            about: About {
+            metadata: Metadata {
                 category: "general".to_owned(),
                 version: "1.0.0".to_owned(),
-                ..About::default()
+                ..Metadata::default()
             },
             timeout: DEFAULT_TIMEOUT,
             needs: Vec::new(),
@@ -136,14 +139,15 @@ impl Definition {
         self
     }
 
-    /// Where the tool is written. Names are unique across modules.
+    /// Sets where the function is in the source.
     #[must_use]
     pub fn module(mut self, module: &str, file: &str, line: u32) -> Definition {
-        self.about = About { module: module.to_owned(), file: file.to_owned(), line, ..self.about };
+        self.metadata =
+            Metadata { module: module.to_owned(), file: file.to_owned(), line, ..self.metadata };
         self
     }
 
-    /// Takes its arguments as this type.
+    /// Derives the input schema from a type.
     #[must_use]
     pub fn takes<T: JsonSchema>(self) -> Definition {
         self.input_schema(schema::input_schema::<T>())
@@ -155,72 +159,73 @@ impl Definition {
         self
     }
 
-    /// Answers with this type; under `result` when it is no object.
+    /// Derives the output schema from a type.
     #[must_use]
     pub fn returns<T: JsonSchema>(self) -> Definition {
         self.output_schema(schema::output_schema::<T>())
     }
 
+    /// Sets the output schema; one that is not for an object is wrapped in `result`.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Definition {
         self.wraps = !schema::describes_object(&schema);
-        self.output = Some(if self.wraps { schema::wrapped(schema) } else { schema });
+        self.output = Some(if self.wraps { schema::wrap_in_result(schema) } else { schema });
         self
     }
 
     #[must_use]
-    pub fn read_only(mut self, yes: bool) -> Definition {
-        self.hints.read_only = Some(yes);
+    pub fn read_only(mut self, hint: bool) -> Definition {
+        self.hints.read_only = Some(hint);
         self
     }
 
     #[must_use]
-    pub fn destructive(mut self, yes: bool) -> Definition {
-        self.hints.destructive = Some(yes);
+    pub fn destructive(mut self, hint: bool) -> Definition {
+        self.hints.destructive = Some(hint);
         self
     }
 
     #[must_use]
-    pub fn idempotent(mut self, yes: bool) -> Definition {
-        self.hints.idempotent = Some(yes);
+    pub fn idempotent(mut self, hint: bool) -> Definition {
+        self.hints.idempotent = Some(hint);
         self
     }
 
     #[must_use]
-    pub fn open_world(mut self, yes: bool) -> Definition {
-        self.hints.open_world = Some(yes);
+    pub fn open_world(mut self, hint: bool) -> Definition {
+        self.hints.open_world = Some(hint);
         self
     }
 
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Definition {
-        self.about.category = category.into();
+        self.metadata.category = category.into();
         self
     }
 
     #[must_use]
     pub fn tags(mut self, tags: &[&str]) -> Definition {
-        self.about.tags = tags.iter().map(|&tag| tag.to_owned()).collect();
+        self.metadata.tags = tags.iter().map(|&tag| tag.to_owned()).collect();
         self
     }
 
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Definition {
-        self.about.version = version.into();
+        self.metadata.version = version.into();
         self
     }
 
-    /// Since when nobody should use it any more. It still runs.
+    /// Marks the tool as deprecated since this version. It can still be called.
     #[must_use]
     pub fn deprecated_in(mut self, version: impl Into<String>) -> Definition {
-        self.about.deprecated_in = Some(version.into());
+        self.metadata.deprecated_in = Some(version.into());
         self
     }
 
-    /// Sets how long an answer stays good.
+    /// Sets how long a result may be cached.
     #[must_use]
     pub fn cache_ttl(mut self, ttl: Duration) -> Definition {
-        self.about.cache_ttl = Some(ttl);
+        self.metadata.cache_ttl = Some(ttl);
         self
     }
 
@@ -230,28 +235,28 @@ impl Definition {
         self
     }
 
-    /// Needs a `State<T>`.
+    /// Declares that the function takes a `State<T>`.
     #[must_use]
-    pub fn needs<T: 'static>(mut self) -> Definition {
-        self.needs.push(Need { id: TypeId::of::<T>(), name: std::any::type_name::<T>() });
+    pub fn needs_state<T: 'static>(mut self) -> Definition {
+        self.needs.push(RequiredState { id: TypeId::of::<T>(), name: std::any::type_name::<T>() });
         self
     }
 
-    /// Runs this, where it may block.
+    /// Sets the function to run, which may block.
     #[must_use]
     pub fn runs(
         mut self,
-        run: impl Fn(Call) -> Result<Answer, Fault> + Send + Sync + 'static,
+        run: impl Fn(Call) -> Result<Output, Fault> + Send + Sync + 'static,
     ) -> Definition {
         self.run = Some(Run::Blocking(Arc::new(run)));
         self
     }
 
-    /// Runs this, which must not block.
+    /// Sets the async function to run, which must not block.
     #[must_use]
     pub fn runs_async<F>(mut self, run: impl Fn(Call) -> F + Send + Sync + 'static) -> Definition
     where
-        F: Future<Output = Result<Answer, Fault>> + Send + 'static,
+        F: Future<Output = Result<Output, Fault>> + Send + 'static,
     {
         self.run = Some(Run::Async(Arc::new(move |call| Box::pin(run(call)))));
         self
@@ -261,8 +266,8 @@ impl Definition {
         &self.name
     }
 
-    pub fn about(&self) -> &About {
-        &self.about
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// The definition as MCP lists it.
@@ -280,13 +285,13 @@ impl Definition {
         if let Some(annotations) = self.hints.to_json() {
             raw.push("annotations", annotations);
         }
-        raw.push("_meta", json!({"gatelet/tool": self.about}).into());
+        raw.push("_meta", json!({"gatelet/tool": self.metadata}).into());
         raw.to_json()
     }
 
-    /// The description, which is where a model sees that a tool is deprecated.
+    /// The description, with a note for the model if the tool is deprecated.
     fn full_description(&self) -> String {
-        match &self.about.deprecated_in {
+        match &self.metadata.deprecated_in {
             Some(version) => format!("Deprecated since {version}. {}", self.description),
             None => self.description.clone(),
         }
@@ -316,13 +321,13 @@ impl Call {
         Call { arguments, context, states }
     }
 
-    /// Takes the arguments as a type. They fit the schema already; what can
-    /// still go wrong is what a schema cannot say.
+    /// Deserializes the arguments. They fit the schema already, so this fails only for
+    /// rules that a schema cannot express.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        // To a schema `1.0` is an integer, to serde it is none.
-        let whole = |_| T::deserialize(whole(&self.arguments));
-        T::deserialize(&self.arguments).or_else(whole).map_err(|cause| {
-            let cause = schema::cut(&cause.to_string(), 200);
+        // JSON Schema takes `1.0` for an integer, serde does not.
+        let retry = |_| T::deserialize(with_integers(&self.arguments));
+        T::deserialize(&self.arguments).or_else(retry).map_err(|cause| {
+            let cause = schema::truncate(&cause.to_string(), 200);
             Fault::new("SchemaError", format!("the arguments cannot be used: {cause}"))
         })
     }
@@ -331,6 +336,7 @@ impl Call {
         &self.context
     }
 
+    /// Returns the shared value of this type.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Fault> {
         self.states.get().ok_or_else(|| {
             let message = format!("no `{}` is registered", std::any::type_name::<T>());
@@ -339,18 +345,18 @@ impl Call {
     }
 }
 
-/// The value with numbers such as `1.0` written as integers.
-fn whole(value: &Value) -> Value {
+/// Returns the value with numbers such as `1.0` turned into integers.
+fn with_integers(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
             #[expect(clippy::cast_possible_truncation, reason = "checked to be small and whole")]
             Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => Value::from(float as i64),
             Some(_) | None => value.clone(),
         },
-        Value::Array(items) => items.iter().map(whole).collect(),
-        Value::Object(members) => {
-            Value::Object(members.iter().map(|(key, value)| (key.clone(), whole(value))).collect())
-        }
+        Value::Array(items) => items.iter().map(with_integers).collect(),
+        Value::Object(members) => Value::Object(
+            members.iter().map(|(key, value)| (key.clone(), with_integers(value))).collect(),
+        ),
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
 }

@@ -1,7 +1,7 @@
-//! The errors of tools: who can fix them, and how they are written on the wire.
+//! The errors of calls and of registrations, and how each reaches the client.
 //!
-//! One variant per condition. [`TABLE`] is the whole of it, for the docs and
-//! for the test that compares them.
+//! [`TABLE`] lists every condition with its error type, its form on the wire and its
+//! remedy. The docs repeat it, and a test compares them.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tool::{Failure, Json, Reply, RpcError, Sent};
 
 use crate::schema::{self, Problem};
 
-/// What a tool reports when it fails: the body of an `isError` result.
+/// The error of a tool that failed: the body of an `isError` result.
 ///
-/// Every [`std::error::Error`] becomes one with `?`; its type's name is the
-/// `error_type`. Make one by hand to choose that name, or to add details.
+/// `?` converts every [`std::error::Error`] to a fault, with the name of its type as
+/// the `error_type`. Make a fault by hand to choose that name, or to add details.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     error_type: String,
@@ -29,6 +29,7 @@ pub enum Error {
     Transport(Failure),
     ToolNotFound {
         name: String,
+        /// Names of tools that may have been meant.
         similar: Vec<String>,
     },
     /// The arguments do not fit the tool's schema.
@@ -36,11 +37,11 @@ pub enum Error {
         tool: String,
         problems: Vec<Problem>,
     },
-    /// The call or the result is not what such a message must be.
+    /// The message is not a well-formed call or result.
     Validation {
         reason: String,
     },
-    /// The result cannot be written as what the tool declares.
+    /// The result does not fit the output schema that the tool declares.
     Serialization {
         tool: String,
         reason: String,
@@ -50,11 +51,11 @@ pub enum Error {
         after: Duration,
     },
     Registration(RegistrationError),
-    /// The tool broke off. The message stays in the log.
+    /// The tool panicked. The message of the panic goes to the log only.
     Panic {
         tool: String,
     },
-    /// The tool itself says why.
+    /// The tool itself reported an error.
     Failed(Fault),
 }
 
@@ -64,9 +65,9 @@ pub enum RegistrationError {
     #[error("`{tool}` has no input schema, and a tool without one cannot be registered")]
     NoSchema { tool: String },
     #[error("the {which} schema of `{tool}` is invalid at `{}`: {}", problem.pointer, problem.message)]
-    InvalidSchema { tool: String, which: Which, problem: Problem },
+    InvalidSchema { tool: String, which: SchemaKind, problem: Problem },
     #[error("the {which} schema of `{tool}` must have `\"type\": \"object\"` at its root")]
-    NotAnObject { tool: String, which: Which },
+    NotAnObject { tool: String, which: SchemaKind },
     #[error("`{tool}` is registered already, and its {differs} differs")]
     Changed { tool: String, differs: String },
     #[error("`{tool}` of {module} is registered already by {first}")]
@@ -79,9 +80,9 @@ pub enum RegistrationError {
     NothingToRun { tool: String },
 }
 
-/// Which of a tool's two schemas.
+/// One of a tool's two schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum SchemaKind {
     Input,
     Output,
 }
@@ -95,79 +96,81 @@ pub enum ErrorChannel {
     Result,
 }
 
-/// One line of the table of errors.
+/// One row of the table of errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub error_type: &'static str,
-    pub wire: ErrorChannel,
+    pub channel: ErrorChannel,
+    /// The condition under which this error is reported.
     pub when: &'static str,
+    /// What to do about it, told to the caller.
     pub remedy: &'static str,
 }
 
-/// Every condition, as documented.
+/// Every condition of [`Error`] but `Failed`, as documented.
 pub const TABLE: &[Row] = &[
     Row {
         error_type: "TransportError",
-        wire: ErrorChannel::Rpc(-32000),
+        channel: ErrorChannel::Rpc(-32000),
         when: "the place where the tool runs cannot be reached, or broke off",
         remedy: "check that the server runs and how it is reached; try again later",
     },
     Row {
         error_type: "ToolNotFoundError",
-        wire: ErrorChannel::Rpc(-32602),
+        channel: ErrorChannel::Rpc(-32602),
         when: "no tool has the name that was called",
         remedy: "list the tools and check the name for typing mistakes",
     },
     Row {
         error_type: "SchemaError",
-        wire: ErrorChannel::Result,
+        channel: ErrorChannel::Result,
         when: "the arguments do not fit the tool's input schema",
         remedy: "correct the arguments by the tool's schema and call again",
     },
     Row {
         error_type: "ValidationError",
-        wire: ErrorChannel::Rpc(-32602),
+        channel: ErrorChannel::Rpc(-32602),
         when: "the message is not a tool call (no name, arguments that are no object)",
         remedy: "send `name` as text and `arguments` as an object",
     },
     Row {
         error_type: "SerializationError",
-        wire: ErrorChannel::Result,
+        channel: ErrorChannel::Result,
         when: "the tool ran, but its result is not what it declares",
         remedy: "tell the author of the tool; the call may have had its effect",
     },
     Row {
         error_type: "TimeoutError",
-        wire: ErrorChannel::Result,
+        channel: ErrorChannel::Result,
         when: "the tool took longer than it may (30 s unless it says otherwise)",
         remedy: "ask for less, or raise the tool's timeout; the call may still have its effect",
     },
     Row {
         error_type: "RegistrationError",
-        wire: ErrorChannel::Rpc(-32010),
+        channel: ErrorChannel::Rpc(-32010),
         when: "a tool was refused when it was registered (only at start, in the report)",
         remedy: "correct the tool; the report says what is wrong",
     },
     Row {
         error_type: "PanicError",
-        wire: ErrorChannel::Result,
+        channel: ErrorChannel::Result,
         when: "the tool broke off because of a bug of its own",
         remedy: "tell the author of the tool; the log has the message",
     },
 ];
 
 impl Fault {
-    /// A fault with a message of at most some 2000 characters: what is longer
-    /// repeats what was given, and loses its middle.
+    /// A fault with a message of at most about 2000 characters. A longer one usually
+    /// quotes its input, so its middle is left out.
     pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Fault {
         Fault {
             error_type: error_type.into(),
-            error_message: one_line(message.into()),
+            error_message: elide_middle(message.into()),
             error_details: None,
         }
     }
 
-    /// Adds what a program can act on.
+    /// Adds details in a form that a program can use.
     #[must_use]
     pub fn details(mut self, details: Value) -> Fault {
         self.error_details = Some(details);
@@ -182,7 +185,7 @@ impl Fault {
         &self.error_message
     }
 
-    /// `status`, `error_type`, `error_message` and, if any, `error_details`.
+    /// The JSON body: `status`, `error_type`, `error_message` and, if any, `error_details`.
     pub fn body(&self) -> Value {
         let mut body = json!({
             "status": "failure",
@@ -195,7 +198,8 @@ impl Fault {
         body
     }
 
-    pub(crate) fn parts(self) -> (String, String, Option<Value>) {
+    /// Returns type, message and details.
+    pub(crate) fn into_parts(self) -> (String, String, Option<Value>) {
         (self.error_type, self.error_message, self.error_details)
     }
 
@@ -215,31 +219,32 @@ impl<E: std::error::Error> From<E> for Fault {
             message = format!("{message}: {cause}");
             source = cause.source();
         }
-        Fault::new(type_word::<E>(), message)
+        Fault::new(type_name::<E>(), message)
     }
 }
 
-/// How many characters of a message are kept, of its beginning and of its end.
-const HEAD: usize = 1_500;
-const TAIL: usize = 500;
+/// How many characters of a long message are kept, of its beginning and of its end.
+const HEAD_CHARS: usize = 1_500;
+const TAIL_CHARS: usize = 500;
 
-/// A message without its middle where it is too long to be read.
-fn one_line(message: String) -> String {
-    let Some((head, _)) = message.char_indices().nth(HEAD) else { return message };
-    let Some((tail, _)) = message.char_indices().nth_back(TAIL - 1) else { return message };
+/// Replaces the middle of a long message by `…`.
+fn elide_middle(message: String) -> String {
+    let Some((head, _)) = message.char_indices().nth(HEAD_CHARS) else { return message };
+    let Some((tail, _)) = message.char_indices().nth_back(TAIL_CHARS - 1) else { return message };
     if tail <= head {
         return message;
     }
     format!("{} … {}", &message[..head], &message[tail..])
 }
 
-/// The name of an error's type; `io::Error` and its like as `IoError`.
-fn type_word<E>() -> String {
+/// Returns the name of an error's type; a type called `Error` is prefixed with its
+/// module, so `io::Error` gives `IoError`.
+fn type_name<E>() -> String {
     let path = std::any::type_name::<E>();
     let plain = path.split('<').next().unwrap_or(path);
     let mut segments = plain.rsplit("::");
     let name = segments.next().unwrap_or(plain);
-    // `std::io::Error` is really `std::io::error::Error`.
+    // The path of `std::io::Error` is `std::io::error::Error`.
     match segments.find(|&module| module != "error") {
         Some(module) if name == "Error" => {
             let mut letters = module.chars();
@@ -251,7 +256,8 @@ fn type_word<E>() -> String {
 }
 
 impl Error {
-    /// The line of [`TABLE`] this belongs to; none for what a tool says itself.
+    /// Returns the row of [`TABLE`] for this error; `None` for an error that the tool
+    /// itself reported.
     pub fn row(&self) -> Option<&'static Row> {
         let error_type = match self {
             Error::Transport(_) => "TransportError",
@@ -267,7 +273,7 @@ impl Error {
         TABLE.iter().find(|row| row.error_type == error_type)
     }
 
-    /// The error as a fault, with the remedy among its details.
+    /// Converts the error to a fault, with the remedy among its details.
     pub fn fault(&self) -> Fault {
         let Some(row) = self.row() else {
             return match self {
@@ -282,15 +288,15 @@ impl Error {
                 | Error::Panic { .. } => Fault::new("InternalError", self.to_string()),
             };
         };
-        let mut details = self.specifics();
+        let mut details = self.details();
         details["remedy"] = Value::from(row.remedy);
         Fault::new(row.error_type, self.to_string()).details(details)
     }
 
-    /// The answer that tells the client.
+    /// Renders the error as the reply for its channel; a transport error stays a failure.
     pub fn into_reply(self) -> Result<Reply, Failure> {
-        let wire = self.row().map_or(ErrorChannel::Result, |row| row.wire);
-        match (self, wire) {
+        let channel = self.row().map_or(ErrorChannel::Result, |row| row.channel);
+        match (self, channel) {
             (Error::Transport(failure), _) => Err(failure),
             (error, ErrorChannel::Result) => Ok(error.fault().into_reply()),
             (error, ErrorChannel::Rpc(code)) => {
@@ -301,10 +307,10 @@ impl Error {
         }
     }
 
-    fn specifics(&self) -> Value {
+    fn details(&self) -> Value {
         match self {
             Error::ToolNotFound { name, similar } => {
-                json!({"tool": schema::cut(name, schema::LONGEST), "similar": similar})
+                json!({"tool": schema::truncate(name, schema::MAX_QUOTED), "similar": similar})
             }
             Error::Schema { tool, problems } => json!({"tool": tool, "problems": problems}),
             Error::Timeout { tool, after } => {
@@ -355,11 +361,11 @@ impl From<RegistrationError> for Error {
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for SchemaKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Which::Input => "input",
-            Which::Output => "output",
+            SchemaKind::Input => "input",
+            SchemaKind::Output => "output",
         })
     }
 }

@@ -1,8 +1,8 @@
-//! A call and its result as strict types.
+//! A tool call and its result as strictly parsed JSON messages.
 //!
-//! Neither type can hold an inconsistent state: a call has a name and an
-//! object, a failure has an error and no data, a success has no error. Reading
-//! says what is wrong instead of repairing it.
+//! Neither type can hold an inconsistent state: a call has a name and an arguments
+//! object, a failure has an error and no data, a success has no error. The parsers
+//! report what is wrong and never repair it.
 
 use serde_json::{Map, Value, json};
 
@@ -22,11 +22,11 @@ pub enum ToolResult {
     Success {
         data: Map<String, Value>,
     },
-    /// What was asked for was so already.
+    /// Nothing had to be done.
     NoChangeNeeded {
         explanation: Option<String>,
     },
-    /// Some of it worked: what did, and why not all.
+    /// A part was done (`data`), and the rest failed (`error`).
     PartialSuccess {
         data: Map<String, Value>,
         error: Fault,
@@ -44,15 +44,15 @@ impl ToolCall {
         Ok(ToolCall { name: name.to_owned(), arguments })
     }
 
-    /// Reads the JSON-RPC request `tools/call`, or the bare form with
+    /// Parses the JSON-RPC request `tools/call`, or the bare form with
     /// `tool_name` and `arguments`.
-    pub fn read(value: &Value) -> Result<ToolCall, Error> {
+    pub fn parse(value: &Value) -> Result<ToolCall, Error> {
         let message = object(value, "a call")?;
         if !message.contains_key("jsonrpc") {
-            only(message, &["tool_name", "arguments"])?;
+            refuse_other_members(message, &["tool_name", "arguments"])?;
             return ToolCall::from_members(message, "tool_name");
         }
-        only(message, &["jsonrpc", "id", "method", "params"])?;
+        refuse_other_members(message, &["jsonrpc", "id", "method", "params"])?;
         if message["jsonrpc"] != "2.0" {
             return Err(invalid("`jsonrpc` must be \"2.0\""));
         }
@@ -84,12 +84,12 @@ impl ToolCall {
         &self.arguments
     }
 
-    /// The bare form.
+    /// The bare form, with `tool_name` and `arguments`.
     pub fn to_value(&self) -> Value {
         json!({"tool_name": self.name, "arguments": self.arguments})
     }
 
-    /// The JSON-RPC request.
+    /// The JSON-RPC request `tools/call` with this request id.
     pub fn to_request(&self, id: &Value) -> Value {
         let params = json!({"name": self.name, "arguments": self.arguments});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
@@ -97,14 +97,14 @@ impl ToolCall {
 }
 
 impl ToolResult {
-    /// Reads a result. What contradicts itself is refused.
-    pub fn read(value: &Value) -> Result<ToolResult, Error> {
+    /// Parses a result. A result that contradicts itself is refused.
+    pub fn parse(value: &Value) -> Result<ToolResult, Error> {
         let members = object(value, "a result")?;
         let given = |key: &str| members.get(key).filter(|value| !value.is_null());
         let status = given("status").and_then(Value::as_str);
         let status = status.ok_or_else(|| invalid("`status` must be text"))?;
         let data = given("data").map(|data| object(data, "`data`").cloned()).transpose()?;
-        let error = given("error").map(read_fault).transpose()?;
+        let error = given("error").map(parse_fault).transpose()?;
         match (status, data, error) {
             ("success", data, None) => Ok(ToolResult::Success { data: data.unwrap_or_default() }),
             ("no_change_needed", None, None) => {
@@ -117,7 +117,7 @@ impl ToolResult {
             ("failure", None, Some(error)) => Ok(ToolResult::Failure { error }),
             ("failure", None, None) => {
                 // The flat form, with the error's members beside the status.
-                read_fault(value).map(|error| ToolResult::Failure { error })
+                parse_fault(value).map(|error| ToolResult::Failure { error })
             }
             ("failure", Some(_), _) => Err(invalid("a failure has no `data`")),
             ("success" | "no_change_needed", _, Some(_)) => {
@@ -151,15 +151,15 @@ impl ToolResult {
             ToolResult::NoChangeNeeded { explanation: None } => {}
             ToolResult::PartialSuccess { data, error } => {
                 value["data"] = json!(data);
-                value["error"] = write_fault(error);
+                value["error"] = render_fault(error);
             }
-            ToolResult::Failure { error } => value["error"] = write_fault(error),
+            ToolResult::Failure { error } => value["error"] = render_fault(error),
         }
         value
     }
 }
 
-fn read_fault(value: &Value) -> Result<Fault, Error> {
+fn parse_fault(value: &Value) -> Result<Fault, Error> {
     let members = object(value, "`error`")?;
     let text = |key: &str| members.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let error_type = text("error_type").ok_or_else(|| invalid("a failure needs `error_type`"))?;
@@ -172,8 +172,8 @@ fn read_fault(value: &Value) -> Result<Fault, Error> {
     })
 }
 
-fn write_fault(fault: &Fault) -> Value {
-    let (error_type, error_message, details) = fault.clone().parts();
+fn render_fault(fault: &Fault) -> Value {
+    let (error_type, error_message, details) = fault.clone().into_parts();
     let mut value = json!({"error_type": error_type, "error_message": error_message});
     if let Some(details) = details {
         value["error_details"] = details;
@@ -181,12 +181,13 @@ fn write_fault(fault: &Fault) -> Value {
     value
 }
 
+/// Returns the members of an object; `what` names the value in the error.
 fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>, Error> {
     value.as_object().ok_or_else(|| invalid(&format!("{what} must be an object")))
 }
 
-fn only(members: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
-    match members.keys().find(|key| !known.contains(&key.as_str())) {
+fn refuse_other_members(members: &Map<String, Value>, allowed: &[&str]) -> Result<(), Error> {
+    match members.keys().find(|key| !allowed.contains(&key.as_str())) {
         Some(key) => Err(invalid(&format!("`{key}` is not part of a call"))),
         None => Ok(()),
     }

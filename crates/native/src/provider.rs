@@ -1,4 +1,4 @@
-//! The registry as a provider.
+//! Serves a registry as a [`Provider`]: checks arguments, runs tools, checks their output.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,27 +9,29 @@ use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt};
 use serde_json::{Map, Value, json};
 use tool::{
-    Ask, Context as Asked, Event, Failure, Json, Listing, Provider, Reply, Resource, RpcError,
+    Ask, Context as ProviderContext, Event, Failure, Json, Listing, Provider, Reply, Resource,
+    RpcError,
 };
 
 use crate::definition::{Call, Run};
-use crate::registry::{Ready, Registry};
+use crate::registry::{CallableTool, Registry};
 use crate::state::States;
-use crate::{Answer, Context, Error, Fault, schema};
+use crate::{Context, Error, Fault, Output, schema};
 
-/// How many problems of one call are told at once.
-const MOST_PROBLEMS: usize = 8;
+/// How many problems with the arguments of one call are reported at most.
+const MAX_PROBLEMS: usize = 8;
 
-struct Native {
+/// A registry as a provider.
+struct NativeProvider {
     registry: Registry,
     states: Arc<States>,
     listing: Arc<Listing>,
-    /// Where the discovery report is read.
+    /// The URI of the resource that is the discovery report.
     report_uri: String,
 }
 
 impl Registry {
-    /// The registry as a provider. What is registered is fixed from here on.
+    /// Turns the registry into a provider. No tools can be added afterwards.
     pub fn into_provider(self) -> Arc<dyn Provider> {
         for failed in &self.report.failed {
             tracing::warn!(
@@ -39,49 +41,49 @@ impl Registry {
                 failed.error
             );
         }
-        Arc::new(Native::new(self))
+        Arc::new(NativeProvider::new(self))
     }
 }
 
-impl Native {
-    fn new(registry: Registry) -> Native {
+impl NativeProvider {
+    fn new(registry: Registry) -> NativeProvider {
         let report_uri = report_uri(&registry.server.name);
         let listing = Listing {
             server: registry.server.clone(),
-            tools: registry.tools.iter().map(|ready| ready.listed.clone()).collect(),
+            tools: registry.tools.iter().map(|callable| callable.listed.clone()).collect(),
             resources: vec![report_resource(&report_uri)],
             ..Listing::default()
         };
         let (states, listing) = (Arc::new(registry.states.clone()), Arc::new(listing));
-        Native { registry, states, listing, report_uri }
+        NativeProvider { registry, states, listing, report_uri }
     }
 
-    async fn call(&self, call: tool::Call, asked: &Asked) -> Result<Reply, Error> {
-        let ready = self.registry.find(&call.name)?;
-        let arguments = arguments(call.arguments.as_ref())?;
-        let problems = schema::problems(&ready.input, &arguments, MOST_PROBLEMS);
+    async fn call(&self, call: tool::Call, asked: &ProviderContext) -> Result<Reply, Error> {
+        let callable = self.registry.find(&call.name)?;
+        let arguments = parse_arguments(call.arguments.as_ref())?;
+        let problems = schema::find_problems(&callable.input, &arguments, MAX_PROBLEMS);
         if !problems.is_empty() {
             return Err(Error::Schema { tool: call.name, problems });
         }
-        warn_deprecated(ready);
+        warn_deprecated(callable);
         let context = Context::new(asked, &call.other_params);
-        let answer = run(ready, Call::new(arguments, context, Arc::clone(&self.states))).await?;
-        reply(ready, answer)
+        let output = run(callable, Call::new(arguments, context, Arc::clone(&self.states))).await?;
+        checked_reply(callable, output)
     }
 }
 
 #[async_trait]
-impl Provider for Native {
+impl Provider for NativeProvider {
     fn listing(&self) -> Arc<Listing> {
         Arc::clone(&self.listing)
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        // What is registered is fixed, and the process is the provider.
+        // The tools never change, and the provider lives as long as the process.
         stream::pending().boxed()
     }
 
-    async fn ask(&self, ask: Ask, context: &Asked) -> Result<Reply, Failure> {
+    async fn ask(&self, ask: Ask, context: &ProviderContext) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => match self.call(call, context).await {
                 Ok(reply) => Ok(reply),
@@ -89,23 +91,23 @@ impl Provider for Native {
             },
             Ask::ReadResource(read) if read.uri == self.report_uri => Ok(self.report()),
             Ask::ReadResource(read) => {
-                let message = format!("no resource is at `{}`", short(&read.uri));
+                let message = format!("no resource is at `{}`", shorten(&read.uri));
                 Ok(Reply::Error(RpcError::new(-32002, message)))
             }
             Ask::Prompt(prompt) => {
-                let message = format!("no prompt is called `{}`", short(&prompt.name));
+                let message = format!("no prompt is called `{}`", shorten(&prompt.name));
                 Ok(Reply::Error(RpcError::new(-32602, message)))
             }
             Ask::Complete(_) => Ok(Reply::Error(RpcError::new(-32601, "nothing to complete"))),
             Ask::Other { method, .. } => {
-                let message = format!("`{}` is not supported", short(&method));
+                let message = format!("`{}` is not supported", shorten(&method));
                 Ok(Reply::Error(RpcError::new(-32601, message)))
             }
         }
     }
 }
 
-impl Native {
+impl NativeProvider {
     fn report(&self) -> Reply {
         let text = self.registry.report.to_json().as_str().to_owned();
         let contents =
@@ -114,7 +116,8 @@ impl Native {
     }
 }
 
-fn arguments(given: Option<&Json>) -> Result<Value, Error> {
+/// Parses the arguments object of a call; absent arguments are an empty object.
+fn parse_arguments(given: Option<&Json>) -> Result<Value, Error> {
     let invalid = |reason: String| Error::Validation { reason };
     let value = match given {
         None => return Ok(Value::Object(Map::new())),
@@ -130,53 +133,53 @@ fn arguments(given: Option<&Json>) -> Result<Value, Error> {
     }
 }
 
-fn warn_deprecated(ready: &Ready) {
-    if let Some(version) = &ready.definition.about.deprecated_in {
-        tracing::warn!(tool = ready.definition.name, since = version, "deprecated tool called");
+fn warn_deprecated(callable: &CallableTool) {
+    if let Some(version) = &callable.definition.metadata.deprecated_in {
+        tracing::warn!(tool = callable.definition.name, since = version, "deprecated tool called");
     }
 }
 
-/// Runs the tool within its time, and turns what it cannot say itself (it
-/// panicked, it took too long) into errors.
-async fn run(ready: &Ready, call: Call) -> Result<Answer, Error> {
-    let name = || ready.definition.name.clone();
-    let limit = limit(ready, call.context().timeout);
-    let Some(run) = ready.definition.run.clone() else {
+/// Runs the tool within its time limit, and turns a panic and a timeout into errors.
+async fn run(callable: &CallableTool, call: Call) -> Result<Output, Error> {
+    let name = || callable.definition.name.clone();
+    let limit = time_limit(callable, call.context().timeout);
+    let Some(run) = callable.definition.run.clone() else {
         let reason = "nothing to run".to_owned();
         return Err(Error::Transport(Failure::Unavailable { reason }));
     };
-    let ended = async {
+    let outcome = async {
         match run {
             Run::Async(run) => {
-                // A panic may come while the future is made, too.
-                let answered = AssertUnwindSafe(async move { run(call).await });
-                answered.catch_unwind().await.map_err(|panic| broke_off(&name(), &*panic))
+                // The function may also panic while it makes the future.
+                let output = AssertUnwindSafe(async move { run(call).await });
+                output.catch_unwind().await.map_err(|panic| panic_error(&name(), &*panic))
             }
             Run::Blocking(run) => match tokio::task::spawn_blocking(move || run(call)).await {
-                Ok(answer) => Ok(answer),
+                Ok(output) => Ok(output),
                 Err(error) => match error.try_into_panic() {
-                    Ok(panic) => Err(broke_off(&name(), &*panic)),
+                    Ok(panic) => Err(panic_error(&name(), &*panic)),
                     Err(_) => Err(Error::Transport(Failure::Cancelled)),
                 },
             },
         }
     };
-    match tokio::time::timeout(limit, ended).await {
-        Ok(Ok(answer)) => answer.map_err(Error::Failed),
+    match tokio::time::timeout(limit, outcome).await {
+        Ok(Ok(output)) => output.map_err(Error::Failed),
         Ok(Err(error)) => Err(error),
         Err(_) => {
-            tracing::warn!(tool = ready.definition.name, ?limit, "tool took too long");
+            tracing::warn!(tool = callable.definition.name, ?limit, "tool took too long");
             Err(Error::Timeout { tool: name(), after: limit })
         }
     }
 }
 
-fn limit(ready: &Ready, patience: Option<Duration>) -> Duration {
-    let own = ready.definition.timeout;
-    patience.map_or(own, |patience| patience.min(own))
+/// Returns the shorter of the tool's own timeout and the caller's.
+fn time_limit(callable: &CallableTool, caller_timeout: Option<Duration>) -> Duration {
+    let own = callable.definition.timeout;
+    caller_timeout.map_or(own, |timeout| timeout.min(own))
 }
 
-fn broke_off(tool: &str, panic: &(dyn std::any::Any + Send)) -> Error {
+fn panic_error(tool: &str, panic: &(dyn std::any::Any + Send)) -> Error {
     let message = panic
         .downcast_ref::<&str>()
         .copied()
@@ -186,10 +189,10 @@ fn broke_off(tool: &str, panic: &(dyn std::any::Any + Send)) -> Error {
     Error::Panic { tool: tool.to_owned() }
 }
 
-/// Writes the answer, after a check that it is what the tool declares.
-fn reply(ready: &Ready, answer: Answer) -> Result<Reply, Error> {
-    let wraps = ready.definition.wraps;
-    if let (Some(validator), Answer::Value(value)) = (&ready.output, &answer) {
+/// Renders the output as a reply, if it fits the output schema that the tool declares.
+fn checked_reply(callable: &CallableTool, output: Output) -> Result<Reply, Error> {
+    let wraps = callable.definition.wraps;
+    if let (Some(validator), Output::Value(value)) = (&callable.output, &output) {
         let wrapped;
         let whole = if wraps {
             wrapped = json!({"result": value});
@@ -197,20 +200,21 @@ fn reply(ready: &Ready, answer: Answer) -> Result<Reply, Error> {
         } else {
             value
         };
-        if let Some(problem) = schema::problems(validator, whole, 1).first() {
+        if let Some(problem) = schema::find_problems(validator, whole, 1).first() {
             let reason = format!("at `{}`: {}", problem.pointer, problem.message);
-            return Err(Error::Serialization { tool: ready.definition.name.clone(), reason });
+            return Err(Error::Serialization { tool: callable.definition.name.clone(), reason });
         }
     }
-    Ok(answer.into_reply(wraps))
+    Ok(output.into_reply(wraps))
 }
 
-/// Returns what was asked for, as far as it is repeated.
-fn short(given: &str) -> String {
-    schema::cut(given, schema::LONGEST)
+/// Shortens a name that a caller sent, for an error message.
+fn shorten(name: &str) -> String {
+    schema::truncate(name, schema::MAX_QUOTED)
 }
 
-/// Providers stand beside each other, so each has an address of its own.
+/// The URI of the discovery report. It contains the name of the server, so that two
+/// providers of one process have different ones.
 fn report_uri(server: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let write = |byte| match plain(byte) {

@@ -1,4 +1,5 @@
-//! The registry of tools: registered by hand, or found because they are linked in.
+//! The registry of tools: some registered by hand, others discovered because they are
+//! linked into the program.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use tool::{Json, Server};
 use validator::Validator;
 
 use crate::definition::{Definition, Tool};
-use crate::error::{Error, RegistrationError, Which};
+use crate::error::{Error, RegistrationError, SchemaKind};
 use crate::schema;
 use crate::state::States;
 
-/// One tool that is linked into the program, made by [`tool`](macro@crate::tool).
+/// A tool that [`tool`](macro@crate::tool) made, as discovery finds it in the program.
 pub struct Entry {
     define: fn() -> Definition,
     module: &'static str,
@@ -26,53 +27,57 @@ inventory::collect!(Entry);
 /// The tools of one provider.
 pub struct Registry {
     pub(crate) server: Server,
-    pub(crate) tools: Vec<Ready>,
+    pub(crate) tools: Vec<CallableTool>,
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) states: States,
-    pub(crate) report: Report,
-    /// What was found and needs a state that may still come.
-    waiting: Vec<Definition>,
+    pub(crate) report: DiscoveryReport,
+    /// Tools that were discovered but need a state that was not added yet.
+    waiting_for_state: Vec<Definition>,
 }
 
-/// A tool that can be called.
-pub(crate) struct Ready {
+/// A tool that passed all checks and can be called.
+pub(crate) struct CallableTool {
     pub(crate) definition: Definition,
     pub(crate) input: Validator,
     pub(crate) output: Option<Validator>,
+    /// The definition as MCP lists it.
     pub(crate) listed: tool::Tool,
 }
 
-/// What a registration did.
+/// The outcome of a registration that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registered {
     New,
-    /// The very same tool was there already.
+    /// The identical tool had been registered before.
     Already,
 }
 
-/// What discovery found, what it could not use and why, and how long it took.
+/// The tools that were registered, those that discovery had to leave out and why, and
+/// how long discovery took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub found: Vec<Found>,
-    pub failed: Vec<Failed>,
-    /// How many linked tools were looked at.
+pub struct DiscoveryReport {
+    pub found: Vec<FoundTool>,
+    pub failed: Vec<FailedTool>,
+    /// How many linked tools discovery tried to register.
     pub n_scanned: usize,
     pub took: Duration,
 }
 
+/// A tool that was registered, as the report shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct FoundTool {
     pub name: String,
     pub module: String,
     pub version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated_in: Option<String>,
-    /// `file:line`
+    /// Where its function is in the source, as `file:line`.
     pub place: String,
 }
 
+/// A discovered tool that could not be registered, as the report shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Failed {
+pub struct FailedTool {
     pub name: String,
     pub module: String,
     pub error: String,
@@ -89,7 +94,7 @@ impl Entry {
 }
 
 impl Registry {
-    /// A registry without tools, and what its provider says of itself.
+    /// An empty registry; clients see its provider as a server of this name and version.
     pub fn new(name: &str, version: &str) -> Registry {
         let capabilities = json!({"tools": {}, "resources": {}});
         Registry {
@@ -97,70 +102,69 @@ impl Registry {
             tools: Vec::new(),
             by_name: HashMap::new(),
             states: States::default(),
-            report: Report::default(),
-            waiting: Vec::new(),
+            report: DiscoveryReport::default(),
+            waiting_for_state: Vec::new(),
         }
     }
 
-    /// What clients are told about the whole.
+    /// Sets the server's instructions to clients.
     #[must_use]
     pub fn instructions(mut self, text: &str) -> Registry {
         self.server.instructions = Some(text.to_owned());
         self
     }
 
-    /// Keeps something that tools take as `State<T>`, those that were found
-    /// before too.
+    /// Adds a value that tools take as `State<T>`. Tools that were discovered before and
+    /// lacked it are registered now.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(self, state: T) -> Registry {
         self.shared_state(Arc::new(state))
     }
 
-    /// As [`Registry::state`], for what is shared already.
+    /// Adds a value as [`Registry::state`] does, one that is in an `Arc` already.
     #[must_use]
     pub fn shared_state<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Registry {
         self.states.insert(state);
-        for definition in std::mem::take(&mut self.waiting) {
-            let is_it = |failed: &Failed| failed.name == definition.name;
-            self.report.failed.retain(|failed| !is_it(failed));
-            self.find_one(definition);
+        for definition in std::mem::take(&mut self.waiting_for_state) {
+            self.report.failed.retain(|failed| failed.name != definition.name);
+            self.register_discovered(definition);
         }
         self
     }
 
-    /// Registers every tool that is linked into the program. What cannot be
-    /// registered stands in the [`Report`]; the others still work.
+    /// Registers every tool that is linked into the program. Those that cannot be
+    /// registered are listed in the [`DiscoveryReport`].
     #[must_use]
     pub fn discover(self) -> Registry {
         self.discover_in("")
     }
 
-    /// As [`Registry::discover`], for one module and those below it.
+    /// Registers the linked tools of one module and of its submodules.
     #[must_use]
     pub fn discover_in(mut self, module: &str) -> Registry {
         let start = Instant::now();
         let mut entries: Vec<&Entry> =
             inventory::iter::<Entry>().filter(|entry| is_within(entry.module, module)).collect();
-        // Link order is the linker's business; ours is by place.
+        // The order of the linker is arbitrary.
         entries.sort_by_key(|entry| (entry.module, entry.function));
         self.report.n_scanned += entries.len();
         for entry in entries {
-            self.find_one((entry.define)());
+            self.register_discovered((entry.define)());
         }
         self.report.took += start.elapsed();
         self
     }
 
-    /// Registers what was found, or notes why not.
-    fn find_one(&mut self, definition: Definition) {
+    /// Registers a discovered tool, or reports why that failed.
+    fn register_discovered(&mut self, definition: Definition) {
         let Err(error) = self.register(definition.clone()) else { return };
-        self.report.failed.push(Failed {
+        self.report.failed.push(FailedTool {
             name: definition.name.clone(),
-            module: definition.about.module.clone(),
+            module: definition.metadata.module.clone(),
             error: error.to_string(),
         });
         if let RegistrationError::MissingState { .. } = error {
-            self.waiting.push(definition);
+            self.waiting_for_state.push(definition);
         }
     }
 
@@ -175,43 +179,43 @@ impl Registry {
     /// with anything changed, is an error.
     pub fn register(&mut self, definition: Definition) -> Result<Registered, RegistrationError> {
         if let Some(&at) = self.by_name.get(&definition.name) {
-            return same(&self.tools[at], &definition);
+            return check_same_tool(&self.tools[at], &definition);
         }
         self.check(&definition)?;
-        let ready = Ready::new(definition)?;
-        let about = &ready.definition.about;
-        self.report.found.push(Found {
-            name: ready.definition.name.clone(),
-            module: about.module.clone(),
-            version: about.version.clone(),
-            deprecated_in: about.deprecated_in.clone(),
-            place: format!("{}:{}", about.file, about.line),
+        let callable = CallableTool::new(definition)?;
+        let metadata = &callable.definition.metadata;
+        self.report.found.push(FoundTool {
+            name: callable.definition.name.clone(),
+            module: metadata.module.clone(),
+            version: metadata.version.clone(),
+            deprecated_in: metadata.deprecated_in.clone(),
+            place: format!("{}:{}", metadata.file, metadata.line),
         });
-        self.by_name.insert(ready.definition.name.clone(), self.tools.len());
-        self.tools.push(ready);
+        self.by_name.insert(callable.definition.name.clone(), self.tools.len());
+        self.tools.push(callable);
         Ok(Registered::New)
     }
 
     /// The names of all tools, in the order of registration.
     pub fn list_registered_tools(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(|ready| ready.definition.name.as_str())
+        self.tools.iter().map(|callable| callable.definition.name.as_str())
     }
 
     /// The input schema of a tool.
     pub fn get_tool_schema(&self, name: &str) -> Result<&Json, Error> {
-        self.find(name).map(|ready| &ready.listed.input_schema)
+        self.find(name).map(|callable| &callable.listed.input_schema)
     }
 
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &DiscoveryReport {
         &self.report
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<&Ready, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<&CallableTool, Error> {
         match self.by_name.get(name) {
             Some(&at) => Ok(&self.tools[at]),
             None => {
-                // No tool has a longer name, so the rest of it tells nothing.
-                let name = schema::cut(name, 64);
+                // A name this long is a mistake; there is no need to compare all of it.
+                let name = schema::truncate(name, 64);
                 let similar = similar(&name, self.list_registered_tools());
                 Err(Error::ToolNotFound { name, similar })
             }
@@ -238,23 +242,23 @@ impl Registry {
     }
 }
 
-impl Ready {
-    fn new(definition: Definition) -> Result<Ready, RegistrationError> {
+impl CallableTool {
+    fn new(definition: Definition) -> Result<CallableTool, RegistrationError> {
         let tool = definition.name.clone();
         let Some(input) = &definition.input else {
             return Err(RegistrationError::NoSchema { tool });
         };
-        let input = compile(&tool, input, Which::Input)?;
+        let input = compile(&tool, input, SchemaKind::Input)?;
         let output = match &definition.output {
-            Some(schema) => Some(compile(&tool, schema, Which::Output)?),
+            Some(schema) => Some(compile(&tool, schema, SchemaKind::Output)?),
             None => None,
         };
         let listed = tool::Tool::parse(definition.to_json()).expect("a definition has a name");
-        Ok(Ready { definition, input, output, listed })
+        Ok(CallableTool { definition, input, output, listed })
     }
 }
 
-fn compile(tool: &str, schema: &Value, which: Which) -> Result<Validator, RegistrationError> {
+fn compile(tool: &str, schema: &Value, which: SchemaKind) -> Result<Validator, RegistrationError> {
     let tool = || tool.to_owned();
     let validator = schema::compile(schema)
         .map_err(|problem| RegistrationError::InvalidSchema { tool: tool(), which, problem })?;
@@ -264,15 +268,18 @@ fn compile(tool: &str, schema: &Value, which: Which) -> Result<Validator, Regist
     Ok(validator)
 }
 
-/// Checks whether a second registration is the same tool again.
-fn same(first: &Ready, second: &Definition) -> Result<Registered, RegistrationError> {
+/// Checks that a second registration under one name is the same tool again.
+fn check_same_tool(
+    first: &CallableTool,
+    second: &Definition,
+) -> Result<Registered, RegistrationError> {
     let tool = || second.name.clone();
     let known = &first.definition;
-    if known.about.module != second.about.module {
+    if known.metadata.module != second.metadata.module {
         return Err(RegistrationError::NameTaken {
             tool: tool(),
-            module: second.about.module.clone(),
-            first: known.about.module.clone(),
+            module: second.metadata.module.clone(),
+            first: known.metadata.module.clone(),
         });
     }
     match difference(first, second) {
@@ -283,13 +290,14 @@ fn same(first: &Ready, second: &Definition) -> Result<Registered, RegistrationEr
     }
 }
 
-/// Returns what a second registration has otherwise. What runs cannot be compared,
-/// but two functions do not stand on one line.
-fn difference(first: &Ready, second: &Definition) -> Option<&'static str> {
+/// Names the first thing in which two registrations differ. Functions cannot be
+/// compared, so their places in the source are.
+fn difference(first: &CallableTool, second: &Definition) -> Option<&'static str> {
     let known = &first.definition;
     let (listed, raw) = (&first.listed.raw, second.to_json());
     let other = |member: &str| listed.member(member) != raw.member(member);
-    let place = |definition: &Definition| (definition.about.file.clone(), definition.about.line);
+    let place =
+        |definition: &Definition| (definition.metadata.file.clone(), definition.metadata.line);
     let checks = [
         (known.input != second.input, "input schema"),
         (known.output != second.output, "output schema"),
@@ -303,13 +311,14 @@ fn difference(first: &Ready, second: &Definition) -> Option<&'static str> {
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
 }
 
+/// Returns whether a module is `parent` or below it; the empty parent contains all.
 fn is_within(module: &str, parent: &str) -> bool {
     let below = module.strip_prefix(parent);
     parent.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-impl Report {
-    /// The report as it is read over MCP.
+impl DiscoveryReport {
+    /// The report as clients read it over MCP.
     pub fn to_json(&self) -> Json {
         let millis = self.took.as_secs_f64() * 1_000.0;
         let report = json!({
@@ -323,29 +332,29 @@ impl Report {
     }
 }
 
-/// At most three names that someone may have meant, best first.
-fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// Returns at most three of the names that are close to a wrong one, closest first.
+fn similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let allowed = name.chars().count() / 3 + 1;
-    let mut close: Vec<(usize, &str)> = known
-        .map(|other| (distance(name, other), other))
+    let mut close: Vec<(usize, &str)> = names
+        .map(|other| (edit_distance(name, other), other))
         .filter(|&(far, other)| far <= allowed || other.contains(name))
         .collect();
     close.sort_unstable();
     close.into_iter().take(3).map(|(_, other)| other.to_owned()).collect()
 }
 
-/// Edit distance, ignoring case.
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (i, a) in one.to_lowercase().chars().enumerate() {
+/// The edit distance of two names, ignoring case.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.to_lowercase().chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;
-        for (j, &b) in two.iter().enumerate() {
+        for (j, &b) in right.iter().enumerate() {
             let substitute = diagonal + usize::from(a != b);
             diagonal = row[j + 1];
             row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
         }
     }
-    row[two.len()]
+    row[right.len()]
 }

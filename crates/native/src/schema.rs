@@ -1,4 +1,4 @@
-//! JSON Schemas of Rust types, and what a schema must be to be registered.
+//! Derives JSON Schemas from Rust types, compiles schemas, and checks values against them.
 
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -7,20 +7,20 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use validator::{Dialect, Draft, ValidationError, Validator};
 
-/// One place where a value does not fit its schema, or a schema its dialect.
+/// One violation: of a schema by a value, or of the rules for schemas by a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// JSON pointer to what is wrong; empty for the whole.
+    /// JSON pointer to the wrong part; empty for the whole value.
     pub pointer: String,
     pub message: String,
 }
 
-/// The schema of a type that is read from arguments (draft 2020-12).
+/// Derives the schema of a type that is deserialized from arguments (draft 2020-12).
 pub fn input_schema<T: JsonSchema>() -> Value {
     schema_of::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// The schema of a type that is written as a result (draft 2020-12).
+/// Derives the schema of a type that is serialized as a result (draft 2020-12).
 pub fn output_schema<T: JsonSchema>() -> Value {
     schema_of::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
@@ -30,9 +30,9 @@ pub fn describes_object(schema: &Value) -> bool {
     schema.get("type") == Some(&Value::from("object"))
 }
 
-/// Puts a schema that is no object under the member `result`, because MCP
-/// demands an object.
-pub fn wrapped(mut schema: Value) -> Value {
+/// Wraps the schema of a value in that of an object with the value as its member
+/// `result`, because MCP demands that results are objects.
+pub fn wrap_in_result(mut schema: Value) -> Value {
     let definitions = schema.as_object_mut().and_then(|schema| schema.remove("$defs"));
     let mut whole = json!({
         "type": "object", "properties": {"result": schema}, "required": ["result"],
@@ -43,32 +43,32 @@ pub fn wrapped(mut schema: Value) -> Value {
     whole
 }
 
-/// Checks a schema and makes it ready for use. References to anything outside
-/// the schema are refused, never fetched.
+/// Checks a schema and compiles it. References to anything outside the schema are
+/// refused, never fetched.
 pub fn compile(schema: &Value) -> Result<Validator, Problem> {
-    let wrong = |error: ValidationError<'_>| Problem {
+    let problem = |error: ValidationError<'_>| Problem {
         pointer: error.instance_path().to_string(),
-        message: cut(&error.to_string(), LONGEST),
+        message: truncate(&error.to_string(), MAX_QUOTED),
     };
-    Validator::compile(schema, Dialect::Is(Draft::Draft202012)).map_err(wrong)
+    Validator::compile(schema, Dialect::Fixed(Draft::Draft202012)).map_err(problem)
 }
 
-/// Returns where `value` does not fit, at most `limit` places.
-pub fn problems(validator: &Validator, value: &Value, limit: usize) -> Vec<Problem> {
-    // The value itself may be long, or a secret; the pointer says which it is.
+/// Returns the first `limit` places where `value` does not fit the schema.
+pub fn find_problems(validator: &Validator, value: &Value, limit: usize) -> Vec<Problem> {
+    // The message leaves out the value, which may be long or a secret.
     let problem = |error: &ValidationError<'_>| Problem {
-        pointer: cut(error.instance_path().as_str(), LONGEST),
-        message: cut(&error.masked_with("it").to_string(), LONGEST),
+        pointer: truncate(error.instance_path().as_str(), MAX_QUOTED),
+        message: truncate(&error.masked_with("it").to_string(), MAX_QUOTED),
     };
     validator.errors(value, limit).iter().map(problem).collect()
 }
 
-/// How many characters of a text by a stranger are repeated.
-pub(crate) const LONGEST: usize = 200;
+/// How many characters of a caller's text an error message quotes at most.
+pub(crate) const MAX_QUOTED: usize = 200;
 
-/// The beginning of a text.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Cuts a text to its first `max_chars` characters, with `…` where some are missing.
+pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
@@ -78,24 +78,24 @@ fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings.with(|settings| settings.meta_schema = None);
     let settings = settings.with_transform(RecursiveTransform(drop_number_formats));
     let mut schema = SchemaGenerator::from(settings).into_root_schema_for::<T>();
-    // The name of the Rust type tells a client nothing.
+    // The title is the name of the Rust type, which is of no use to a client.
     schema.remove("title");
     let mut schema = schema.to_value();
     add_properties(&mut schema);
     schema
 }
 
-/// `int64`, `uint32`, `double`: not formats of JSON Schema, and some clients
-/// refuse them.
+/// Removes formats such as `int64`, `uint32` and `double`, which JSON Schema does not
+/// define and some clients refuse.
 fn drop_number_formats(schema: &mut schemars::Schema) {
-    let of_numbers = ["int", "uint", "double", "float"];
+    let prefixes = ["int", "uint", "double", "float"];
     let format = schema.get("format").and_then(Value::as_str);
-    if format.is_some_and(|format| of_numbers.iter().any(|prefix| format.starts_with(prefix))) {
+    if format.is_some_and(|format| prefixes.iter().any(|prefix| format.starts_with(prefix))) {
         schema.remove("format");
     }
 }
 
-/// An object without members still says `properties`: several clients insist.
+/// Adds empty `properties` to an object without members: several clients require them.
 fn add_properties(schema: &mut Value) {
     if describes_object(schema) && schema.get("properties").is_none() {
         schema["properties"] = json!({});

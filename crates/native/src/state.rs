@@ -1,16 +1,16 @@
-//! The values beside the arguments that a tool is given: shared state and whole
-//! argument objects.
+//! Parameter types that the registry fills in: `State<T>` (a value that tools share) and
+//! `Args<T>` (all arguments as one type).
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The whole arguments object as one type of yours, which then is the schema.
+/// The whole arguments object as one type, from which the input schema is derived.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<T>(pub T);
 
-/// Something that the registry keeps and tools share: a client, a store.
+/// A value that the registry holds and tools share, such as an HTTP client or a store.
 #[derive(Debug)]
 pub struct State<T>(Arc<T>);
 
@@ -28,7 +28,7 @@ impl<T> Deref for State<T> {
     }
 }
 
-/// Everything a registry keeps for its tools, one value per type.
+/// All shared values of a registry, one per type.
 #[derive(Clone, Default)]
 pub(crate) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
@@ -37,8 +37,8 @@ impl States {
         self.0.insert(TypeId::of::<T>(), state);
     }
 
-    pub(crate) fn has(&self, of: TypeId) -> bool {
-        self.0.contains_key(&of)
+    pub(crate) fn has(&self, id: TypeId) -> bool {
+        self.0.contains_key(&id)
     }
 
     pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<State<T>> {

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 #[track_caller]
 fn reads(result: &Value) {
-    let read = ToolResult::read(result).unwrap();
-    assert_eq!(ToolResult::read(&read.to_value()).unwrap(), read);
+    let read = ToolResult::parse(result).unwrap();
+    assert_eq!(ToolResult::parse(&read.to_value()).unwrap(), read);
 }
 
 #[track_caller]
 fn refuses(result: &Value, reason: &str) {
-    let error = ToolResult::read(result).unwrap_err();
+    let error = ToolResult::parse(result).unwrap_err();
     assert_eq!(error.to_string(), format!("not a tool call: {reason}"));
 }
 
@@ -46,10 +46,10 @@ fn contradictions_are_refused() {
 
 #[test]
 fn both_forms_of_a_call_say_the_same() {
-    let bare = ToolCall::read(&json!({"tool_name": "t", "arguments": {"a": 1}})).unwrap();
+    let bare = ToolCall::parse(&json!({"tool_name": "t", "arguments": {"a": 1}})).unwrap();
     let request = bare.to_request(&json!(7));
-    assert_eq!(ToolCall::read(&request).unwrap(), bare);
-    assert_eq!(ToolCall::read(&bare.to_value()).unwrap(), bare);
+    assert_eq!(ToolCall::parse(&request).unwrap(), bare);
+    assert_eq!(ToolCall::parse(&bare.to_value()).unwrap(), bare);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_call_that_is_none_says_why() {
         ),
     ];
     for (value, reason) in cases {
-        let error = ToolCall::read(&value).unwrap_err();
+        let error = ToolCall::parse(&value).unwrap_err();
         assert_eq!(error.to_string(), format!("not a tool call: {reason}"));
     }
 }
@@ -77,7 +77,7 @@ fn a_call_that_is_none_says_why() {
 fn the_guide_has_the_table_of_errors_as_it_is() {
     let guide = include_str!("../../../docs/guide/tools-in-rust.md");
     for row in native::error::TABLE {
-        let wire = match row.wire {
+        let wire = match row.channel {
             native::error::ErrorChannel::Rpc(code) => code.to_string(),
             native::error::ErrorChannel::Result => "`isError`".to_owned(),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use native::registry::Registered;
 use native::{
-    Answer, Args, Blocks, Context, Definition, Fault, RegistrationError, Registry, State, Text,
+    Args, Blocks, Context, Definition, Fault, Output, RegistrationError, Registry, State, Text,
     tool,
 };
 use schemars::JsonSchema;
@@ -313,7 +313,7 @@ fn hand_made(name: &str) -> Definition {
         .module("here", "here.rs", 1)
         .description("d")
         .input_schema(json!({"type": "object", "properties": {}}))
-        .runs(|_| Ok(Answer::done()))
+        .runs(|_| Ok(Output::done()))
 }
 
 #[test]
@@ -376,7 +376,7 @@ async fn an_integer_may_be_written_with_a_point() {
 #[test]
 fn what_cannot_be_called_cannot_be_registered() {
     refused(
-        Definition::new("y").runs(|_| Ok(Answer::done())),
+        Definition::new("y").runs(|_| Ok(Output::done())),
         "`y` has no input schema, and a tool without one cannot be registered",
     );
     refused(
@@ -393,7 +393,7 @@ fn what_cannot_be_called_cannot_be_registered() {
         "`no blanks` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ - . /`",
     );
     refused(
-        hand_made("y").needs::<u8>(),
+        hand_made("y").needs_state::<u8>(),
         "`y` needs `State<u8>`, which the registry does not have",
     );
     refused(Definition::new("y").input_schema(json!({"type": "object"})), "`y` has nothing to run");

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use native::{Answer, Definition, Registry, tool};
+use native::{Definition, Output, Registry, tool};
 use serde_json::json;
 use tool::{Ask, Call, Client, Context, Json, Provider};
 
@@ -43,7 +43,7 @@ fn definition(number: usize) -> Definition {
             "required": ["path"],
             "additionalProperties": false,
         }))
-        .runs(|_| Ok(Answer::done()))
+        .runs(|_| Ok(Output::done()))
 }
 
 /// Steps whose instructions are counted, by the words of their rows.

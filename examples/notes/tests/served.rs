@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway::{Gateway, Parts, Surface};
+use gateway::{Gateway, GatewayParts, Surface};
 use mcp::connect::{self, Program, Target};
 use roster::{Connector, Upstream};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Connector for Started {
 #[tokio::test]
 async fn the_tools_are_served_behind_the_gate() {
     let upstreams = vec![Upstream::new("notes", Arc::new(Started))];
-    let gateway = Gateway::new(Parts::new(upstreams, Arc::new(System::start())));
+    let gateway = Gateway::new(GatewayParts::new(upstreams, Arc::new(System::start())));
     let client = Arc::new(Client::named("test", "2025-11-25"));
     let surface = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
     let write = json!({

@@ -12,7 +12,7 @@ use serde_json::{Number, Value};
 use native::Fault;
 use schemars::JsonSchema;
 
-use crate::bounded::{Bounded, OUTPUT, too_long};
+use crate::bounded::{Bounded, MAX_OUTPUT_BYTES, too_long};
 use tree::Tree;
 
 /// A format for documents.
@@ -33,14 +33,14 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Tree, Fault> {
         Format::Json => {
             let value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
             if let Err(twice) = serde_json::from_str::<unique::Unique>(text) {
-                return Err(cannot(twice.to_string()));
+                return Err(cannot_convert(twice.to_string()));
             }
-            Ok(of_json(value))
+            Ok(from_json(value))
         }
         Format::Yaml => yaml::parse(text),
         Format::Toml => {
             let table: toml::Table = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-            Ok(of_toml(toml::Value::Table(table)))
+            Ok(from_toml(toml::Value::Table(table)))
         }
     }
 }
@@ -50,33 +50,36 @@ pub(super) fn serialize(tree: &Tree, format: Format) -> Result<String, Fault> {
     let mut unsupported = Vec::new();
     find_unsupported(tree, format, &mut String::new(), &mut unsupported);
     if !unsupported.is_empty() {
-        return Err(cannot(describe_unsupported(&unsupported)));
+        return Err(cannot_convert(describe_unsupported(&unsupported)));
     }
     let serialized = Serialized { tree, format };
     let mut text = Bounded::default();
     match format {
         Format::Json => {
             let written = serde_json::to_writer_pretty(&mut text, &serialized);
-            written.map_err(
-                |error| if error.is_io() { too_long() } else { cannot(error.to_string()) },
-            )?;
+            written.map_err(|error| {
+                if error.is_io() { too_long() } else { cannot_convert(error.to_string()) }
+            })?;
         }
         Format::Yaml => {
             let written = serde_saphyr::to_fmt_writer(&mut text, &serialized);
             // The writer fails only when its size limit is reached.
             written.map_err(|error| {
                 let is_full = matches!(error, serde_saphyr::ser::Error::Format { .. });
-                if is_full { too_long() } else { cannot(error.to_string()) }
+                if is_full { too_long() } else { cannot_convert(error.to_string()) }
             })?;
         }
         Format::Toml => {
             if !matches!(tree, Tree::Table(_)) {
-                return Err(cannot(format!("a TOML document is a table, not {}", kind(tree))));
+                return Err(cannot_convert(format!(
+                    "a TOML document is a table, not {}",
+                    kind_name(tree)
+                )));
             }
             // Every TOML table header repeats the path to its table.
-            check_headers(tree, 0, &mut OUTPUT.clone())?;
+            check_headers(tree, 0, &mut MAX_OUTPUT_BYTES.clone())?;
             let written =
-                toml::to_string(&serialized).map_err(|error| cannot(error.to_string()))?;
+                toml::to_string(&serialized).map_err(|error| cannot_convert(error.to_string()))?;
             text.push(&written)?;
         }
     }
@@ -93,11 +96,11 @@ impl Format {
     }
 }
 
-fn cannot(message: String) -> Fault {
+fn cannot_convert(message: String) -> Fault {
     Fault::new("CannotConvert", message)
 }
 
-fn kind(tree: &Tree) -> &'static str {
+fn kind_name(tree: &Tree) -> &'static str {
     match tree {
         Tree::Null => "null",
         Tree::Bool(_) => "true or false",
@@ -108,29 +111,29 @@ fn kind(tree: &Tree) -> &'static str {
     }
 }
 
-fn of_json(value: Value) -> Tree {
+fn from_json(value: Value) -> Tree {
     match value {
         Value::Null => Tree::Null,
         Value::Bool(value) => Tree::Bool(value),
         Value::Number(number) => Tree::Number(number),
         Value::String(text) => Tree::Text(text),
-        Value::Array(items) => Tree::List(items.into_iter().map(of_json).collect()),
+        Value::Array(items) => Tree::List(items.into_iter().map(from_json).collect()),
         Value::Object(members) => {
-            Tree::Table(members.into_iter().map(|(key, value)| (key, of_json(value))).collect())
+            Tree::Table(members.into_iter().map(|(key, value)| (key, from_json(value))).collect())
         }
     }
 }
 
-fn of_toml(value: toml::Value) -> Tree {
+fn from_toml(value: toml::Value) -> Tree {
     match value {
         toml::Value::Boolean(value) => Tree::Bool(value),
         toml::Value::Integer(value) => Tree::Number(value.into()),
-        toml::Value::Float(value) => Tree::of_real(value),
+        toml::Value::Float(value) => Tree::from_float(value),
         toml::Value::Datetime(datetime) => Tree::Datetime(datetime),
         toml::Value::String(text) => Tree::Text(text),
-        toml::Value::Array(items) => Tree::List(items.into_iter().map(of_toml).collect()),
+        toml::Value::Array(items) => Tree::List(items.into_iter().map(from_toml).collect()),
         toml::Value::Table(members) => {
-            Tree::Table(members.into_iter().map(|(key, value)| (key, of_toml(value))).collect())
+            Tree::Table(members.into_iter().map(|(key, value)| (key, from_toml(value))).collect())
         }
     }
 }

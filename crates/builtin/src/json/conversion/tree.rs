@@ -19,8 +19,8 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// A floating-point number.
-    pub(crate) fn of_real(value: f64) -> Tree {
+    /// Creates a number, finite or not.
+    pub(crate) fn from_float(value: f64) -> Tree {
         Number::from_f64(value).map_or(Tree::NonFinite(value), Tree::Number)
     }
 }

@@ -1,6 +1,6 @@
-//! JSON in which no object has a key twice.
+//! Checks that no object of a JSON text has a key twice.
 //!
-//! Readers keep the last of two members and drop the other without a word.
+//! A parser would silently keep only the last of two members.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,7 +8,8 @@ use std::fmt;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A value whose keys are unique, all the way down. It holds nothing.
+/// Deserializes from any value whose keys are unique at all levels, and fails
+/// otherwise. It holds no data.
 pub(super) struct Unique;
 
 impl<'de> Deserialize<'de> for Unique {

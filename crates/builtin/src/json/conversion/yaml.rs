@@ -1,8 +1,8 @@
-//! YAML as a [`Tree`].
+//! Parses YAML into a [`Tree`].
 //!
-//! Readers of YAML give a number that is no whole number of 64 bits as a
-//! floating-point number. What was written is looked up at its place, so that
-//! no digit is lost.
+//! The YAML parser makes a floating-point number of every number that is not an
+//! integer of 64 bits. Its text in the document is used instead, so that no digit is
+//! lost.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ use serde_saphyr::{NonFiniteFloatPolicy, Spanned};
 use native::Fault;
 
 use super::tree::Tree;
-use crate::bounded::{OUTPUT, too_long};
+use crate::bounded::{MAX_OUTPUT_BYTES, too_long};
 
-/// How deep a document may be nested: as deep as JSON may be.
+/// The deepest nesting of a document, the same as for JSON.
 const DEPTH: usize = 127;
 
-/// What reading takes of the stack, which is tens of kilobytes for each level
-/// in a build for debugging.
+/// The stack size for parsing, which takes tens of kilobytes per level in a debug
+/// build.
 const STACK: usize = 32 << 20;
 
-/// Reads a document as YAML 1.2 has it, on a thread whose stack is large enough
-/// for the deepest.
+/// Parses a document as YAML 1.2, on a thread with a stack that is large enough for
+/// the deepest nesting.
 pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().stack_size(STACK);
@@ -55,7 +55,7 @@ fn parse_on_this_thread(text: &str) -> Result<Tree, Fault> {
     }
 }
 
-/// A value, and how much text there is in it.
+/// A value, and the size of its text.
 #[derive(Default)]
 struct Node {
     value: Value,
@@ -74,10 +74,10 @@ enum Value {
     Table(Vec<(String, Spanned<Node>)>),
 }
 
-/// Said when references to anchors make the document too long.
+/// The error if references to anchors make the document too long.
 const GROWN: &str = "grows too long";
 
-/// What an item takes beside its text.
+/// The size of an item in addition to its text.
 const ITEM: usize = 2;
 
 impl<'de> Deserialize<'de> for Node {
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for Reading {
 
 fn grown<E: serde::de::Error>(size: usize, by: usize) -> Result<usize, E> {
     let size = size + by + ITEM;
-    if OUTPUT < size { Err(E::custom(GROWN)) } else { Ok(size) }
+    if MAX_OUTPUT_BYTES < size { Err(E::custom(GROWN)) } else { Ok(size) }
 }
 
 fn tree(node: Spanned<Node>, text: &str) -> Result<Tree, Fault> {
@@ -165,7 +165,7 @@ fn tree(node: Spanned<Node>, text: &str) -> Result<Tree, Fault> {
     })
 }
 
-/// A number that the reader has as floating point, from how it is written.
+/// Converts a number that the parser gave as floating point, using its text.
 fn real(value: f64, written: &str) -> Result<Tree, Fault> {
     let plain = written.strip_prefix('+').unwrap_or(written);
     let digits = plain.trim_start_matches('-');
@@ -178,7 +178,7 @@ fn real(value: f64, written: &str) -> Result<Tree, Fault> {
     }
     match serde_json::from_str::<Number>(plain) {
         Ok(number) => Ok(Tree::Number(number)),
-        Err(_) => Ok(Tree::of_real(value)),
+        Err(_) => Ok(Tree::from_float(value)),
     }
 }
 

@@ -6,17 +6,17 @@ use tool::{Json, Object, Reply};
 
 use crate::error::Fault;
 
-/// What a tool answers, before it is written as a reply.
+/// The output of a tool that did not fail.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// A value with a schema.
+pub enum Output {
+    /// A value with an output schema, for `structuredContent`.
     Value(Value),
-    /// Content blocks as they go out.
+    /// MCP content blocks.
     Blocks(Vec<Json>),
 }
 
-/// Plain text, without an output schema: for answers that are read, not
-/// computed with.
+/// Plain text, without an output schema: for results that a model or a person
+/// reads and no program parses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(pub String);
 
@@ -24,15 +24,16 @@ pub struct Text(pub String);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks(pub Vec<Json>);
 
-impl Answer {
-    /// Returns what a tool answers that returns nothing.
-    pub fn done() -> Answer {
-        Answer::from(Text("done".to_owned()))
+impl Output {
+    /// The output of a tool whose function returns `()`.
+    pub fn done() -> Output {
+        Output::from(Text("done".to_owned()))
     }
 
-    pub fn value<T: Serialize>(value: &T) -> Result<Answer, Fault> {
+    /// Converts a Rust value to JSON.
+    pub fn value<T: Serialize>(value: &T) -> Result<Output, Fault> {
         let value = serde_json::to_value(value);
-        value.map(Answer::Value).map_err(|cause| {
+        value.map(Output::Value).map_err(|cause| {
             Fault::new(
                 "SerializationError",
                 format!("the result cannot be written as JSON: {cause}"),
@@ -40,11 +41,12 @@ impl Answer {
         })
     }
 
-    /// The reply; `wrap` when the declared schema has the value under `result`.
-    pub(crate) fn into_reply(self, wrap: bool) -> Reply {
+    /// Renders the output as a reply. `wrap_result` puts a value into the member
+    /// `result` of an object, as the output schema says.
+    pub(crate) fn into_reply(self, wrap_result: bool) -> Reply {
         match self {
-            Answer::Blocks(blocks) => Reply::Result(Json::encode(&json!({"content": blocks}))),
-            Answer::Value(value) => {
+            Output::Blocks(blocks) => Reply::Result(Json::encode(&json!({"content": blocks}))),
+            Output::Value(value) => {
                 let text = match &value {
                     Value::String(text) => text.clone(),
                     Value::Null
@@ -53,9 +55,9 @@ impl Answer {
                     | Value::Array(_)
                     | Value::Object(_) => value.to_string(),
                 };
-                // A result may be large: it is written, never copied.
+                // A value may be large, so it is encoded once and never copied.
                 let mut structured = Json::encode(&value);
-                if wrap {
+                if wrap_result {
                     let mut wrapped = Object::new();
                     wrapped.push("result", structured);
                     structured = wrapped.to_json();
@@ -69,14 +71,14 @@ impl Answer {
     }
 }
 
-impl From<Text> for Answer {
-    fn from(text: Text) -> Answer {
-        Answer::Blocks(vec![json!({"type": "text", "text": text.0}).into()])
+impl From<Text> for Output {
+    fn from(text: Text) -> Output {
+        Output::Blocks(vec![json!({"type": "text", "text": text.0}).into()])
     }
 }
 
-impl From<Blocks> for Answer {
-    fn from(blocks: Blocks) -> Answer {
-        Answer::Blocks(blocks.0)
+impl From<Blocks> for Output {
+    fn from(blocks: Blocks) -> Output {
+        Output::Blocks(blocks.0)
     }
 }
