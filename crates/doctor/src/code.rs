@@ -173,6 +173,9 @@ codes! {
     HOST_PROGRAM_MISSING = "host-program-missing", Host, Error, Operator, Some("gatelet install {}"), false,
         "a host cannot start gatelet",
         "Its entry names a program that is not there. The host shows no server, often without a word.";
+    HOST_SWITCHED_OFF = "host-switched-off", Host, Warning, Operator, None, false,
+        "a host has gatelet switched off",
+        "Its entry is there, and the host leaves it out. Switch it on in the host, or take `disabled` out of the entry.";
     HOST_UNREADABLE = "host-unreadable", Host, Warning, Operator, None, false,
         "the file of a host cannot be read",
         "Hosts ignore a damaged file without a word, with every server in it.";

@@ -23,6 +23,8 @@ pub enum Outcome {
     OtherProgram(String),
     /// An entry starts a program that is not there.
     MissingProgram(String),
+    /// An entry leads to this gatelet, and the host does not use it.
+    SwitchedOff,
     /// An entry leads to this gatelet.
     Here,
 }
@@ -40,6 +42,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             &code::HOST_PROGRAM_MISSING,
             &format!("its entry starts `{program}`, which is not there"),
         ),
+        Outcome::SwitchedOff => new(&code::HOST_SWITCHED_OFF, ""),
         Outcome::Here => None,
     }
 }
@@ -65,6 +68,7 @@ mod tests {
             code(Outcome::MissingProgram("x".to_owned())),
             Some(("host-program-missing", install))
         );
+        assert_eq!(code(Outcome::SwitchedOff), Some(("host-switched-off", None)));
         assert_eq!(code(Outcome::Unreadable("x".to_owned())), Some(("host-unreadable", None)));
     }
 }

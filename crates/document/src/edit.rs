@@ -1,111 +1,157 @@
 //! Changes one value of a document and leaves every other byte as it is.
 //!
-//! [`set`] puts a value at the end of a way of keys, [`remove`] takes it away.
-//! Each works out which pieces of the text to replace, and then reads the result
-//! again: unless it says exactly what it should, the change is refused. What is
-//! put in and taken out again leaves the text as it was.
+//! [`set`] adds or replaces the value at a path of keys, [`insert`] puts it between its
+//! siblings, and [`remove`] removes it. Each
+//! computes which parts of the text to replace and parses the result again; unless
+//! that means exactly what it should, the change is refused. Adding a value and
+//! removing it again restores the text.
 
 mod json;
 mod toml;
 mod yaml;
 
 mod layout;
-mod pieces;
+mod splice;
 mod write;
 
 use serde_json::{Map, Value as Json};
 
-pub use pieces::find;
+pub use splice::find;
 
-use crate::tree::{Node, Value};
-use crate::{Damaged, Format};
-use pieces::splice;
+use crate::tree::{Member, Node, Value};
+use crate::{Format, ParseError};
+use splice::{Place, splice};
 
-/// A document with a value put into it.
+/// The result of [`set`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Set {
+pub struct Edited {
     pub text: String,
-    /// How many tables around the value had to be made. [`remove`] takes as
-    /// many away again, as far as they are empty.
-    pub n_made: usize,
+    /// How many tables around the value were created. [`remove`] removes as many again,
+    /// if they are empty.
+    pub n_created: usize,
 }
 
 /// Why a document was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The document cannot be read; mend it first.
+    /// The document has a syntax error; fix it first.
     #[error(transparent)]
-    Damaged(#[from] Damaged),
+    Syntax(#[from] ParseError),
     #[error("`{0}` is not a table")]
     NotATable(String),
     #[error("there is no `{0}`")]
     Absent(String),
-    /// It is written in a way that cannot be changed piecewise.
+    /// The value is written in a way that cannot be changed without touching the rest.
     #[error("`{0}` is written in a way that cannot be changed without touching the rest")]
-    Unsure(String),
+    NotSafe(String),
 }
 
-/// Puts a value at the end of the way, in place of what may be there.
-pub fn set(text: &str, format: Format, keys: &[&str], value: &Json) -> Result<Set, EditError> {
-    let (mark, body) = without_mark(text);
-    let root = crate::read(body, format)?;
-    let n_made = n_missing(&root, keys)?;
+/// Adds the value at the path `keys`, or replaces the one that is there.
+pub fn set(text: &str, format: Format, keys: &[&str], value: &Json) -> Result<Edited, EditError> {
+    let (mark, body) = split_mark(text)?;
+    let root = crate::parse(body, format)?;
+    let n_created = n_missing(&root, keys)?;
     let splices = match format {
         Format::Json => json::set(body, &root, keys, value),
         Format::Toml => toml::set(body, &root, keys, value),
         Format::Yaml => yaml::set(body, &root, keys, value),
     };
-    let splices = splices.ok_or_else(|| EditError::Unsure(keys.join(".")))?;
+    let splices = splices.ok_or_else(|| EditError::NotSafe(keys.join(".")))?;
     let changed = splice(body, splices);
     let expected = with(root.to_json(), keys, Some(value));
     check(&changed, format, keys, expected)?;
-    Ok(Set { text: format!("{mark}{changed}"), n_made })
+    Ok(Edited { text: format!("{mark}{changed}"), n_created })
 }
 
-/// Takes the value at the end of the way out, and up to `n_made` tables around
-/// it that are empty then.
+/// Adds the value at the path `keys` behind the last of the siblings `preceding` that exists,
+/// or before all others if none does. Where the text has no room there, it goes to the end;
+/// a value that exists is replaced where it is.
+pub fn insert(
+    text: &str,
+    format: Format,
+    keys: &[&str],
+    value: &Json,
+    preceding: &[&str],
+) -> Result<Edited, EditError> {
+    let between = insert_between(text, format, keys, value, preceding);
+    between.map_or_else(|| set(text, format, keys, value), Ok)
+}
+
+fn insert_between(
+    text: &str,
+    format: Format,
+    keys: &[&str],
+    value: &Json,
+    preceding: &[&str],
+) -> Option<Edited> {
+    let (mark, body) = split_mark(text).ok()?;
+    let root = crate::parse(body, format).ok()?;
+    let (key, parents) = keys.split_last()?;
+    let table = find(&root, parents).filter(|table| table.get(key).is_none())?;
+    let precedes = |member: &Member| preceding.contains(&member.key.as_str());
+    let place = match table.members().iter().rfind(|member| precedes(member)) {
+        Some(before) => Place::Behind(before),
+        None => Place::Before(table.members().first()?),
+    };
+    let splices = match format {
+        Format::Json => json::insert(body, &root, table, key, value, place),
+        Format::Toml => toml::insert(body, &root, keys, value, place)?,
+        Format::Yaml => yaml::insert(body, table, key, value, place)?,
+    };
+    let changed = splice(body, splices);
+    check(&changed, format, keys, with(root.to_json(), keys, Some(value))).ok()?;
+    Some(Edited { text: format!("{mark}{changed}"), n_created: 0 })
+}
+
+/// Removes the value at the path `keys`, and up to `n_created` tables around it that are
+/// empty then.
 pub fn remove(
     text: &str,
     format: Format,
     keys: &[&str],
-    n_made: usize,
+    n_created: usize,
 ) -> Result<String, EditError> {
-    let (mark, body) = without_mark(text);
-    let root = crate::read(body, format)?;
+    let (mark, body) = split_mark(text)?;
+    let root = crate::parse(body, format)?;
     if find(&root, keys).is_none() {
         return Err(EditError::Absent(keys.join(".")));
     }
-    let gone = keys.len() - n_emptied(&root, keys, n_made);
+    let gone = keys.len() - n_emptied(&root, keys, n_created);
     let splices = match format {
         Format::Json => json::remove(body, &root, &keys[..gone]),
         Format::Toml => toml::remove(body, &root, &keys[..gone]),
         Format::Yaml => yaml::remove(body, &root, &keys[..gone]),
     };
-    let splices = splices.ok_or_else(|| EditError::Unsure(keys.join(".")))?;
+    let splices = splices.ok_or_else(|| EditError::NotSafe(keys.join(".")))?;
     let changed = splice(body, splices);
     let expected = with(root.to_json(), keys, None);
     check(&changed, format, keys, expected)?;
     Ok(format!("{mark}{changed}"))
 }
 
-/// The byte order mark, and what follows it.
-fn without_mark(text: &str) -> (&str, &str) {
-    text.split_at(text.len() - text.trim_start_matches('\u{feff}').len())
+/// Splits a text into its byte order mark and the rest. Only the first one is a mark; a text
+/// with another is none that hosts could read.
+fn split_mark(text: &str) -> Result<(&str, &str), EditError> {
+    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match body.starts_with('\u{feff}') {
+        true => Err(EditError::NotSafe("the document".to_owned())),
+        false => Ok(text.split_at(text.len() - body.len())),
+    }
 }
 
-/// Returns how many of the tables around a value are not there yet.
+/// Returns how many of the tables around a value do not exist yet.
 fn n_missing(root: &Node, keys: &[&str]) -> Result<usize, EditError> {
     let mut node = root;
     for (depth, key) in keys.iter().enumerate() {
         match &node.value {
             Value::Table(_) => {}
-            // An empty place where a table should be.
+            // A key without a value, where a table is expected.
             Value::Null => return Ok(keys.len() - 1 - depth),
             Value::Bool(_)
             | Value::Number(_)
             | Value::Text(_)
             | Value::List(_)
-            | Value::Moment(_) => {
+            | Value::DateTime(_) => {
                 let way =
                     if depth == 0 { "the document".to_owned() } else { keys[..depth].join(".") };
                 return Err(EditError::NotATable(way));
@@ -119,24 +165,24 @@ fn n_missing(root: &Node, keys: &[&str]) -> Result<usize, EditError> {
     Ok(0)
 }
 
-/// Returns how many tables around a value hold nothing else, `most` at most.
+/// Returns how many tables around a value hold nothing else, at most `most`.
 fn n_emptied(root: &Node, keys: &[&str], most: usize) -> usize {
     let is_alone = |n: &usize| {
-        let around = &keys[..keys.len() - n];
-        find(root, around).is_some_and(|table| table.members().len() == 1)
+        let parents = &keys[..keys.len() - n];
+        find(root, parents).is_some_and(|table| table.members().len() == 1)
     };
     (1..=most.min(keys.len().saturating_sub(1))).take_while(is_alone).count()
 }
 
-/// Checks whether the changed text says what it should.
+/// Checks that the changed text means `expected`.
 fn check(changed: &str, format: Format, keys: &[&str], expected: Json) -> Result<(), EditError> {
-    let unsure = || EditError::Unsure(keys.join("."));
-    let found = crate::read(changed, format).map_err(|_| unsure())?;
-    let says = without_empty(found.to_json(), keys);
-    if says == without_empty(expected, keys) { Ok(()) } else { Err(unsure()) }
+    let unsure = || EditError::NotSafe(keys.join("."));
+    let found = crate::parse(changed, format).map_err(|_| unsure())?;
+    let found = without_empty(found.to_json(), keys);
+    if found == without_empty(expected, keys) { Ok(()) } else { Err(unsure()) }
 }
 
-/// A document with another value at the end of the way, or none.
+/// Returns the document with the value at `keys` replaced, or removed when it is `None`.
 fn with(root: Json, keys: &[&str], value: Option<&Json>) -> Json {
     let Some((key, rest)) = keys.split_first() else { return value.cloned().unwrap_or(root) };
     let mut members = match root {
@@ -155,7 +201,7 @@ fn with(root: Json, keys: &[&str], value: Option<&Json>) -> Json {
     Json::Object(members)
 }
 
-/// Without the empty tables on the way: whether they are there says nothing.
+/// Returns the document without empty tables along `keys`, which mean nothing.
 fn without_empty(root: Json, keys: &[&str]) -> Json {
     let Json::Object(mut members) = root else {
         return if root.is_null() { Json::Object(Map::new()) } else { root };

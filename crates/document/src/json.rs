@@ -1,89 +1,89 @@
-//! JSON as people write it by hand: with comments and trailing commas, read
-//! into a tree that remembers places.
+//! Parses JSON with comments and trailing commas into a tree with positions.
 
 use std::collections::HashMap;
 
 use crate::tree::{Member, Node, Span, Value};
 
-/// Deeper nesting than this is no configuration file.
-const DEEPEST: usize = 64;
+/// The deepest nesting that is accepted.
+const MAX_DEPTH: usize = 64;
 
-/// Reads one JSON value, and notes what stands there twice; on a syntax error,
-/// where and what.
-pub fn read(text: &str) -> Read<(Node, Noted)> {
-    let mut reader = Reader { text, at: 0, depth: 0, twice: Vec::new() };
+/// Parses one JSON value and lists its duplicate keys.
+pub fn parse(text: &str) -> ParseResult<(Node, Duplicates)> {
+    let mut parser = Parser { text, offset: 0, depth: 0, duplicates: Vec::new() };
     if text.starts_with('\u{feff}') {
-        reader.at = '\u{feff}'.len_utf8();
+        parser.offset = '\u{feff}'.len_utf8();
     }
-    let node = reader.value()?;
-    reader.skip()?;
-    if reader.at < text.len() {
-        return Err(reader.wrong("nothing may follow the end of the document"));
+    let node = parser.value()?;
+    parser.skip_blanks()?;
+    if parser.offset < text.len() {
+        return Err(parser.syntax_error("nothing may follow the end of the document"));
     }
-    Ok((node, reader.twice))
+    Ok((node, parser.duplicates))
 }
 
-struct Reader<'t> {
+struct Parser<'t> {
     text: &'t str,
-    at: usize,
+    /// The next byte to parse.
+    offset: usize,
     depth: usize,
-    /// Keys that were there before, and what to say of them.
-    twice: Noted,
+    duplicates: Duplicates,
 }
 
-/// What was read; on a syntax error, where and what.
-pub type Read<T> = Result<T, (Span, String)>;
+/// A parsed value, or the position and message of a syntax error.
+pub type ParseResult<T> = Result<T, (Span, String)>;
 
-/// What is odd, and where.
-pub type Noted = Vec<(Span, String)>;
+/// The positions of duplicate keys, each with a message.
+pub type Duplicates = Vec<(Span, String)>;
 
-impl Reader<'_> {
-    fn value(&mut self) -> Read<Node> {
-        self.skip()?;
-        let start = self.at;
+impl Parser<'_> {
+    fn value(&mut self) -> ParseResult<Node> {
+        self.skip_blanks()?;
+        let start = self.offset;
         let value = match self.peek() {
-            Some('{') => self.nested(Reader::table)?,
-            Some('[') => self.nested(Reader::list)?,
+            Some('{') => self.nested(Parser::table)?,
+            Some('[') => self.nested(Parser::list)?,
             Some('"') => Value::Text(self.string()?),
             Some('-' | '0'..='9') => self.number()?,
             Some(_) => self.word()?,
-            None => return Err(self.wrong("the document ends where a value should be")),
+            None => return Err(self.syntax_error("the document ends where a value should be")),
         };
-        Ok(Node { span: start..self.at, value })
+        Ok(Node { span: start..self.offset, value })
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Read<Value>) -> Read<Value> {
+    fn nested(&mut self, parse_inside: fn(&mut Self) -> ParseResult<Value>) -> ParseResult<Value> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.wrong("nested too deeply"));
+        if self.depth > MAX_DEPTH {
+            return Err(self.syntax_error("nested too deeply"));
         }
-        self.at += 1;
-        let value = read(self);
+        self.offset += 1;
+        let value = parse_inside(self);
         self.depth -= 1;
         value
     }
 
-    fn table(&mut self) -> Read<Value> {
+    fn table(&mut self) -> ParseResult<Value> {
         let mut members: Vec<Option<Member>> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         loop {
-            self.skip()?;
+            self.skip_blanks()?;
             match self.peek() {
-                Some('}') => break self.at += 1,
+                Some('}') => break self.offset += 1,
                 Some('"') => {}
-                Some(_) | None => return Err(self.wrong("a key in quotes or `}` should be here")),
+                Some(_) | None => {
+                    return Err(self.syntax_error("a key in quotes or `}` should be here"));
+                }
             }
-            let start = self.at;
+            let start = self.offset;
             let key = self.string()?;
-            let key_span = start..self.at;
-            self.skip()?;
+            let key_span = start..self.offset;
+            self.skip_blanks()?;
             self.expect(':')?;
             let node = self.value()?;
             // Of duplicate keys the last one counts, as in every common parser.
             if let Some(before) = places.insert(key.clone(), members.len()) {
                 members[before] = None;
                 let message = format!("`{key}` stands here twice; the last one counts");
-                self.twice.push((key_span.clone(), message));
+                self.duplicates.push((key_span.clone(), message));
             }
             members.push(Some(Member { key, key_span, node }));
             self.comma_or('}')?;
@@ -91,12 +91,12 @@ impl Reader<'_> {
         Ok(Value::Table(members.into_iter().flatten().collect()))
     }
 
-    fn list(&mut self) -> Read<Value> {
+    fn list(&mut self) -> ParseResult<Value> {
         let mut items = Vec::new();
         loop {
-            self.skip()?;
+            self.skip_blanks()?;
             if self.peek() == Some(']') {
-                self.at += 1;
+                self.offset += 1;
                 return Ok(Value::List(items));
             }
             items.push(self.value()?);
@@ -104,29 +104,31 @@ impl Reader<'_> {
         }
     }
 
-    /// A comma, which may also stand before the end, or the end itself.
-    fn comma_or(&mut self, end: char) -> Read<()> {
-        self.skip()?;
+    /// Parses a comma; before `end` it may be missing.
+    fn comma_or(&mut self, end: char) -> ParseResult<()> {
+        self.skip_blanks()?;
         match self.peek() {
-            Some(',') => self.at += 1,
+            Some(',') => self.offset += 1,
             Some(found) if found == end => {}
-            Some(_) | None => return Err(self.wrong(&format!("`,` or `{end}` should be here"))),
+            Some(_) | None => {
+                return Err(self.syntax_error(&format!("`,` or `{end}` should be here")));
+            }
         }
         Ok(())
     }
 
-    fn string(&mut self) -> Read<String> {
-        let start = self.at;
+    fn string(&mut self) -> ParseResult<String> {
+        let start = self.offset;
         let mut escaped = false;
         for (offset, letter) in self.text[start + 1..].char_indices() {
             match letter {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
                 '"' => {
-                    self.at = start + 1 + offset + 1;
-                    let quoted = &self.text[start..self.at];
+                    self.offset = start + 1 + offset + 1;
+                    let quoted = &self.text[start..self.offset];
                     return serde_json::from_str(quoted)
-                        .map_err(|error| (start..self.at, format!("not a string: {error}")));
+                        .map_err(|error| (start..self.offset, format!("not a string: {error}")));
                 }
                 '\n' => break,
                 _ => {}
@@ -135,63 +137,64 @@ impl Reader<'_> {
         Err((start..start + 1, "this string never ends".to_owned()))
     }
 
-    fn number(&mut self) -> Read<Value> {
-        let start = self.at;
+    fn number(&mut self) -> ParseResult<Value> {
+        let start = self.offset;
         let part = |c: char| matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E');
         let rest = &self.text[start..];
-        self.at = start + rest.find(|c| !part(c)).unwrap_or(rest.len());
-        let text = &self.text[start..self.at];
+        self.offset = start + rest.find(|c| !part(c)).unwrap_or(rest.len());
+        let text = &self.text[start..self.offset];
         let number =
-            text.parse().map_err(|_| (start..self.at, format!("`{text}` is no number")))?;
+            text.parse().map_err(|_| (start..self.offset, format!("`{text}` is no number")))?;
         Ok(Value::Number(number))
     }
 
-    fn word(&mut self) -> Read<Value> {
-        let start = self.at;
+    fn word(&mut self) -> ParseResult<Value> {
+        let start = self.offset;
         let rest = &self.text[start..];
         let length = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len()).max(1);
         let end = (1..=rest.len()).find(|end| length <= *end && rest.is_char_boundary(*end));
-        self.at = start + end.unwrap_or(rest.len());
-        match &self.text[start..self.at] {
+        self.offset = start + end.unwrap_or(rest.len());
+        match &self.text[start..self.offset] {
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
             "null" => Ok(Value::Null),
-            other => Err((start..self.at, format!("`{other}` is no JSON value"))),
+            other => Err((start..self.offset, format!("`{other}` is no JSON value"))),
         }
     }
 
-    /// Passes over white space and comments.
-    fn skip(&mut self) -> Read<()> {
+    /// Skips white space and comments.
+    fn skip_blanks(&mut self) -> ParseResult<()> {
         loop {
-            let rest = &self.text[self.at..];
+            let rest = &self.text[self.offset..];
             let trimmed = rest.trim_start();
-            self.at += rest.len() - trimmed.len();
+            self.offset += rest.len() - trimmed.len();
             if trimmed.starts_with("//") {
-                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+                self.offset += trimmed.find('\n').unwrap_or(trimmed.len());
             } else if trimmed.starts_with("/*") {
                 let end = trimmed.find("*/");
-                self.at += end.ok_or_else(|| self.wrong("this comment never ends"))? + 2;
+                self.offset += end.ok_or_else(|| self.syntax_error("this comment never ends"))? + 2;
             } else {
                 return Ok(());
             }
         }
     }
 
-    fn expect(&mut self, wanted: char) -> Read<()> {
+    fn expect(&mut self, wanted: char) -> ParseResult<()> {
         if self.peek() != Some(wanted) {
-            return Err(self.wrong(&format!("`{wanted}` should be here")));
+            return Err(self.syntax_error(&format!("`{wanted}` should be here")));
         }
-        self.at += wanted.len_utf8();
+        self.offset += wanted.len_utf8();
         Ok(())
     }
 
+    /// Returns the next character; `None` at the end of the text.
     fn peek(&self) -> Option<char> {
-        self.text[self.at..].chars().next()
+        self.text[self.offset..].chars().next()
     }
 
-    fn wrong(&self, message: &str) -> (Span, String) {
+    fn syntax_error(&self, message: &str) -> (Span, String) {
         let width = self.peek().map_or(0, char::len_utf8);
-        (self.at..self.at + width, message.to_owned())
+        (self.offset..self.offset + width, message.to_owned())
     }
 }
 
@@ -201,7 +204,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = match read(text) {
+        let found = match parse(text) {
             Ok((node, _)) => node.to_json().to_string(),
             Err((span, message)) => format!("{}..{} {message}", span.start, span.end),
         };
@@ -229,14 +232,14 @@ mod tests {
 
     #[test]
     fn a_key_that_stands_twice_is_noted_at_its_last_place() {
-        let (_, twice) = read(r#"{"a": {"x": 1}, "b": {"x": 2}, "a": 3}"#).unwrap();
-        assert_eq!(twice, [(31..34, "`a` stands here twice; the last one counts".to_owned())]);
+        let (_, duplicates) = parse(r#"{"a": {"x": 1}, "b": {"x": 2}, "a": 3}"#).unwrap();
+        assert_eq!(duplicates, [(31..34, "`a` stands here twice; the last one counts".to_owned())]);
     }
 
     #[test]
     fn every_value_knows_its_place() {
         let text = r#"{"a": [true, "xy"]}"#;
-        let (node, _) = read(text).unwrap();
+        let (node, _) = parse(text).unwrap();
         let item = &node.get("a").unwrap().items()[1];
         assert_eq!(&text[item.span.clone()], r#""xy""#);
     }

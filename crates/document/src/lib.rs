@@ -1,9 +1,9 @@
-//! JSON, TOML and YAML as people write them.
+//! Parses and edits JSON, TOML and YAML that people write by hand.
 //!
-//! A document is read into a [`tree`] that remembers where everything stands
-//! ([`read`]), and [`edit`] changes one value of it by its place: whatever else
-//! is in the text, comments, order, indentation and line ends, stays byte for
-//! byte. This crate knows no files, and nothing of what documents say.
+//! [`parse`] turns a document into a [`tree`] in which every value has its position
+//! in the text. [`edit`] changes one value and keeps everything else in the text
+//! (comments, order, indentation, line ends) byte for byte. This crate does not read
+//! files and does not know what documents mean.
 
 pub mod tree;
 
@@ -15,30 +15,30 @@ pub mod edit;
 
 use tree::{Node, Span, Value};
 
-/// How a document is written.
+/// The syntax of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// JSON; comments and trailing commas are read, too.
+    /// JSON; comments and trailing commas are allowed.
     Json,
     Toml,
     Yaml,
 }
 
-/// Why a document cannot be read.
+/// A syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
-pub struct Damaged {
-    /// Counted from 1, as editors do.
+pub struct ParseError {
+    /// Counted from 1, like `column`.
     pub line: usize,
     pub column: usize,
     pub message: String,
 }
 
-impl Damaged {
-    fn at(text: &str, at: usize, message: String) -> Damaged {
-        let before = &text[..text.floor_char_boundary(at)];
+impl ParseError {
+    fn at(text: &str, offset: usize, message: String) -> ParseError {
+        let before = &text[..text.floor_char_boundary(offset)];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        Damaged {
+        ParseError {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             message,
@@ -46,28 +46,28 @@ impl Damaged {
     }
 }
 
-/// Reads a document. One that is empty is an empty table; one in which a key
-/// stands twice is refused, because readers disagree about what it says.
-pub fn read(text: &str, format: Format) -> Result<Node, Damaged> {
-    let damaged = |(span, message): (Span, String)| Damaged::at(text, span.start, message);
+/// Parses a document. An empty one is an empty table. A duplicate key is an error,
+/// because parsers disagree about its meaning.
+pub fn parse(text: &str, format: Format) -> Result<Node, ParseError> {
+    let error_at = |(span, message): (Span, String)| ParseError::at(text, span.start, message);
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Ok(Node { span: text.len()..text.len(), value: Value::Table(Vec::new()) });
     }
     match format {
         Format::Json => {
-            let (root, twice) = json::read(text).map_err(damaged)?;
-            match twice.into_iter().next() {
+            let (root, duplicates) = json::parse(text).map_err(error_at)?;
+            match duplicates.into_iter().next() {
                 None => Ok(root),
                 Some((span, _)) => {
                     let message = format!("{} stands here twice", &text[span.clone()]);
-                    Err(damaged((span, message)))
+                    Err(error_at((span, message)))
                 }
             }
         }
         Format::Toml => {
-            let (root, errors) = toml::read(text);
-            errors.into_iter().next().map_or(Ok(root), |error| Err(damaged(error)))
+            let (root, errors) = toml::parse(text);
+            errors.into_iter().next().map_or(Ok(root), |error| Err(error_at(error)))
         }
-        Format::Yaml => yaml::read(text).map_err(damaged),
+        Format::Yaml => yaml::parse(text).map_err(error_at),
     }
 }

@@ -1,12 +1,13 @@
-//! TOML, read into a tree that remembers places.
+//! Parses TOML into a tree with positions.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::tree::{Member, Node, Span, Value};
 
-/// Reads TOML as far as it can be read, with every syntax error in it.
-pub fn read(text: &str) -> (Node, Vec<(Span, String)>) {
+/// Parses TOML and returns all syntax errors, each with its position, beside what could be
+/// parsed.
+pub fn parse(text: &str) -> (Node, Vec<(Span, String)>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let span = table.span();
     let errors = errors
@@ -25,7 +26,7 @@ fn from_table(table: DeTable<'_>) -> Value {
             node: from_toml(value),
         })
         .collect();
-    // The parser sorts by key; people read in the order they wrote.
+    // The parser sorts by key; restore the order of the text.
     members.sort_by_key(|member| member.key_span.start);
     Value::Table(members)
 }
@@ -40,7 +41,7 @@ fn from_toml(value: Spanned<DeValue<'_>>) -> Node {
             number.map_or_else(|| Value::Text(float.as_str().to_owned()), Value::Number)
         }
         DeValue::Boolean(value) => Value::Bool(value),
-        DeValue::Datetime(moment) => Value::Moment(moment.to_string()),
+        DeValue::Datetime(moment) => Value::DateTime(moment.to_string()),
         DeValue::Array(items) => Value::List(items.into_iter().map(from_toml).collect()),
         DeValue::Table(table) => from_table(table),
     };
@@ -51,7 +52,7 @@ fn integer_value(digits: &str, radix: u32) -> Value {
     if let Ok(integer) = i64::from_str_radix(digits, radix) {
         return Value::Number(integer.into());
     }
-    // Too large to count with is still a number, and is judged as one.
+    // A number that is too large for an integer is still a number.
     let about = digits.chars().filter_map(|digit| digit.to_digit(radix));
     let about = about.fold(0.0, |sum, digit| sum * f64::from(radix) + f64::from(digit));
     let about = if digits.starts_with('-') { -about } else { about };

@@ -1,34 +1,36 @@
-//! A document as a tree that remembers where everything stands.
+//! The parsed form of a document: a tree in which every value has its position.
 //!
-//! JSON with comments, TOML and YAML all become this tree, so that whatever is
-//! found wrong later, in whichever format, can be shown and changed at its place.
+//! JSON with comments, TOML and YAML all become this tree, so that errors can be
+//! reported, and values edited, at their position in any of the formats.
 
 use std::ops::Range;
 
-/// Bytes of the document.
+/// A range of bytes of the document.
 pub type Span = Range<usize>;
 
-/// One value, and where it stands.
+/// One value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub span: Span,
     pub value: Value,
 }
 
+/// A value of any of the formats.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,
     Bool(bool),
-    /// A number, as it must be written in JSON.
+    /// A number as JSON has it. A long one in TOML or YAML is rounded; infinity and NaN,
+    /// which JSON does not have, are [`Value::Text`].
     Number(serde_json::Number),
     Text(String),
     List(Vec<Node>),
     Table(Vec<Member>),
     /// A date or time, which only TOML has, as its text.
-    Moment(String),
+    DateTime(String),
 }
 
-/// A key, where it stands, and its value.
+/// A key of a table and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub key: String,
@@ -36,22 +38,24 @@ pub struct Member {
     pub node: Node,
 }
 
-/// One step of the way into a tree.
+/// One step of a [`Path`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Key(String),
     Index(usize),
 }
 
-/// The way to a value: `upstream[1].env.TOKEN`.
+/// The keys and indices that lead to a value: `upstream[1].env.TOKEN`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(Vec<Step>);
 
 impl Path {
+    /// Returns the path of a member of the table at this path.
     pub fn key(&self, key: &str) -> Path {
         self.then(Step::Key(key.to_owned()))
     }
 
+    /// Returns the path of an item of the list at this path.
     pub fn index(&self, index: usize) -> Path {
         self.then(Step::Index(index))
     }
@@ -62,19 +66,19 @@ impl Path {
         Path(steps)
     }
 
-    /// This way in the document, where it was counted without the items at
-    /// `gaps`.
-    pub fn across(&self, gaps: &[Path]) -> Path {
-        self.0.iter().fold(Path::default(), |across, step| match step {
-            Step::Key(key) => across.key(key),
+    /// Translates a path into a document from which the list items at `dropped` were
+    /// removed to the path of the same value in the whole document.
+    pub fn in_whole_document(&self, dropped: &[Path]) -> Path {
+        self.0.iter().fold(Path::default(), |path, step| match step {
+            Step::Key(key) => path.key(key),
             Step::Index(index) => {
-                let mut kept = (0..).filter(|at| !gaps.contains(&across.index(*at)));
-                across.index(kept.nth(*index).unwrap_or(*index))
+                let mut kept = (0..).filter(|at| !dropped.contains(&path.index(*at)));
+                path.index(kept.nth(*index).unwrap_or(*index))
             }
         })
     }
 
-    /// The keys on the way, without the places in lists.
+    /// Returns the keys of the path, without its indices.
     pub fn keys(&self) -> Vec<String> {
         let key = |step: &Step| match step {
             Step::Key(key) => Some(key.clone()),
@@ -102,7 +106,7 @@ impl std::fmt::Display for Path {
 }
 
 impl Node {
-    /// The value at `path`, or the nearest one around it that is there.
+    /// Returns the value at `path`, or at the longest beginning of it that leads to one.
     pub fn nearest(&self, path: &Path) -> &Node {
         let mut node = self;
         for step in &path.0 {
@@ -118,25 +122,28 @@ impl Node {
         node
     }
 
+    /// Returns the value of a table's member; `None` if there is no such member, or this is
+    /// not a table.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.members().iter().find(|member| member.key == key).map(|member| &member.node)
     }
 
-    /// The members of a table; none of anything else.
+    /// Returns the members of a table; none for any other value.
     pub fn members(&self) -> &[Member] {
         if let Value::Table(members) = &self.value { members } else { &[] }
     }
 
-    /// The items of a list; none of anything else.
+    /// Returns the items of a list; none for any other value.
     pub fn items(&self) -> &[Node] {
         if let Value::List(items) = &self.value { items } else { &[] }
     }
 
+    /// Returns the text; `None` if this is another type of value.
     pub fn text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// Returns what kind of value this is, for a message.
+    /// Returns the type of the value in words, for a message.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "null",
@@ -145,17 +152,17 @@ impl Node {
             Value::Text(_) => "text",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
-            Value::Moment(_) => "a date",
+            Value::DateTime(_) => "a date",
         }
     }
 
-    /// The value without its places.
+    /// Returns the value without positions.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,
             Value::Bool(value) => (*value).into(),
             Value::Number(number) => serde_json::Value::Number(number.clone()),
-            Value::Text(text) | Value::Moment(text) => text.clone().into(),
+            Value::Text(text) | Value::DateTime(text) => text.clone().into(),
             Value::List(items) => items.iter().map(Node::to_json).collect(),
             Value::Table(members) => members
                 .iter()

@@ -1,4 +1,4 @@
-//! YAML, read into a tree that remembers places.
+//! Parses YAML into a tree with positions.
 //!
 //! Plain values mean what the core schema of YAML 1.2 says. An alias is the text
 //! `*name`: it is never followed, so that no document grows while it is read.
@@ -9,20 +9,20 @@ use granit_parser::{Event, Options, Parser, ScalarStyle};
 
 use crate::tree::{Member, Node, Span, Value};
 
-/// Deeper nesting than this is not a configuration file.
-const DEEPEST: usize = 64;
+/// The deepest nesting that is accepted.
+const MAX_DEPTH: usize = 64;
 
-type Read<T> = Result<T, (Span, String)>;
+/// A parsed value, or the position and message of a syntax error.
+type ParseResult<T> = Result<T, (Span, String)>;
 
-/// Reads one YAML document; on a syntax error, where and what. Nothing at all
-/// is an empty table.
-pub fn read(text: &str) -> Read<Node> {
+/// Parses one YAML document. An empty text is `null`.
+pub fn parse(text: &str) -> ParseResult<Node> {
     let mut options = Options::default();
     options.emit_comments = false;
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut reader = Reader { text, parser, depth: 0 };
+    let mut builder = TreeBuilder { text, parser, depth: 0 };
     let mut root = None;
-    while let Some((event, span)) = reader.next()? {
+    while let Some((event, span)) = builder.next()? {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the rest begins the one node")]
         match event {
             Event::StreamEnd => break,
@@ -30,20 +30,21 @@ pub fn read(text: &str) -> Read<Node> {
                 return Err((span, "there is more than one document in this file".to_owned()));
             }
             Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
-            other => root = Some(reader.node(other, span)?),
+            other => root = Some(builder.node(other, span)?),
         }
     }
     Ok(root.unwrap_or(Node { span: text.len()..text.len(), value: Value::Null }))
 }
 
-struct Reader<'t> {
+/// Builds the tree from the events of the YAML parser.
+struct TreeBuilder<'t> {
     text: &'t str,
     parser: Parser<'t, granit_parser::StrInput<'t>>,
     depth: usize,
 }
 
-impl<'t> Reader<'t> {
-    fn next(&mut self) -> Read<Option<(Event<'t>, Span)>> {
+impl<'t> TreeBuilder<'t> {
+    fn next(&mut self) -> ParseResult<Option<(Event<'t>, Span)>> {
         match self.parser.next_event() {
             None => Ok(None),
             Some(Ok((event, span))) => {
@@ -57,21 +58,21 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn inside(&mut self) -> Read<(Event<'t>, Span)> {
+    fn next_inside(&mut self) -> ParseResult<(Event<'t>, Span)> {
         let end = self.text.len();
         self.next()?.ok_or_else(|| (end..end, "the document ends too early".to_owned()))
     }
 
-    fn node(&mut self, event: Event<'t>, span: Span) -> Read<Node> {
+    fn node(&mut self, event: Event<'t>, span: Span) -> ParseResult<Node> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err((span, "nested too deeply".to_owned()));
         }
         #[expect(clippy::wildcard_enum_match_arm, reason = "the rest begins no node")]
         let node = match event {
             Event::Scalar(text, style, _, tag) => {
                 let value = match style {
-                    ScalarStyle::Plain if tag.is_none() => plain(&text),
+                    ScalarStyle::Plain if tag.is_none() => parse_plain(&text),
                     ScalarStyle::Plain
                     | ScalarStyle::SingleQuoted
                     | ScalarStyle::DoubleQuoted
@@ -92,26 +93,26 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
-    fn sequence(&mut self, start: Span) -> Read<Node> {
+    fn sequence(&mut self, start: Span) -> ParseResult<Node> {
         let mut items = Vec::new();
         loop {
-            let (event, span) = self.inside()?;
+            let (event, span) = self.next_inside()?;
             if event == Event::SequenceEnd {
                 let last = items.last().map(|item: &Node| item.span.end);
-                let span = self.around(start, span, last);
+                let span = self.collection_span(start, span, last);
                 return Ok(Node { span, value: Value::List(items) });
             }
             items.push(self.node(event, span)?);
         }
     }
 
-    fn mapping(&mut self, start: Span) -> Read<Node> {
+    fn mapping(&mut self, start: Span) -> ParseResult<Node> {
         let (mut members, mut keys): (Vec<Member>, HashSet<String>) = Default::default();
         loop {
-            let (event, span) = self.inside()?;
+            let (event, span) = self.next_inside()?;
             if event == Event::MappingEnd {
                 let last = members.last().map(|member| member.node.span.end);
-                let span = self.around(start, span, last);
+                let span = self.collection_span(start, span, last);
                 return Ok(Node { span, value: Value::Table(members) });
             }
             let Event::Scalar(key, ..) = event else {
@@ -121,15 +122,15 @@ impl<'t> Reader<'t> {
             if !keys.insert(key.clone()) {
                 return Err((span, format!("`{key}` stands here twice")));
             }
-            let (event, value_span) = self.inside()?;
+            let (event, value_span) = self.next_inside()?;
             let node = self.node(event, value_span)?;
             members.push(Member { key, key_span: span, node });
         }
     }
 
-    /// Returns where a collection stands. One without brackets ends where its last
-    /// item does; the parser only notices its end at what comes next.
-    fn around(&self, start: Span, end: Span, last: Option<usize>) -> Span {
+    /// Returns the span of a collection. One without brackets ends where its last item
+    /// ends; the parser reports its end only at what comes next.
+    fn collection_span(&self, start: Span, end: Span, last: Option<usize>) -> Span {
         let is_flow = self.text[start.start..].starts_with(['{', '[']);
         let end = match last {
             Some(last) if !is_flow => last,
@@ -139,8 +140,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns what a value without quotes means.
-fn plain(text: &str) -> Value {
+/// Parses a value without quotes.
+fn parse_plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "true" | "True" | "TRUE" => return Value::Bool(true),
@@ -169,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = match read(text) {
+        let found = match parse(text) {
             Ok(node) => node.to_json().to_string(),
             Err((span, message)) => format!("{}..{} {message}", span.start, span.end),
         };
@@ -192,16 +193,16 @@ mod tests {
     fn what_two_readers_could_take_for_two_things_is_refused() {
         check("a: 1\na: 2\n", "5..6 `a` stands here twice");
         check("a: 1\n---\nb: 2\n", "5..8 there is more than one document in this file");
-        assert!(read(&"[".repeat(1000)).is_err());
-        assert!(read(&"a:\n ".repeat(10)).is_err());
+        assert!(parse(&"[".repeat(1000)).is_err());
+        assert!(parse(&"a:\n ".repeat(10)).is_err());
         let deep: String = (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-        assert!(read(&deep).unwrap_err().1.contains("deep"));
+        assert!(parse(&deep).unwrap_err().1.contains("deep"));
     }
 
     #[test]
     fn every_value_knows_its_place() {
         let text = "a: 1 # c\next:\n  foo:\n    k: v\n  bar: {x: [1,2]}\nz: ~\n";
-        let root = read(text).unwrap();
+        let root = parse(text).unwrap();
         let place = |keys: &[&str]| {
             let node = keys.iter().fold(&root, |node, key| node.get(key).unwrap());
             &text[node.span.clone()]

@@ -1,9 +1,9 @@
-//! Writes the planned changes of files: all of them or none.
+//! Writes planned changes to files: all of them or none.
 //!
-//! Every file is written whole beside its place first, so that a full disk or a
-//! missing right is met before anything has changed; then all are moved. A file
-//! that is not as it was in the preview stops it. A link stays a link: what it
-//! leads to is replaced. Owner and permissions stay.
+//! Every file is first written to a temporary file in the same directory, so that a full
+//! disk or a missing permission is noticed before anything has changed; then all are
+//! moved. A file that has changed since it was planned stops everything. The target of
+//! a link is replaced, not the link. Owner and permissions stay.
 
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum ApplyError {
     Unwritable { file: String, source: Error },
     #[error("cannot keep a backup in `{directory}`; nothing was changed")]
     NoBackup { directory: String, source: Error },
-    /// Even taking it back failed.
+    /// Some files were written, and restoring them failed.
     #[error("cannot write `{file}`, and some files could not be put back; they are in `{backup}`")]
     Torn { file: String, backup: String, source: Error },
 }
@@ -47,17 +47,17 @@ pub fn apply(
     };
     let _lock = lock(history).map_err(no_backup)?.ok_or(ApplyError::Busy)?;
     for change in &changes {
-        is_as_before(change, machine)?;
+        check_unchanged(change, machine)?;
     }
     let record = history.begin(command, &changes).map_err(no_backup)?;
     let written = write_all(&changes, machine);
     match &written {
         Ok(()) => {
-            // Whether it is marked or not, what was written is seen in the files.
+            // If this fails, the files themselves still show that they were written.
             let _ = history.mark(&record, State::Done);
         }
         Err(ApplyError::Torn { .. }) => {}
-        Err(_) => history.forget(&record),
+        Err(_) => history.discard(&record),
     }
     let backup = || history.directory().display().to_string();
     match written {
@@ -69,9 +69,10 @@ pub fn apply(
     }
 }
 
-/// Held while files are changed; the system lets go of it with the process.
+/// Locks the history while files are changed; `None` when another process holds the lock.
+/// The system releases it when the process ends.
 fn lock(history: &History) -> std::io::Result<Option<std::fs::File>> {
-    history.make()?;
+    history.create_directory()?;
     let path = history.directory().join("lock");
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     match file.try_lock() {
@@ -81,7 +82,8 @@ fn lock(history: &History) -> std::io::Result<Option<std::fs::File>> {
     }
 }
 
-fn is_as_before(change: &FileChange, machine: &dyn Machine) -> Result<(), ApplyError> {
+/// Checks that a file is as it was when its change was planned.
+fn check_unchanged(change: &FileChange, machine: &dyn Machine) -> Result<(), ApplyError> {
     let file = || change.path.display().to_string();
     let now = machine.read(&change.path);
     let now = now.map_err(|source| ApplyError::Unwritable { file: file(), source })?;
@@ -89,68 +91,67 @@ fn is_as_before(change: &FileChange, machine: &dyn Machine) -> Result<(), ApplyE
 }
 
 fn write_all(changes: &[FileChange], machine: &dyn Machine) -> Result<(), ApplyError> {
-    let mut made = Made::default();
+    let mut created = CreatedDirectories::default();
     let mut ready = Vec::new();
     for change in changes {
-        let fresh = Fresh::of(change, &mut made).map_err(|source| ApplyError::Unwritable {
-            file: change.path.display().to_string(),
-            source,
+        let staged = StagedFile::for_change(change, &mut created).map_err(|source| {
+            ApplyError::Unwritable { file: change.path.display().to_string(), source }
         });
-        match fresh {
-            Ok(fresh) => ready.push(fresh),
+        match staged {
+            Ok(staged) => ready.push(staged),
             Err(error) => {
                 drop(ready);
-                made.remove();
+                created.remove();
                 return Err(error);
             }
         }
     }
-    for (at, (fresh, change)) in ready.iter().zip(changes).enumerate() {
-        let moved = is_as_before(change, machine).and_then(|()| {
-            fresh.move_to_place().map_err(|source| ApplyError::Unwritable {
+    for (at, (staged, change)) in ready.iter().zip(changes).enumerate() {
+        let moved = check_unchanged(change, machine).and_then(|()| {
+            staged.move_to_target().map_err(|source| ApplyError::Unwritable {
                 file: change.path.display().to_string(),
                 source,
             })
         });
         if let Err(error) = moved {
-            return Err(take_back(&ready[..at], &changes[..at], &made, error));
+            return Err(roll_back(&ready[..at], &changes[..at], &created, error));
         }
     }
     Ok(())
 }
 
-/// Puts back what was written before something failed.
-fn take_back(
-    written: &[Fresh],
+/// Restores the files that were written before something failed, and returns the error.
+fn roll_back(
+    written: &[StagedFile],
     changes: &[FileChange],
-    made: &Made,
+    created: &CreatedDirectories,
     error: ApplyError,
 ) -> ApplyError {
-    for (fresh, change) in written.iter().zip(changes).rev() {
+    for (staged, change) in written.iter().zip(changes).rev() {
         let back = match &change.before {
-            Some(before) => Fresh::with(&fresh.place, before, change.private)
-                .and_then(|back| back.move_to_place()),
-            None => std::fs::remove_file(&fresh.place),
+            Some(before) => StagedFile::write(&staged.target, before, change.private)
+                .and_then(|back| back.move_to_target()),
+            None => std::fs::remove_file(&staged.target),
         };
         if let Err(source) = back {
             let file = change.path.display().to_string();
             return ApplyError::Torn { file, backup: String::new(), source };
         }
     }
-    made.remove();
+    created.remove();
     error
 }
 
-/// Directories that were made for files.
+/// The directories that were created for new files.
 #[derive(Default)]
-struct Made(Vec<PathBuf>);
+struct CreatedDirectories(Vec<PathBuf>);
 
-impl Made {
-    fn make(&mut self, directory: &Path) -> std::io::Result<()> {
+impl CreatedDirectories {
+    fn create(&mut self, directory: &Path) -> std::io::Result<()> {
         if directory.as_os_str().is_empty() || directory.is_dir() {
             return Ok(());
         }
-        self.make(directory.parent().unwrap_or(Path::new("")))?;
+        self.create(directory.parent().unwrap_or(Path::new("")))?;
         std::fs::create_dir(directory)?;
         self.0.push(directory.to_owned());
         Ok(())
@@ -163,71 +164,75 @@ impl Made {
     }
 }
 
-/// A file beside the place it is meant for; gone when this is.
-struct Fresh {
-    place: PathBuf,
-    /// `None` when the file is to go.
-    beside: Option<PathBuf>,
+/// A change that is ready to be moved to its target. Dropping it deletes the temporary file.
+struct StagedFile {
+    target: PathBuf,
+    /// The new contents; `None` when the target is to be removed.
+    temporary: Option<PathBuf>,
 }
 
-impl Fresh {
-    fn of(change: &FileChange, made: &mut Made) -> std::io::Result<Fresh> {
-        let place = match &change.before {
-            // What a link leads to, not the link.
+impl StagedFile {
+    fn for_change(
+        change: &FileChange,
+        created: &mut CreatedDirectories,
+    ) -> std::io::Result<StagedFile> {
+        let target = match &change.before {
+            // Replace the target of a link, not the link.
             Some(_) => std::fs::canonicalize(&change.path)?,
             None => {
-                made.make(change.path.parent().unwrap_or(Path::new("")))?;
+                created.create(change.path.parent().unwrap_or(Path::new("")))?;
                 change.path.clone()
             }
         };
         match &change.after {
-            Some(after) => Fresh::with(&place, after, change.private),
-            // The link goes, and so would a file.
-            None => Ok(Fresh { place: change.path.clone(), beside: None }),
+            Some(after) => StagedFile::write(&target, after, change.private),
+            // Remove the link itself, or the file.
+            None => Ok(StagedFile { target: change.path.clone(), temporary: None }),
         }
     }
 
-    fn with(place: &Path, bytes: &[u8], private: bool) -> std::io::Result<Fresh> {
-        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let (mut file, beside) = create_beside(place, &name)?;
-        let fresh = Fresh { place: place.to_owned(), beside: Some(beside.clone()) };
+    fn write(target: &Path, bytes: &[u8], private: bool) -> std::io::Result<StagedFile> {
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (mut file, temporary) = create_temporary(target, &name)?;
+        let staged = StagedFile { target: target.to_owned(), temporary: Some(temporary.clone()) };
         file.write_all(bytes)?;
-        if let Ok(was) = std::fs::metadata(place) {
-            keep_owner(&beside, &was)?;
-            // Until here only the owner reads it.
+        if let Ok(was) = std::fs::metadata(target) {
+            keep_owner(&temporary, &was)?;
+            // Until now only the owner can read it.
             if !private {
-                std::fs::set_permissions(&beside, was.permissions())?;
+                std::fs::set_permissions(&temporary, was.permissions())?;
             }
         }
         file.sync_all()?;
-        Ok(fresh)
+        Ok(staged)
     }
 
-    fn move_to_place(&self) -> std::io::Result<()> {
-        match &self.beside {
-            Some(beside) => std::fs::rename(beside, &self.place),
-            None => std::fs::remove_file(&self.place),
+    fn move_to_target(&self) -> std::io::Result<()> {
+        match &self.temporary {
+            Some(temporary) => std::fs::rename(temporary, &self.target),
+            None => std::fs::remove_file(&self.target),
         }
     }
 }
 
-impl Drop for Fresh {
+impl Drop for StagedFile {
     fn drop(&mut self) {
-        // Moved to its place, it is gone already.
-        if let Some(beside) = &self.beside {
-            let _ = std::fs::remove_file(beside);
+        // After a move there is nothing left to delete.
+        if let Some(temporary) = &self.temporary {
+            let _ = std::fs::remove_file(temporary);
         }
     }
 }
 
-/// A new file of our own in the same directory, whatever names are taken there.
-fn create_beside(place: &Path, name: &str) -> std::io::Result<(std::fs::File, PathBuf)> {
+/// Creates a temporary file in the directory of `target`, under a name that is not taken.
+fn create_temporary(target: &Path, name: &str) -> std::io::Result<(std::fs::File, PathBuf)> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     for number in 0..100 {
-        let path = place.with_file_name(format!(".{name}.{}-{number}.gatelet", std::process::id()));
+        let path =
+            target.with_file_name(format!(".{name}.{}-{number}.gatelet", std::process::id()));
         match options.open(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (file, path)),
@@ -236,7 +241,7 @@ fn create_beside(place: &Path, name: &str) -> std::io::Result<(std::fs::File, Pa
     Err(Error::other("too many files of interrupted changes are beside it"))
 }
 
-/// Whoever owned a file owns the new one, also when somebody else writes it.
+/// Gives a new file the owner of the old one, also when another user writes it.
 #[cfg(unix)]
 fn keep_owner(path: &Path, was: &std::fs::Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,5 @@
-//! A change to a file, as a value: the bytes before and after, and what was
-//! done, so that it can be undone by structure.
+//! A planned or recorded change to one file: its bytes before and after, and the steps
+//! between, so that it can be undone even after the file has changed again.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use serde_json::Value;
 /// One file before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Whose file it is; `None` for the caller's own.
+    /// The id of the host that reads the file; `None` for gatelet's own file.
     pub host: Option<&'static str>,
     pub path: PathBuf,
     pub format: Format,
     /// `None` when there is no file.
     pub before: Option<Vec<u8>>,
-    /// `None` when there is none afterwards.
+    /// `None` when the file is removed.
     pub after: Option<Vec<u8>>,
     pub steps: Vec<Step>,
-    /// Whether only its owner may read it from now on.
+    /// Whether only the owner may read the file from now on.
     pub private: bool,
-    /// What whoever agrees to this should know.
+    /// Remarks for whoever approves the change.
     pub notes: Vec<String>,
 }
 
@@ -33,14 +33,14 @@ impl FileChange {
     }
 }
 
-/// What was done to one value of a file.
+/// One edit of a file. `keys` is the path of the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum Step {
     Added {
         keys: Vec<String>,
         value: Value,
-        /// How many tables around it were made for it.
+        /// How many tables around it were created for it.
         n_made: usize,
     },
     Replaced {
@@ -51,8 +51,11 @@ pub enum Step {
     Removed {
         keys: Vec<String>,
         was: Value,
+        /// The keys that stood before it in its table; `None` in records that do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preceding: Option<Vec<String>>,
     },
-    /// An entry of somebody else, put back.
+    /// An entry of another server that was put back.
     Restored {
         keys: Vec<String>,
         value: Value,
@@ -60,13 +63,13 @@ pub enum Step {
     /// Lines that were added to the end of the file.
     Appended {
         text: String,
-        /// What to say of them.
+        /// A description of the lines for a preview.
         about: String,
     },
 }
 
 impl Step {
-    /// Does the step to a text.
+    /// Applies the step to a text.
     pub fn apply(&self, text: &str, format: Format) -> Result<String, EditError> {
         match self {
             Step::Added { keys, value, .. }
@@ -79,18 +82,22 @@ impl Step {
         }
     }
 
-    /// Takes the step back in a text that may have changed since. What is not
-    /// there any more needs no taking back.
+    /// Undoes the step in a text that may have changed since. A value that is gone is left
+    /// alone.
     pub fn revert(&self, text: &str, format: Format) -> Result<String, EditError> {
         match self {
             Step::Added { keys, n_made, .. } => remove(text, format, keys, *n_made),
             Step::Restored { keys, .. } => remove(text, format, keys, 0),
             Step::Replaced { keys, .. }
-                if edit::find(&document::read(text, format)?, &borrowed(keys)).is_none() =>
+                if edit::find(&document::parse(text, format)?, &borrowed(keys)).is_none() =>
             {
                 Ok(text.to_owned())
             }
-            Step::Replaced { keys, was, .. } | Step::Removed { keys, was } => {
+            Step::Removed { keys, was, preceding: Some(preceding) } => {
+                let preceding = borrowed(preceding);
+                Ok(edit::insert(text, format, &borrowed(keys), was, &preceding)?.text)
+            }
+            Step::Replaced { keys, was, .. } | Step::Removed { keys, was, preceding: None } => {
                 Ok(edit::set(text, format, &borrowed(keys), was)?.text)
             }
             Step::Appended { text: more, .. } => Ok(match text.matches(more.as_str()).count() {
@@ -100,14 +107,13 @@ impl Step {
         }
     }
 
-    /// The step that takes this one back, for who looks at it; lines at the end
-    /// of a file have none.
+    /// Returns the step that undoes this one, for a preview; appended lines have none.
     pub(crate) fn inverse(&self) -> Option<Step> {
         match self {
             Step::Added { keys, value, .. } | Step::Restored { keys, value } => {
-                Some(Step::Removed { keys: keys.clone(), was: value.clone() })
+                Some(Step::Removed { keys: keys.clone(), was: value.clone(), preceding: None })
             }
-            Step::Replaced { keys, was, .. } | Step::Removed { keys, was } => {
+            Step::Replaced { keys, was, .. } | Step::Removed { keys, was, .. } => {
                 Some(Step::Restored { keys: keys.clone(), value: was.clone() })
             }
             Step::Appended { .. } => None,

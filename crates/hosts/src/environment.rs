@@ -1,9 +1,10 @@
-//! The platform, home directory and environment variables of a user, by which the
-//! files of hosts are found.
+//! Expands the paths of hosts' files with the platform, home directory and environment
+//! variables of a user.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// An operating system, as far as paths depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Platform {
     Linux,
@@ -12,8 +13,8 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// The one that this program was built for. Other Unix systems keep their
-    /// files where Linux does.
+    /// Returns the platform that this program was built for. Other Unix systems count as
+    /// Linux.
     pub const fn current() -> Platform {
         match (cfg!(target_os = "macos"), cfg!(windows)) {
             (true, _) => Platform::MacOs,
@@ -34,7 +35,7 @@ impl Platform {
     }
 }
 
-/// The user's home and the variables that move things elsewhere.
+/// The user's platform, home directory and environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     pub platform: Platform,
@@ -43,9 +44,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// A path of the table: `~/.cursor/mcp.json`, or
-    /// `{XDG_CONFIG_HOME|~/.config}/zed/settings.json` for the first variable that
-    /// is set, else the usual place.
+    /// Expands a path template: `~/.cursor/mcp.json`, or
+    /// `{XDG_CONFIG_HOME|~/.config}/zed/settings.json` for the first variable that is set,
+    /// else the default behind the last `|`.
     pub fn expand(&self, template: &str) -> PathBuf {
         let (base, below) = match template.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
             Some((places, below)) => (self.first_of(places), below),
@@ -58,7 +59,7 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A path below a directory, as this platform writes it.
+    /// Joins a directory and a path below it with this platform's separators.
     pub fn join(&self, directory: &str, below: &str) -> PathBuf {
         PathBuf::from(format!("{directory}{}{}", self.platform.separator(), self.native(below)))
     }

@@ -1,7 +1,7 @@
-//! The history of changes to hosts: for each change one directory with a manifest
-//! and the files as they were before.
+//! Stores the history of changes to hosts' files: one directory for each change, with a
+//! manifest and backups of the files.
 //!
-//! The files may hold secrets, so only their owner reads them.
+//! The files may hold secrets, so only their owner can read them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::change::{FileChange, Step};
 
-/// One time that files were changed.
+/// One command that changed files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Counted from 1.
@@ -23,10 +23,11 @@ pub struct Record {
     pub files: Vec<RecordedFile>,
 }
 
+/// How far the change of a record got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Begun; whether the files were written is seen in them.
+    /// Begun; only the files themselves show whether they were written.
     Begun,
     Done,
     Undone,
@@ -40,7 +41,7 @@ pub struct RecordedFile {
     pub path: PathBuf,
     #[serde(with = "format_name")]
     pub format: Format,
-    /// What was there before, beside the manifest; `None` when nothing was.
+    /// The name of the backup beside the manifest; `None` when there was no file.
     pub before: Option<String>,
     /// The SHA-256 of what was written; `None` when the file was removed.
     pub after: Option<String>,
@@ -64,7 +65,7 @@ impl History {
         &self.directory
     }
 
-    /// All records, the oldest first. One that cannot be read is left out.
+    /// Returns all records, the oldest first. One that cannot be read is left out.
     pub fn records(&self) -> Vec<Record> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let read = |entry: std::fs::DirEntry| {
@@ -76,35 +77,35 @@ impl History {
         records
     }
 
-    /// Returns what a recorded file held before.
+    /// Returns the backup of a recorded file; `None` when there was no file.
     pub fn before(&self, record: &Record, file: &RecordedFile) -> std::io::Result<Option<Vec<u8>>> {
         let Some(name) = &file.before else { return Ok(None) };
-        // A manifest that somebody else wrote leads nowhere else.
+        // A forged manifest must not name a file elsewhere.
         let name = Path::new(name).file_name().unwrap_or_default();
-        std::fs::read(self.place(record.number).join(name)).map(Some)
+        std::fs::read(self.record_directory(record.number).join(name)).map(Some)
     }
 
-    /// Makes the directory, for its owner alone, unless it is there.
-    pub(crate) fn make(&self) -> std::io::Result<()> {
-        private(&self.directory)
+    /// Creates the directory, readable by its owner only, unless it exists.
+    pub(crate) fn create_directory(&self) -> std::io::Result<()> {
+        create_private_directory(&self.directory)
     }
 
-    /// Notes changes before they are made. What cannot be noted whole leaves nothing
+    /// Records changes, with backups, before they are made. On an error nothing is left
     /// behind.
     pub(crate) fn begin(&self, command: &str, changes: &[FileChange]) -> std::io::Result<Record> {
-        self.make()?;
-        let (number, place) = self.free_place()?;
-        let noted = self.note(number, &place, command, changes);
-        if noted.is_err() {
-            let _ = std::fs::remove_dir_all(&place);
+        self.create_directory()?;
+        let (number, directory) = self.create_next_directory()?;
+        let written = self.write_record(number, &directory, command, changes);
+        if written.is_err() {
+            let _ = std::fs::remove_dir_all(&directory);
         }
-        noted
+        written
     }
 
-    fn note(
+    fn write_record(
         &self,
         number: u32,
-        place: &Path,
+        directory: &Path,
         command: &str,
         changes: &[FileChange],
     ) -> std::io::Result<Record> {
@@ -112,7 +113,7 @@ impl History {
         for (at, change) in changes.iter().enumerate() {
             let name = format!("{at}.before");
             if let Some(before) = &change.before {
-                write_private(&place.join(&name), before)?;
+                write_private(&directory.join(&name), before)?;
             }
             files.push(RecordedFile {
                 host: change.host.map(str::to_owned),
@@ -128,44 +129,45 @@ impl History {
         Ok(record)
     }
 
-    /// Remembers how far a record got.
+    /// Stores a new state of a record.
     pub fn mark(&self, record: &Record, state: State) -> std::io::Result<()> {
         self.save(&Record { state, ..record.clone() })
     }
 
-    /// Forgets a record of what did not happen.
-    pub(crate) fn forget(&self, record: &Record) {
-        let _ = std::fs::remove_dir_all(self.place(record.number));
+    /// Deletes the record of a change that did not happen.
+    pub(crate) fn discard(&self, record: &Record) {
+        let _ = std::fs::remove_dir_all(self.record_directory(record.number));
     }
 
-    fn free_place(&self) -> std::io::Result<(u32, PathBuf)> {
+    /// Creates the directory for the next record, and returns its number and path.
+    fn create_next_directory(&self) -> std::io::Result<(u32, PathBuf)> {
         let numbers = std::fs::read_dir(&self.directory)?.flatten();
         let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let number = numbers.max().unwrap_or(0).saturating_add(1);
-        let place = self.place(number);
-        private(&place)?;
-        Ok((number, place))
+        let directory = self.record_directory(number);
+        create_private_directory(&directory)?;
+        Ok((number, directory))
     }
 
-    fn place(&self, number: u32) -> PathBuf {
+    fn record_directory(&self, number: u32) -> PathBuf {
         self.directory.join(format!("{number:04}"))
     }
 
     fn save(&self, record: &Record) -> std::io::Result<()> {
         let text = serde_json::to_vec_pretty(record)?;
-        let place = self.place(record.number);
-        let fresh = place.join("manifest.new");
+        let directory = self.record_directory(record.number);
+        let fresh = directory.join("manifest.new");
         write_private(&fresh, &text)?;
-        std::fs::rename(fresh, place.join(MANIFEST))
+        std::fs::rename(fresh, directory.join(MANIFEST))
     }
 }
 
-/// Returns what tells one content from another.
+/// Returns the SHA-256 of a file's bytes, in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn private(directory: &Path) -> std::io::Result<()> {
+fn create_private_directory(directory: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

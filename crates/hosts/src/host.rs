@@ -1,4 +1,5 @@
-//! One host: how it is recognised, what it reads, and how an entry looks there.
+//! The description of one host (a program that uses MCP servers): how it is detected,
+//! which files it reads, and what an entry for a server looks like there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,43 +14,46 @@ use crate::machine::Machine;
 /// A program that uses MCP servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// What it is called on the command line.
+    /// Its name on gatelet's command line.
     pub id: &'static str,
-    /// What its makers call it.
+    /// Its product name.
     pub name: &'static str,
     /// Programs that show that it is installed.
     pub programs: &'static [&'static str],
-    pub places: Places,
-    pub choice: Choice,
-    /// The file of a project, below its directory.
+    pub locations: LocationsByPlatform,
+    pub file_choice: FileChoice,
+    /// The file for a single project, relative to the project's directory.
     pub project: Option<&'static str>,
     pub format: Format,
-    /// The first that fits the file counts; the last fits every file.
+    /// The first layout that fits a file is used; the last fits every file.
     pub layouts: &'static [Layout],
     pub if_missing: IfMissing,
-    /// The keys of a list that must name a server, where the list is there.
+    /// The keys of an allow list; if the file has the list, it must name the server.
     pub allowed: Option<&'static [&'static str]>,
+    /// The file in which the host itself notes which servers are switched off, as
+    /// `{"NAME": {"enabled": false}}`.
+    pub switches: Option<&'static str>,
     /// Puts the name of an environment variable into an entry, whose value the host
     /// sends as a bearer token; `None` when the host's files have no way to say so.
     pub bearer: Option<fn(&mut Value, &str)>,
-    /// How it takes up a change.
+    /// How the user makes it load a change, in words.
     pub reload: &'static str,
 }
 
 /// Where a host's files are, by platform.
 #[derive(Clone, Copy, Debug)]
-pub struct Places {
-    pub linux: &'static [Place],
-    pub macos: &'static [Place],
-    pub windows: &'static [Place],
+pub struct LocationsByPlatform {
+    pub linux: &'static [ConfigLocation],
+    pub macos: &'static [ConfigLocation],
+    pub windows: &'static [ConfigLocation],
 }
 
-impl Places {
-    pub const fn everywhere(places: &'static [Place]) -> Places {
-        Places { linux: places, macos: places, windows: places }
+impl LocationsByPlatform {
+    pub const fn everywhere(locations: &'static [ConfigLocation]) -> LocationsByPlatform {
+        LocationsByPlatform { linux: locations, macos: locations, windows: locations }
     }
 
-    pub fn on(&self, platform: Platform) -> &'static [Place] {
+    pub fn on(&self, platform: Platform) -> &'static [ConfigLocation] {
         match platform {
             Platform::Linux => self.linux,
             Platform::MacOs => self.macos,
@@ -58,19 +62,20 @@ impl Places {
     }
 }
 
-/// A file, and what shows that the host reads it. `*` stands for any name.
+/// A configuration file, and a path whose existence shows that the host reads that file.
+/// `*` stands for any name.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    pub sign: &'static str,
+pub struct ConfigLocation {
+    pub marker: &'static str,
     pub file: &'static str,
 }
 
-/// Which of several files counts.
+/// Which of several files are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// The first that is there, else the first whose sign is.
+pub enum FileChoice {
+    /// The first that exists, else the first whose marker exists.
     First,
-    /// All that are there, or whose signs are.
+    /// All that exist, or whose markers exist.
     Every,
 }
 
@@ -78,22 +83,22 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfMissing {
     Create,
-    /// Its form depends on what only the host knows; the text says what to do.
+    /// Only the host can create the file; the text tells the user what to do.
     Refuse(&'static str),
 }
 
-/// Where servers stand in a file, and how one looks.
+/// Where a file lists servers, and what an entry looks like.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// The keys that must be there for this layout; none for every file.
+    /// The path that must exist for this layout; empty when it fits every file.
     pub when: &'static [&'static str],
-    /// The keys that lead to the table of servers.
+    /// The path of the table of servers.
     pub table: &'static [&'static str],
-    /// An entry; `None` when the host cannot reach a server so.
+    /// Builds an entry; `None` when the host does not support this way to reach a server.
     pub entry: fn(&Reach) -> Option<Value>,
 }
 
-/// How a server is reached.
+/// How a server is reached: a program to start, or a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     Program {
@@ -103,12 +108,12 @@ pub enum Reach {
     Http {
         url: String,
         headers: BTreeMap<String, String>,
-        /// The environment variable of the host that has the caller's key.
+        /// The environment variable of the host that holds the API key.
         key_variable: Option<String>,
     },
 }
 
-/// The keys of an entry that say how a server is reached, in every host.
+/// The keys of an entry that say how a server is reached, over all hosts.
 pub(crate) const REACH_KEYS: &[&str] = &[
     "command",
     "args",
@@ -123,8 +128,8 @@ pub(crate) const REACH_KEYS: &[&str] = &[
 ];
 
 impl Reach {
-    /// Returns how the server of an entry is reached, whichever host wrote it.
-    pub fn of(entry: &Value) -> Option<Reach> {
+    /// Parses an entry of any host.
+    pub fn from_entry(entry: &Value) -> Option<Reach> {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
         let texts = |value: &Value| -> Vec<String> {
             let items = value.as_array().into_iter().flatten();
@@ -154,8 +159,7 @@ impl Reach {
 }
 
 impl Host {
-    /// An entry of a layout of this host; `None` when the host cannot reach a server
-    /// so.
+    /// Builds an entry; `None` when the host does not support this way to reach a server.
     pub fn entry(&self, layout: &Layout, reach: &Reach) -> Option<Value> {
         let mut entry = (layout.entry)(reach)?;
         if let Reach::Http { key_variable: Some(name), .. } = reach {
@@ -164,18 +168,18 @@ impl Host {
         Some(entry)
     }
 
-    /// Returns whether the host is on this machine.
+    /// Returns whether the host is installed on this machine.
     pub fn is_here(&self, environment: &Environment, machine: &dyn Machine) -> bool {
         self.programs.iter().any(|program| machine.has_program(program))
-            || !self.found(environment, machine).is_empty()
+            || !self.found_files(environment, machine).is_empty()
     }
 
-    /// The user's files that the host reads, there or not.
+    /// Returns the user's files that the host reads, whether they exist or not.
     pub fn files(&self, environment: &Environment, machine: &dyn Machine) -> Vec<PathBuf> {
-        let found = self.found(environment, machine);
-        let files: Vec<PathBuf> = match self.choice {
-            Choice::Every => found,
-            Choice::First => {
+        let found = self.found_files(environment, machine);
+        let files: Vec<PathBuf> = match self.file_choice {
+            FileChoice::Every => found,
+            FileChoice::First => {
                 let there = found.iter().find(|file| machine.exists(file)).cloned();
                 there.or_else(|| found.first().cloned()).into_iter().collect()
             }
@@ -183,19 +187,19 @@ impl Host {
         if !files.is_empty() {
             return files;
         }
-        let usual = self.places.on(environment.platform).iter().map(|place| place.file);
+        let usual = self.locations.on(environment.platform).iter().map(|location| location.file);
         let usual = usual.filter(|file| !file.contains('*')).take(1);
         usual.map(|file| environment.expand(file)).collect()
     }
 
-    /// The files that are there, or that the host would read.
-    fn found(&self, environment: &Environment, machine: &dyn Machine) -> Vec<PathBuf> {
+    /// Returns the files that exist or whose markers exist.
+    fn found_files(&self, environment: &Environment, machine: &dyn Machine) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
-        for place in self.places.on(environment.platform) {
-            let whole = expand(place.file, environment, machine);
-            let signs = expand(place.sign, environment, machine);
-            let has_sign = signs.iter().any(|sign| machine.exists(sign));
-            let is_found = |file: &PathBuf| machine.exists(file) || has_sign;
+        for location in self.locations.on(environment.platform) {
+            let whole = expand(location.file, environment, machine);
+            let markers = expand(location.marker, environment, machine);
+            let has_marker = markers.iter().any(|marker| machine.exists(marker));
+            let is_found = |file: &PathBuf| machine.exists(file) || has_marker;
             for file in whole.into_iter().filter(is_found) {
                 if !files.contains(&file) {
                     files.push(file);
@@ -205,17 +209,18 @@ impl Host {
         files
     }
 
-    /// Returns what shows that the host is here, for a message.
-    pub fn signs(&self, environment: &Environment) -> Vec<String> {
-        let places = self.places.on(environment.platform).iter();
-        let mut signs: Vec<String> =
-            places.map(|place| environment.expand(place.sign).display().to_string()).collect();
-        signs.dedup();
-        signs.extend(self.programs.iter().map(|program| format!("the program `{program}`")));
-        signs
+    /// Returns the paths and programs by which the host is detected, for a message.
+    pub fn detection_hints(&self, environment: &Environment) -> Vec<String> {
+        let locations = self.locations.on(environment.platform).iter();
+        let mut hints: Vec<String> = locations
+            .map(|location| environment.expand(location.marker).display().to_string())
+            .collect();
+        hints.dedup();
+        hints.extend(self.programs.iter().map(|program| format!("the program `{program}`")));
+        hints
     }
 
-    /// The layout of a file.
+    /// Returns the layout that fits a file.
     pub fn layout(&self, root: &Node) -> &'static Layout {
         let fits = |layout: &&Layout| {
             let found = document::edit::find(root, layout.when);
@@ -226,8 +231,7 @@ impl Host {
     }
 }
 
-/// The paths that a template stands for, there or not; of one with `*` those
-/// whose directory is there.
+/// Expands a template to paths; one with `*` to every existing name that matches.
 fn expand(template: &str, environment: &Environment, machine: &dyn Machine) -> Vec<PathBuf> {
     let Some((before, after)) = template.split_once('*') else {
         return vec![environment.expand(template)];
@@ -246,8 +250,14 @@ fn expand(template: &str, environment: &Environment, machine: &dyn Machine) -> V
     names.map(path).collect()
 }
 
-/// `{"command", "args"}` or `{KEY: url, "headers"}`, with what else belongs there.
-pub(crate) fn entry(reach: &Reach, program: Value, address: &str, http: Value) -> Value {
+/// Builds `{"command", "args"}` with the members of `program_extra`, or
+/// `{url_key: url, "headers"}` with the members of `http_extra`.
+pub(crate) fn entry(
+    reach: &Reach,
+    program_extra: Value,
+    url_key: &str,
+    http_extra: Value,
+) -> Value {
     let mut members = Map::new();
     let extend = |members: &mut Map<String, Value>, more: Value| {
         if let Value::Object(more) = more {
@@ -256,13 +266,13 @@ pub(crate) fn entry(reach: &Reach, program: Value, address: &str, http: Value) -
     };
     match reach {
         Reach::Program { command, args } => {
-            extend(&mut members, program);
+            extend(&mut members, program_extra);
             members.insert("command".to_owned(), json!(command));
             members.insert("args".to_owned(), json!(args));
         }
         Reach::Http { url, headers, .. } => {
-            extend(&mut members, http);
-            members.insert(address.to_owned(), json!(url));
+            extend(&mut members, http_extra);
+            members.insert(url_key.to_owned(), json!(url));
             if !headers.is_empty() {
                 members.insert("headers".to_owned(), json!(headers));
             }

@@ -1,17 +1,17 @@
-//! Writes a server into the configuration of the programs that use MCP, their
-//! hosts, and takes it out again.
+//! Adds a server to the configuration files of hosts, which are the programs that use
+//! MCP servers, and removes it again.
 //!
-//! [`HOSTS`] has one row for each host: how it is recognised, which file it
-//! reads and how an entry looks there. [`plan`] works out which files change, as
-//! values; [`preview`] tells of a change without anybody's secrets; [`apply`]
-//! writes all files or none and keeps what was there before, and [`undo`] plans
-//! the way back. This crate knows no MCP and no gateway: what the entry leads
-//! to, and which entries lead there already, is told by whoever asks.
+//! [`HOSTS`] has one row for each host: how it is detected, which files it reads and
+//! what an entry looks like. [`plan`] computes which files change; [`preview`] renders
+//! a change without secrets; [`apply`] writes all files or none and keeps backups, and
+//! [`undo`] plans the way back. This crate does not know MCP or the gateway: the caller
+//! says how the server is reached, and which existing entries reach it.
 
 pub mod environment;
 pub mod machine;
 
 pub mod host;
+pub mod switched_off;
 mod table;
 
 pub mod change;

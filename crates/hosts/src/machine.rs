@@ -1,31 +1,32 @@
-//! Access to the files and programs of a machine, as a trait.
+//! Read access to the files and programs of a machine, as a trait with one
+//! implementation for this machine.
 
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::environment::{Environment, Platform};
 
-/// A longer file is not a configuration that anybody wrote.
-pub const LONGEST: u64 = 64 << 20;
+/// A longer file is refused.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A machine, as far as a plan needs to know it.
+/// The files and programs of a machine, as far as a plan needs to know them.
 pub trait Machine {
-    /// Returns what is in a file; `None` when there is none.
+    /// Returns the bytes of a file; `None` when it does not exist.
     fn read(&self, path: &Path) -> std::io::Result<Option<Vec<u8>>>;
-    /// Returns whether there is anything of this name.
+    /// Returns whether there is a file or directory at this path.
     fn exists(&self, path: &Path) -> bool;
-    /// The names in a directory, sorted; none when there is no such directory.
+    /// Returns the names in a directory, sorted; none when it does not exist.
     fn names_in(&self, directory: &Path) -> Vec<String>;
-    /// Returns whether a program is found by its name.
+    /// Returns whether a program is in the `PATH`.
     fn has_program(&self, name: &str) -> bool;
-    /// Returns why a file must not be replaced, if somebody protected it.
+    /// Returns why a file must not be replaced; `None` when it is not write-protected.
     fn protection(&self, path: &Path) -> Option<&'static str>;
 }
 
 /// This machine.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// Where programs are looked for.
+    /// The directories of the `PATH`.
     search: Vec<PathBuf>,
     platform: Platform,
 }
@@ -41,10 +42,10 @@ impl Disk {
 
 impl Machine for Disk {
     fn read(&self, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-        // Looked at before it is opened: to open a pipe is to wait for its writer.
+        // Opening a pipe would wait for its writer, so check the type first.
         let kind = match std::fs::metadata(path) {
             Ok(kind) => kind,
-            // A link to nothing is something.
+            // A dangling link is an error, not a missing file.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return match path.symlink_metadata() {
                     Ok(_) => Err(Error::other("it is a link to a file that is not there")),
@@ -58,9 +59,9 @@ impl Machine for Disk {
         }
         let file = std::fs::File::open(path)?;
         let mut bytes = Vec::new();
-        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > LONGEST {
-            return Err(Error::other(format!("it is longer than {} MiB", LONGEST >> 20)));
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(Error::other(format!("it is longer than {} MiB", MAX_FILE_BYTES >> 20)));
         }
         Ok(Some(bytes))
     }
@@ -88,14 +89,14 @@ impl Machine for Disk {
     }
 
     fn protection(&self, path: &Path) -> Option<&'static str> {
-        // What a link leads to is replaced, in the directory that it is in.
-        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        // The target of a link is replaced, in its own directory.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_readonly =
             |path: &Path| std::fs::metadata(path).is_ok_and(|about| about.permissions().readonly());
-        if is_readonly(&place) {
+        if is_readonly(&target) {
             return Some("it is write-protected");
         }
-        let directory = place.parent().filter(|directory| is_readonly(directory));
+        let directory = target.parent().filter(|directory| is_readonly(directory));
         directory.map(|_| "its directory is write-protected")
     }
 }

@@ -1,8 +1,8 @@
 //! Plans which files change when a server is added to a host or removed from it.
 //!
-//! Everything here reads through a [`Machine`] and returns values; nothing is
-//! written. A server that is there already, by its name or because it leads to
-//! the same place, is brought up to date and never put in twice.
+//! Everything here reads through a [`Machine`] and returns values; nothing is written.
+//! A server that is listed already, under its name or another, is updated and never
+//! added twice.
 
 use std::path::{Path, PathBuf};
 
@@ -15,19 +15,21 @@ use crate::change::{FileChange, Step, borrowed};
 use crate::environment::Environment;
 use crate::host::{Host, IfMissing, Layout, REACH_KEYS, Reach};
 use crate::machine::Machine;
+use crate::switched_off::{self, is_switched_off};
 
-/// What is to be put into a host.
+/// The server to add or remove.
 pub struct Server<'a> {
     pub name: &'a str,
-    /// How it is reached, the preferred way first.
+    /// The ways to reach it, the preferred one first.
     pub reach: &'a [Reach],
-    /// Whether an entry of any name leads to it.
+    /// Returns whether an existing entry reaches this server, whatever its name.
     pub is_same: &'a dyn Fn(&Reach) -> bool,
 }
 
-/// Whose files are meant.
+/// Which files of a host are changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// The files of the user.
     User,
     /// The files of the project in this directory.
     Project(PathBuf),
@@ -55,7 +57,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the host could have it and does not get it; else it has no place for it.
+    /// Returns whether this is an error. It is not when the host is not installed or
+    /// does not support the request.
     pub fn is_failure(&self) -> bool {
         match self {
             Refusal::NoFile { .. }
@@ -68,7 +71,7 @@ impl Refusal {
     }
 }
 
-/// The files of a host that are meant.
+/// Returns the files of a host in a scope.
 pub fn files(
     host: &Host,
     scope: &Scope,
@@ -81,14 +84,14 @@ pub fn files(
             Ok(vec![environment.join(&directory.display().to_string(), file)])
         }
         Scope::User if !host.is_here(environment, machine) => {
-            let looked_for = host.signs(environment).join(", ");
+            let looked_for = host.detection_hints(environment).join(", ");
             Err(Refusal::NotHere { name: host.name, looked_for })
         }
         Scope::User => Ok(host.files(environment, machine)),
     }
 }
 
-/// The changes that put a server into a host.
+/// Plans the changes that add a server to a host.
 pub fn install(
     host: &'static Host,
     server: &Server<'_>,
@@ -97,19 +100,20 @@ pub fn install(
     machine: &dyn Machine,
 ) -> Result<Vec<FileChange>, Refusal> {
     let files = files(host, scope, environment, machine)?;
-    let changes = files.into_iter().map(|file| install_in(host, server, &file, machine));
-    changes.map(|change| unprotected(change?, machine)).collect()
+    let off = switched_off::names(host, environment, machine);
+    let changes = files.into_iter().map(|file| install_in(host, server, &file, &off, machine));
+    changes.map(|change| check_protection(change?, machine)).collect()
 }
 
-/// A change of a file that may be replaced, or none at all.
-fn unprotected(change: FileChange, machine: &dyn Machine) -> Result<FileChange, Refusal> {
+/// Refuses a change to a write-protected file.
+fn check_protection(change: FileChange, machine: &dyn Machine) -> Result<FileChange, Refusal> {
     match machine.protection(&change.path).filter(|_| !change.is_empty()) {
         Some(why) => Err(Refusal::Protected { file: change.path.display().to_string(), why }),
         None => Ok(change),
     }
 }
 
-/// The changes that take a server out of a host, wherever it stands.
+/// Plans the changes that remove a server from all files of a host.
 pub fn uninstall(
     host: &'static Host,
     server: &Server<'_>,
@@ -120,22 +124,22 @@ pub fn uninstall(
     let mut changes = Vec::new();
     for path in files(host, scope, environment, machine)? {
         let Some(file) = File::read(host, &path, machine)? else { continue };
-        let change = without(file.change(Vec::new(), Vec::new())?, server)?;
-        changes.push(unprotected(change, machine)?);
+        let change = without_server(file.change(Vec::new(), Vec::new())?, server)?;
+        changes.push(check_protection(change, machine)?);
     }
     Ok(changes)
 }
 
-/// A change that also takes out every entry that has the server's name or leads
-/// to it.
-pub fn without(change: FileChange, server: &Server<'_>) -> Result<FileChange, Refusal> {
+/// Extends a change to remove every entry that has the server's name or reaches it.
+pub fn without_server(change: FileChange, server: &Server<'_>) -> Result<FileChange, Refusal> {
     let is_it = |name: &str, entry: &Value| {
-        name == server.name || Reach::of(entry).is_some_and(|reach| (server.is_same)(&reach))
+        name == server.name
+            || Reach::from_entry(entry).is_some_and(|reach| (server.is_same)(&reach))
     };
-    removing(change, is_it)
+    remove_entries(change, is_it)
 }
 
-/// The servers that a file has, by name, with their entries.
+/// Returns the name and the entry of every server in a file.
 pub fn entries(
     host: &'static Host,
     path: &Path,
@@ -144,14 +148,25 @@ pub fn entries(
     Ok(File::read(host, path, machine)?.map(|file| file.entries()).unwrap_or_default())
 }
 
-/// A change that also takes out other servers of the same file.
-pub fn with_removed(change: FileChange, names: &[String]) -> Result<FileChange, Refusal> {
-    removing(change, |name, _| names.iter().any(|other| other == name))
+/// Returns the name and the entry of every server in a file as a change leaves it.
+pub fn entries_after(change: &FileChange) -> Vec<(String, Value)> {
+    let host = HOSTS.iter().find(|host| Some(host.id) == change.host);
+    let text = change.after.clone().and_then(|bytes| String::from_utf8(bytes).ok());
+    let (Some(host), Some(text)) = (host, text) else { return Vec::new() };
+    let Ok(root) = document::parse(&text, change.format) else { return Vec::new() };
+    let table = edit::find(&root, host.layout(&root).table);
+    let members = table.map(Node::members).unwrap_or_default().iter();
+    members.map(|member| (member.key.clone(), member.node.to_json())).collect()
 }
 
-fn removing(
+/// Extends a change to remove other servers from the same file.
+pub fn with_removed(change: FileChange, names: &[String]) -> Result<FileChange, Refusal> {
+    remove_entries(change, |name, _| names.iter().any(|other| other == name))
+}
+
+fn remove_entries(
     change: FileChange,
-    is_meant: impl Fn(&str, &Value) -> bool,
+    is_selected: impl Fn(&str, &Value) -> bool,
 ) -> Result<FileChange, Refusal> {
     let shown = change.path.display().to_string();
     let host = HOSTS.iter().find(|host| Some(host.id) == change.host);
@@ -159,17 +174,18 @@ fn removing(
     let text =
         String::from_utf8(bytes.clone()).map_err(|_| Refusal::NotText { file: shown.clone() })?;
     let refused = |source: EditError| Refusal::Uneditable { file: shown.clone(), source };
-    let root = document::read(&text, change.format).map_err(|error| refused(error.into()))?;
+    let root = document::parse(&text, change.format).map_err(|error| refused(error.into()))?;
     let table = host.layout(&root).table;
     let members = edit::find(&root, table).map(Node::members).unwrap_or_default();
     let (mut text, mut steps) = (text, change.steps.clone());
-    for member in members {
+    for (at, member) in members.iter().enumerate() {
         let was = member.node.to_json();
-        if !is_meant(&member.key, &was) {
+        if !is_selected(&member.key, &was) {
             continue;
         }
         let keys = table.iter().copied().chain([member.key.as_str()]).map(str::to_owned).collect();
-        let step = Step::Removed { keys, was };
+        let preceding = Some(members[..at].iter().map(|before| before.key.clone()).collect());
+        let step = Step::Removed { keys, was, preceding };
         text = step.apply(&text, change.format).map_err(refused)?;
         steps.push(step);
     }
@@ -183,6 +199,7 @@ fn install_in(
     host: &'static Host,
     server: &Server<'_>,
     path: &Path,
+    off: &[String],
     machine: &dyn Machine,
 ) -> Result<FileChange, Refusal> {
     let found = File::read(host, path, machine)?;
@@ -195,10 +212,10 @@ fn install_in(
     let entry = entry.ok_or(Refusal::Unreachable(host.name))?;
     let mut notes = Vec::new();
     if let Some(first) = server.reach.first() {
-        notes.extend(way_note(host, file.layout, first));
+        notes.extend(connection_note(host, file.layout, first));
     }
-    notes.extend(file.hidden(server.name));
-    let same = file.same(server);
+    notes.extend(file.allow_list_note(server.name));
+    let same = file.entries_of(server);
     let named = file.entries().into_iter().find(|(name, _)| name == server.name);
     let place = named.or_else(|| same.first().cloned());
     for (name, _) in
@@ -207,23 +224,29 @@ fn install_in(
         notes
             .push(format!("`{name}` leads to the same place; without it the tools are there once"));
     }
+    let name = place.as_ref().map_or(server.name, |(name, _)| name);
+    let is_off = place.as_ref().is_some_and(|(_, was)| is_switched_off(was));
+    if is_off || off.contains(&name.to_lowercase()) {
+        let host = host.name;
+        notes.push(format!("`{name}` is switched off there and stays so: switch it on in {host}"));
+    }
     let step = match place {
         None => {
             let keys = file.keys(server.name);
-            let n_made = file.n_missing(&keys, &entry)?;
+            let n_made = file.n_tables_to_create(&keys, &entry)?;
             Step::Added { keys, value: entry, n_made }
         }
         Some((name, was)) => {
-            Step::Replaced { keys: file.keys(&name), value: updated(&was, entry), was }
+            Step::Replaced { keys: file.keys(&name), value: merge_entry(&was, entry), was }
         }
     };
     let is_new = !matches!(&step, Step::Replaced { was, value, .. } if was == value);
     file.change(is_new.then_some(step).into_iter().collect(), notes)
 }
 
-/// Returns what a person should know about the way that was taken instead of the
-/// first, or about what the first one needs.
-fn way_note(host: &Host, layout: &Layout, first: &Reach) -> Option<String> {
+/// Returns a remark when the preferred way to reach the server needs an environment
+/// variable, or is not supported so that another one was used.
+fn connection_note(host: &Host, layout: &Layout, first: &Reach) -> Option<String> {
     let name = host.name;
     let key = match first {
         Reach::Http { key_variable, .. } => key_variable.as_deref(),
@@ -242,14 +265,14 @@ fn way_note(host: &Host, layout: &Layout, first: &Reach) -> Option<String> {
     }
 }
 
-/// An entry that leads where it should, with whatever else its user set.
-fn updated(was: &Value, entry: Value) -> Value {
+/// Returns the new entry with the settings that the user added to the old one, `was`.
+fn merge_entry(was: &Value, entry: Value) -> Value {
     let (Value::Object(was), Value::Object(mut entry)) = (was, entry.clone()) else { return entry };
     let is_kept = |key: &&String| !REACH_KEYS.contains(&key.as_str());
     let mut all: Map<String, Value> = Map::new();
     for (key, value) in was {
         match entry.shift_remove(key) {
-            // Switches that a user has set the other way stay so.
+            // Settings that the user has changed stay.
             Some(_) if is_kept(&key) => drop(all.insert(key.clone(), value.clone())),
             Some(new) => drop(all.insert(key.clone(), new)),
             None if is_kept(&key) => drop(all.insert(key.clone(), value.clone())),
@@ -260,7 +283,7 @@ fn updated(was: &Value, entry: Value) -> Value {
     Value::Object(all)
 }
 
-/// A host's file, read.
+/// A host's file with its contents.
 struct File {
     host: &'static Host,
     path: PathBuf,
@@ -282,7 +305,7 @@ impl File {
         let Some(bytes) = bytes else { return Ok(None) };
         let text =
             String::from_utf8(bytes.clone()).map_err(|_| Refusal::NotText { file: shown() })?;
-        let root = document::read(&text, host.format)
+        let root = document::parse(&text, host.format)
             .map_err(|error| Refusal::Uneditable { file: shown(), source: error.into() })?;
         let layout = host.layout(&root);
         Ok(Some(File { host, path: path.to_owned(), before: Some(bytes), text, root, layout }))
@@ -294,6 +317,7 @@ impl File {
         File { host, path: path.to_owned(), before: None, text: String::new(), root, layout }
     }
 
+    /// Returns the path of a server's entry.
     fn keys(&self, name: &str) -> Vec<String> {
         self.layout.table.iter().copied().chain([name]).map(str::to_owned).collect()
     }
@@ -304,15 +328,15 @@ impl File {
         members.map(|member| (member.key.clone(), member.node.to_json())).collect()
     }
 
-    /// The entries that lead to the server.
-    fn same(&self, server: &Server<'_>) -> Vec<(String, Value)> {
+    /// Returns the entries that reach the server.
+    fn entries_of(&self, server: &Server<'_>) -> Vec<(String, Value)> {
         let is_same =
-            |entry: &Value| Reach::of(entry).is_some_and(|reach| (server.is_same)(&reach));
+            |entry: &Value| Reach::from_entry(entry).is_some_and(|reach| (server.is_same)(&reach));
         self.entries().into_iter().filter(|(_, entry)| is_same(entry)).collect()
     }
 
-    /// Returns why the host would not show a server that is in its file.
-    fn hidden(&self, name: &str) -> Option<String> {
+    /// Returns a remark when the host's allow list does not name the server.
+    fn allow_list_note(&self, name: &str) -> Option<String> {
         let keys = self.host.allowed?;
         let list = edit::find(&self.root, keys)?;
         let is_named = list.items().iter().any(|item| item.text() == Some(name));
@@ -321,10 +345,10 @@ impl File {
             .then(|| format!("add `{name}` to `{keys}`, or {} leaves it out", self.host.name))
     }
 
-    /// Returns how many tables have to be made for an entry.
-    fn n_missing(&self, keys: &[String], entry: &Value) -> Result<usize, Refusal> {
-        let set = edit::set(&self.text, self.host.format, &borrowed(keys), entry);
-        set.map(|set| set.n_made).map_err(|source| self.refused(source))
+    /// Returns how many tables have to be created for an entry.
+    fn n_tables_to_create(&self, keys: &[String], entry: &Value) -> Result<usize, Refusal> {
+        let edited = edit::set(&self.text, self.host.format, &borrowed(keys), entry);
+        edited.map(|edited| edited.n_created).map_err(|source| self.refused(source))
     }
 
     fn change(self, steps: Vec<Step>, notes: Vec<String>) -> Result<FileChange, Refusal> {

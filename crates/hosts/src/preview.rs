@@ -1,8 +1,7 @@
 //! Renders a planned change for a person, without secrets.
 //!
-//! Of entries that are not ours only names are shown: of the server, of its
-//! program or its machine, of variables and headers. Values of variables and
-//! headers are never shown, whoever wrote them.
+//! Of other servers' entries only names are shown: of the server, its program or host,
+//! its variables and headers. Values of variables and headers are never shown.
 
 use serde_json::{Map, Value};
 
@@ -16,6 +15,7 @@ pub struct Line {
     pub text: String,
 }
 
+/// Whether a line is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     Added,
@@ -31,23 +31,23 @@ impl Mark {
     }
 }
 
-/// The members of an entry whose values nobody is shown.
-const SECRET: &[&str] =
+/// The keys of an entry whose values are never shown.
+const SECRET_KEYS: &[&str] =
     &["env", "envs", "environment", "headers", "http_headers", "env_http_headers"];
 
-/// Returns what a change does, line by line.
+/// Renders a change, line by line.
 pub fn lines(change: &FileChange) -> Vec<Line> {
     let added = |text: String| Line { mark: Mark::Added, text };
     let removed = |text: String| Line { mark: Mark::Removed, text };
     let mut lines = Vec::new();
     for step in &change.steps {
         match step {
-            Step::Added { keys, value, .. } => lines.push(added(whole(keys, value))),
-            Step::Restored { keys, value } => lines.push(added(summary(keys, value))),
-            Step::Removed { keys, was } => lines.push(removed(summary(keys, was))),
+            Step::Added { keys, value, .. } => lines.push(added(render_own(keys, value))),
+            Step::Restored { keys, value } => lines.push(added(render_foreign(keys, value))),
+            Step::Removed { keys, was, .. } => lines.push(removed(render_foreign(keys, was))),
             Step::Replaced { keys, was, value } => {
-                lines.push(removed(summary(keys, was)));
-                lines.push(added(whole(keys, value)));
+                lines.push(removed(render_foreign(keys, was)));
+                lines.push(added(render_own(keys, value)));
             }
             Step::Appended { about, .. } => lines.push(added(about.clone())),
         }
@@ -55,17 +55,17 @@ pub fn lines(change: &FileChange) -> Vec<Line> {
     lines
 }
 
-/// An entry of ours: all of it but the values of variables and headers.
-fn whole(keys: &[String], value: &Value) -> String {
-    format!("{} = {}", keys.join("."), masked(value))
+/// Renders gatelet's own entry, without the values of variables and headers.
+fn render_own(keys: &[String], value: &Value) -> String {
+    format!("{} = {}", keys.join("."), mask_secrets(value))
 }
 
-fn masked(value: &Value) -> Value {
+fn mask_secrets(value: &Value) -> Value {
     let Value::Object(members) = value else { return value.clone() };
     let mask = |(key, value): (&String, &Value)| {
-        let names = SECRET.contains(&key.as_str()).then(|| value.as_object()).flatten();
+        let names = SECRET_KEYS.contains(&key.as_str()).then(|| value.as_object()).flatten();
         let value = match names {
-            Some(names) => Value::Object(hidden(names)),
+            Some(names) => Value::Object(hide_values(names)),
             None => value.clone(),
         };
         (key.clone(), value)
@@ -73,36 +73,36 @@ fn masked(value: &Value) -> Value {
     Value::Object(members.iter().map(mask).collect())
 }
 
-fn hidden(members: &Map<String, Value>) -> Map<String, Value> {
+fn hide_values(members: &Map<String, Value>) -> Map<String, Value> {
     members.keys().map(|key| (key.clone(), Value::from("…"))).collect()
 }
 
-/// Returns what may be told of an entry that somebody else wrote.
-pub fn summary(keys: &[String], entry: &Value) -> String {
-    let mut told: Vec<String> = Vec::new();
-    match Reach::of(entry) {
+/// Renders the names in an entry of another server.
+pub fn render_foreign(keys: &[String], entry: &Value) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    match Reach::from_entry(entry) {
         Some(Reach::Program { command, args }) => {
             let program = command.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
             let n_args = args.len();
             let args =
                 if n_args == 1 { "1 argument".to_owned() } else { format!("{n_args} arguments") };
-            told.push(if n_args == 0 { program } else { format!("{program} with {args}") });
+            parts.push(if n_args == 0 { program } else { format!("{program} with {args}") });
         }
-        Some(Reach::Http { url, .. }) => told.push(machine_of(&url)),
+        Some(Reach::Http { url, .. }) => parts.push(host_of_url(&url)),
         None => {}
     }
-    for key in SECRET {
+    for key in SECRET_KEYS {
         let names = entry.get(key).and_then(Value::as_object);
         if let Some(names) = names.filter(|names| !names.is_empty()) {
             let names: Vec<&str> = names.keys().map(String::as_str).collect();
-            told.push(format!("{key}: {}", names.join(", ")));
+            parts.push(format!("{key}: {}", names.join(", ")));
         }
     }
-    format!("{} ({})", keys.join("."), told.join("; "))
+    format!("{} ({})", keys.join("."), parts.join("; "))
 }
 
-/// The machine of an address, without what may stand before and after it.
-fn machine_of(url: &str) -> String {
+/// Returns the host and port of a URL, without credentials, path and query.
+fn host_of_url(url: &str) -> String {
     let after = url.split_once("://").map_or(url, |(_, after)| after);
     let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit('@').next().unwrap_or_default().to_owned()
@@ -140,7 +140,7 @@ mod tests {
         let http = json!({"url": "https://u:S3CRET@h.example:1/S3CRET?k=S3CRET", "headers": {"A": "S3CRET"}});
         let own = json!({"command": "/bin/gate", "env": {"HOME_OF": "S3CRET"}});
         let text = shown(vec![
-            Step::Removed { keys: keys.clone(), was: program },
+            Step::Removed { keys: keys.clone(), was: program, preceding: None },
             Step::Replaced { keys, was: http, value: own },
         ]);
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_secret_of_others_is_shown(
-            kind in 0..SECRET.len(), url in any::<bool>(), place in 0..4usize,
+            kind in 0..SECRET_KEYS.len(), url in any::<bool>(), place in 0..4usize,
         ) {
             let secret = "S3CRET";
             let address =
@@ -164,9 +164,13 @@ mod tests {
                 true => json!({"url": address}),
                 false => json!({"command": ["a"], "args": ["x", argument]}),
             };
-            entry[SECRET[kind]] = json!({"NAME": secret});
+            entry[SECRET_KEYS[kind]] = json!({"NAME": secret});
             let text = shown(vec![
-                Step::Removed { keys: vec!["t".to_owned()], was: entry.clone() },
+                Step::Removed {
+                    keys: vec!["t".to_owned()],
+                    was: entry.clone(),
+                    preceding: None,
+                },
                 Step::Replaced { keys: vec!["t".to_owned()], was: entry, value: json!({}) },
             ]);
             prop_assert!(!text.contains(secret), "{}", text);

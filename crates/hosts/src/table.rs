@@ -1,35 +1,37 @@
-//! Every host, one row each. To add one, add a row here and its files under
+//! The table of all supported hosts. To add one, add a row here and its files under
 //! `tests/cases`.
 //!
-//! Where a host has switches that keep a server's tools in sight of the model
-//! (Claude Code and Copilot CLI put tools off until they are searched for), its
-//! entries set them.
+//! Claude Code and Copilot CLI hide tools until they are searched for; the entries for
+//! these hosts set the switches that keep gatelet's tools visible to the model.
 
 use document::Format;
 use serde_json::{Value, json};
 
-use crate::host::{Choice, Host, IfMissing, Layout, Place, Places, Reach, entry};
+use crate::host::{
+    ConfigLocation, FileChoice, Host, IfMissing, Layout, LocationsByPlatform, Reach, entry,
+};
 
-const fn place(sign: &'static str, file: &'static str) -> Place {
-    Place { sign, file }
+const fn location(marker: &'static str, file: &'static str) -> ConfigLocation {
+    ConfigLocation { marker, file }
 }
 
 const fn table(table: &'static [&'static str], entry: fn(&Reach) -> Option<Value>) -> Layout {
     Layout { when: &[], table, entry }
 }
 
-/// What most hosts have in common; each row says what is its own.
+/// The defaults of a row.
 const COMMON: Host = Host {
     id: "",
     name: "",
     programs: &[],
-    places: Places::everywhere(&[]),
-    choice: Choice::First,
+    locations: LocationsByPlatform::everywhere(&[]),
+    file_choice: FileChoice::First,
     project: None,
     format: Format::Json,
     layouts: &[table(&["mcpServers"], plain)],
     if_missing: IfMissing::Create,
     allowed: None,
+    switches: None,
     bearer: None,
     reload: "restart it",
 };
@@ -40,7 +42,7 @@ pub const HOSTS: &[Host] = &[
         id: "claude-code",
         name: "Claude Code",
         programs: &["claude"],
-        places: Places::everywhere(&[place(
+        locations: LocationsByPlatform::everywhere(&[location(
             "{CLAUDE_CONFIG_DIR|~/.claude}",
             "{CLAUDE_CONFIG_DIR|~}/.claude.json",
         )]),
@@ -53,28 +55,28 @@ pub const HOSTS: &[Host] = &[
     Host {
         id: "claude-desktop",
         name: "Claude Desktop",
-        places: Places {
-            linux: &[place(
+        locations: LocationsByPlatform {
+            linux: &[location(
                 "{XDG_CONFIG_HOME|~/.config}/Claude",
                 "{XDG_CONFIG_HOME|~/.config}/Claude/claude_desktop_config.json",
             )],
-            macos: &[place(
+            macos: &[location(
                 "~/Library/Application Support/Claude",
                 "~/Library/Application Support/Claude/claude_desktop_config.json",
             )],
             // The newer installer keeps its files in a package of its own.
             windows: &[
-                place(
+                location(
                     "{LOCALAPPDATA|~/AppData/Local}/Packages/Claude_*/LocalCache/Roaming/Claude",
                     "{LOCALAPPDATA|~/AppData/Local}/Packages/Claude_*/LocalCache/Roaming/Claude/claude_desktop_config.json",
                 ),
-                place(
+                location(
                     "{APPDATA|~/AppData/Roaming}/Claude",
                     "{APPDATA|~/AppData/Roaming}/Claude/claude_desktop_config.json",
                 ),
             ],
         },
-        choice: Choice::Every,
+        file_choice: FileChoice::Every,
         layouts: &[table(&["mcpServers"], program_only)],
         reload: "quit it and start it again",
         ..COMMON
@@ -83,7 +85,7 @@ pub const HOSTS: &[Host] = &[
         id: "cursor",
         name: "Cursor",
         programs: &["cursor"],
-        places: Places::everywhere(&[place("~/.cursor", "~/.cursor/mcp.json")]),
+        locations: LocationsByPlatform::everywhere(&[location("~/.cursor", "~/.cursor/mcp.json")]),
         project: Some(".cursor/mcp.json"),
         bearer: Some(|entry, name| authorization(entry, &format!("${{env:{name}}}"))),
         reload: "restart it, or switch gatelet on under Settings, MCP",
@@ -93,16 +95,16 @@ pub const HOSTS: &[Host] = &[
         id: "vscode",
         name: "VS Code",
         programs: &["code"],
-        places: Places {
-            linux: &[place(
+        locations: LocationsByPlatform {
+            linux: &[location(
                 "{XDG_CONFIG_HOME|~/.config}/Code/User",
                 "{XDG_CONFIG_HOME|~/.config}/Code/User/mcp.json",
             )],
-            macos: &[place(
+            macos: &[location(
                 "~/Library/Application Support/Code/User",
                 "~/Library/Application Support/Code/User/mcp.json",
             )],
-            windows: &[place(
+            windows: &[location(
                 "{APPDATA|~/AppData/Roaming}/Code/User",
                 "{APPDATA|~/AppData/Roaming}/Code/User/mcp.json",
             )],
@@ -116,16 +118,16 @@ pub const HOSTS: &[Host] = &[
         id: "vscode-insiders",
         name: "VS Code Insiders",
         programs: &["code-insiders"],
-        places: Places {
-            linux: &[place(
+        locations: LocationsByPlatform {
+            linux: &[location(
                 "{XDG_CONFIG_HOME|~/.config}/Code - Insiders/User",
                 "{XDG_CONFIG_HOME|~/.config}/Code - Insiders/User/mcp.json",
             )],
-            macos: &[place(
+            macos: &[location(
                 "~/Library/Application Support/Code - Insiders/User",
                 "~/Library/Application Support/Code - Insiders/User/mcp.json",
             )],
-            windows: &[place(
+            windows: &[location(
                 "{APPDATA|~/AppData/Roaming}/Code - Insiders/User",
                 "{APPDATA|~/AppData/Roaming}/Code - Insiders/User/mcp.json",
             )],
@@ -139,7 +141,7 @@ pub const HOSTS: &[Host] = &[
         id: "codex",
         name: "Codex",
         programs: &["codex"],
-        places: Places::everywhere(&[place(
+        locations: LocationsByPlatform::everywhere(&[location(
             "{CODEX_HOME|~/.codex}",
             "{CODEX_HOME|~/.codex}/config.toml",
         )]),
@@ -154,17 +156,17 @@ pub const HOSTS: &[Host] = &[
         id: "opencode",
         name: "opencode",
         programs: &["opencode"],
-        places: Places {
+        locations: LocationsByPlatform {
             linux: OPENCODE,
             macos: OPENCODE,
             windows: &[
-                place("~/.config/opencode", "~/.config/opencode/opencode.jsonc"),
-                place("~/.config/opencode", "~/.config/opencode/opencode.json"),
-                place(
+                location("~/.config/opencode", "~/.config/opencode/opencode.jsonc"),
+                location("~/.config/opencode", "~/.config/opencode/opencode.json"),
+                location(
                     "{LOCALAPPDATA|~/AppData/Local}/opencode",
                     "{LOCALAPPDATA|~/AppData/Local}/opencode/opencode.jsonc",
                 ),
-                place(
+                location(
                     "{LOCALAPPDATA|~/AppData/Local}/opencode",
                     "{LOCALAPPDATA|~/AppData/Local}/opencode/opencode.json",
                 ),
@@ -187,10 +189,14 @@ pub const HOSTS: &[Host] = &[
         id: "gemini",
         name: "Gemini CLI",
         programs: &["gemini"],
-        places: Places::everywhere(&[place("~/.gemini/settings.json", "~/.gemini/settings.json")]),
+        locations: LocationsByPlatform::everywhere(&[location(
+            "~/.gemini/settings.json",
+            "~/.gemini/settings.json",
+        )]),
         project: Some(".gemini/settings.json"),
         layouts: &[table(&["mcpServers"], gemini)],
         allowed: Some(&["mcp", "allowed"]),
+        switches: Some("~/.gemini/mcp-server-enablement.json"),
         bearer: Some(|entry, name| authorization(entry, &format!("${{{name}}}"))),
         ..COMMON
     },
@@ -198,10 +204,10 @@ pub const HOSTS: &[Host] = &[
         id: "antigravity",
         name: "Antigravity",
         programs: &["agy", "antigravity"],
-        places: Places::everywhere(&[
-            place("~/.gemini/config", "~/.gemini/config/mcp_config.json"),
-            place("~/.gemini/antigravity", "~/.gemini/antigravity/mcp_config.json"),
-            place("~/.gemini/antigravity-cli", "~/.gemini/antigravity-cli/mcp_config.json"),
+        locations: LocationsByPlatform::everywhere(&[
+            location("~/.gemini/config", "~/.gemini/config/mcp_config.json"),
+            location("~/.gemini/antigravity", "~/.gemini/antigravity/mcp_config.json"),
+            location("~/.gemini/antigravity-cli", "~/.gemini/antigravity-cli/mcp_config.json"),
         ]),
         project: Some(".agents/mcp_config.json"),
         layouts: &[table(&["mcpServers"], server_url)],
@@ -211,10 +217,10 @@ pub const HOSTS: &[Host] = &[
         id: "devin",
         name: "Devin",
         programs: &["devin"],
-        places: Places {
+        locations: LocationsByPlatform {
             linux: DEVIN,
             macos: DEVIN,
-            windows: &[place(
+            windows: &[location(
                 "{APPDATA|~/AppData/Roaming}/devin",
                 "{APPDATA|~/AppData/Roaming}/devin/mcp_config.json",
             )],
@@ -228,7 +234,7 @@ pub const HOSTS: &[Host] = &[
         id: "windsurf",
         name: "Windsurf",
         programs: &["windsurf"],
-        places: Places::everywhere(&[place(
+        locations: LocationsByPlatform::everywhere(&[location(
             "~/.codeium/windsurf",
             "~/.codeium/windsurf/mcp_config.json",
         )]),
@@ -241,13 +247,13 @@ pub const HOSTS: &[Host] = &[
         id: "zed",
         name: "Zed",
         programs: &["zed", "zeditor"],
-        places: Places {
-            linux: &[place(
+        locations: LocationsByPlatform {
+            linux: &[location(
                 "{FLATPAK_XDG_CONFIG_HOME|XDG_CONFIG_HOME|~/.config}/zed",
                 "{FLATPAK_XDG_CONFIG_HOME|XDG_CONFIG_HOME|~/.config}/zed/settings.json",
             )],
-            macos: &[place("~/.config/zed", "~/.config/zed/settings.json")],
-            windows: &[place(
+            macos: &[location("~/.config/zed", "~/.config/zed/settings.json")],
+            windows: &[location(
                 "{APPDATA|~/AppData/Roaming}/Zed",
                 "{APPDATA|~/AppData/Roaming}/Zed/settings.json",
             )],
@@ -261,7 +267,7 @@ pub const HOSTS: &[Host] = &[
         id: "copilot",
         name: "Copilot CLI",
         programs: &["copilot"],
-        places: Places::everywhere(&[place(
+        locations: LocationsByPlatform::everywhere(&[location(
             "{COPILOT_HOME|~/.copilot}",
             "{COPILOT_HOME|~/.copilot}/mcp-config.json",
         )]),
@@ -274,10 +280,10 @@ pub const HOSTS: &[Host] = &[
         id: "goose",
         name: "Goose",
         programs: &["goose"],
-        places: Places {
+        locations: LocationsByPlatform {
             linux: GOOSE,
             macos: GOOSE,
-            windows: &[place(
+            windows: &[location(
                 "{APPDATA|~/AppData/Roaming}/Block/goose/config",
                 "{APPDATA|~/AppData/Roaming}/Block/goose/config/config.yaml",
             )],
@@ -291,30 +297,30 @@ pub const HOSTS: &[Host] = &[
         id: "cline",
         name: "Cline",
         programs: &["cline"],
-        places: Places {
+        locations: LocationsByPlatform {
             linux: &[
-                place(
+                location(
                     "{XDG_CONFIG_HOME|~/.config}/Code/User/globalStorage/saoudrizwan.claude-dev",
                     "{XDG_CONFIG_HOME|~/.config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
                 ),
                 CLINE_CLI,
             ],
             macos: &[
-                place(
+                location(
                     "~/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev",
                     "~/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
                 ),
                 CLINE_CLI,
             ],
             windows: &[
-                place(
+                location(
                     "{APPDATA|~/AppData/Roaming}/Code/User/globalStorage/saoudrizwan.claude-dev",
                     "{APPDATA|~/AppData/Roaming}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
                 ),
                 CLINE_CLI,
             ],
         },
-        choice: Choice::Every,
+        file_choice: FileChoice::Every,
         layouts: &[table(&["mcpServers"], cline)],
         reload: "it watches the file; start a new task",
         ..COMMON
@@ -323,7 +329,10 @@ pub const HOSTS: &[Host] = &[
         id: "kiro",
         name: "Kiro",
         programs: &["kiro", "kiro-cli"],
-        places: Places::everywhere(&[place("~/.kiro", "~/.kiro/settings/mcp.json")]),
+        locations: LocationsByPlatform::everywhere(&[location(
+            "~/.kiro",
+            "~/.kiro/settings/mcp.json",
+        )]),
         project: Some(".kiro/settings/mcp.json"),
         ..COMMON
     },
@@ -331,7 +340,10 @@ pub const HOSTS: &[Host] = &[
         id: "junie",
         name: "Junie",
         programs: &["junie"],
-        places: Places::everywhere(&[place("~/.junie", "~/.junie/mcp/mcp.json")]),
+        locations: LocationsByPlatform::everywhere(&[location(
+            "~/.junie",
+            "~/.junie/mcp/mcp.json",
+        )]),
         project: Some(".junie/mcp/mcp.json"),
         layouts: &[table(&["mcpServers"], program_only)],
         ..COMMON
@@ -340,14 +352,17 @@ pub const HOSTS: &[Host] = &[
         id: "lmstudio",
         name: "LM Studio",
         programs: &["lms"],
-        places: Places::everywhere(&[place("~/.lmstudio", "~/.lmstudio/mcp.json")]),
+        locations: LocationsByPlatform::everywhere(&[location(
+            "~/.lmstudio",
+            "~/.lmstudio/mcp.json",
+        )]),
         ..COMMON
     },
     Host {
         id: "qwen",
         name: "Qwen Code",
         programs: &["qwen"],
-        places: Places::everywhere(&[place("~/.qwen", "~/.qwen/settings.json")]),
+        locations: LocationsByPlatform::everywhere(&[location("~/.qwen", "~/.qwen/settings.json")]),
         project: Some(".qwen/settings.json"),
         layouts: &[table(&["mcpServers"], gemini)],
         allowed: Some(&["mcp", "allowed"]),
@@ -358,10 +373,10 @@ pub const HOSTS: &[Host] = &[
         id: "amp",
         name: "Amp",
         programs: &["amp"],
-        places: Places {
+        locations: LocationsByPlatform {
             linux: AMP,
             macos: AMP,
-            windows: &[place(
+            windows: &[location(
                 "{APPDATA|~/AppData/Roaming}/amp",
                 "{APPDATA|~/AppData/Roaming}/amp/settings.json",
             )],
@@ -373,7 +388,7 @@ pub const HOSTS: &[Host] = &[
 ];
 
 impl Host {
-    /// The host of a name as people write it.
+    /// Returns the host with this id or product name, ignoring case and punctuation.
     pub fn named(name: &str) -> Option<&'static Host> {
         let plain = |text: &str| {
             let letters = text.chars().filter(|c| c.is_ascii_alphanumeric());
@@ -384,37 +399,39 @@ impl Host {
     }
 }
 
-const OPENCODE: &[Place] = &[
-    place(
+const OPENCODE: &[ConfigLocation] = &[
+    location(
         "{XDG_CONFIG_HOME|~/.config}/opencode",
         "{XDG_CONFIG_HOME|~/.config}/opencode/opencode.jsonc",
     ),
-    place(
+    location(
         "{XDG_CONFIG_HOME|~/.config}/opencode",
         "{XDG_CONFIG_HOME|~/.config}/opencode/opencode.json",
     ),
 ];
 
-const DEVIN: &[Place] = &[place(
+const DEVIN: &[ConfigLocation] = &[location(
     "{XDG_CONFIG_HOME|~/.config}/devin",
     "{XDG_CONFIG_HOME|~/.config}/devin/mcp_config.json",
 )];
 
-const GOOSE: &[Place] =
-    &[place("{XDG_CONFIG_HOME|~/.config}/goose", "{XDG_CONFIG_HOME|~/.config}/goose/config.yaml")];
+const GOOSE: &[ConfigLocation] = &[location(
+    "{XDG_CONFIG_HOME|~/.config}/goose",
+    "{XDG_CONFIG_HOME|~/.config}/goose/config.yaml",
+)];
 
-const AMP: &[Place] =
-    &[place("{XDG_CONFIG_HOME|~/.config}/amp", "{XDG_CONFIG_HOME|~/.config}/amp/settings.json")];
+const AMP: &[ConfigLocation] =
+    &[location("{XDG_CONFIG_HOME|~/.config}/amp", "{XDG_CONFIG_HOME|~/.config}/amp/settings.json")];
 
-const CLINE_CLI: Place =
-    place("{CLINE_DIR|~/.cline}", "{CLINE_DIR|~/.cline}/data/settings/cline_mcp_settings.json");
+const CLINE_CLI: ConfigLocation =
+    location("{CLINE_DIR|~/.cline}", "{CLINE_DIR|~/.cline}/data/settings/cline_mcp_settings.json");
 
-/// Puts a reference to a variable into the header that carries a key.
+/// Sets the `Authorization` header of an entry to a reference to a variable.
 fn authorization(entry: &mut Value, variable: &str) {
     entry["headers"]["Authorization"] = json!(format!("Bearer {variable}"));
 }
 
-/// Cursor, Zed, Kiro, LM Studio, Amp.
+/// Builds an entry for Cursor, Zed, Kiro, LM Studio and Amp.
 fn plain(reach: &Reach) -> Option<Value> {
     Some(entry(reach, json!({}), "url", json!({})))
 }
@@ -429,7 +446,7 @@ fn claude_code(reach: &Reach) -> Option<Value> {
     Some(entry)
 }
 
-/// VS Code.
+/// Builds an entry with a `type`, for VS Code.
 fn typed(reach: &Reach) -> Option<Value> {
     Some(entry(reach, json!({"type": "stdio"}), "url", json!({"type": "http"})))
 }
@@ -448,7 +465,7 @@ fn opencode(reach: &Reach) -> Option<Value> {
     Some(entry)
 }
 
-/// Its own code mode would wrap ours.
+/// Builds an entry for opencode 2 and switches off its code mode, which would wrap gatelet's.
 fn opencode_2(reach: &Reach) -> Option<Value> {
     let mut entry = opencode_reach(reach);
     entry["codemode"] = json!(false);
@@ -465,12 +482,12 @@ fn opencode_reach(reach: &Reach) -> Value {
     }
 }
 
-/// Gemini CLI and Qwen Code: their `url` is the older HTTP with events.
+/// Builds an entry for Gemini CLI and Qwen Code, whose `url` is for the older SSE transport.
 fn gemini(reach: &Reach) -> Option<Value> {
     Some(entry(reach, json!({}), "httpUrl", json!({})))
 }
 
-/// Antigravity and Windsurf.
+/// Builds an entry for Antigravity and Windsurf.
 fn server_url(reach: &Reach) -> Option<Value> {
     Some(entry(reach, json!({}), "serverUrl", json!({})))
 }

@@ -1,8 +1,8 @@
 //! Plans the changes that undo a recorded change.
 //!
-//! A file that is still as it was written gets its old bytes back. One that has
-//! changed since is changed by structure: what was added goes, what was taken
-//! out or replaced comes back, and everything else stays.
+//! A file that is still as it was written gets its old bytes back. In a file that has
+//! changed since, only the recorded steps are undone: added values are removed, removed
+//! and replaced values are restored, and everything else stays.
 
 use document::edit::EditError;
 
@@ -12,23 +12,23 @@ use crate::history::{History, Record, RecordedFile, State, digest};
 use crate::machine::Machine;
 use crate::plan::Refusal;
 
-/// The changes that take a record back; `is_meant` picks its files.
+/// Plans the changes that undo a record; `is_selected` chooses among its files.
 pub fn plan(
     record: &Record,
     history: &History,
     machine: &dyn Machine,
-    is_meant: impl Fn(&RecordedFile) -> bool,
+    is_selected: impl Fn(&RecordedFile) -> bool,
 ) -> Result<Vec<FileChange>, Refusal> {
-    let files = record.files.iter().filter(|file| is_meant(file));
-    files.map(|file| back(record, file, history, machine)).collect()
+    let files = record.files.iter().filter(|file| is_selected(file));
+    files.map(|file| undo_file(record, file, history, machine)).collect()
 }
 
-/// The newest record that can be taken back.
+/// Returns the newest record that can be undone.
 pub fn latest(records: &[Record]) -> Option<&Record> {
     records.iter().rev().find(|record| record.state != State::Undone)
 }
 
-fn back(
+fn undo_file(
     record: &Record,
     file: &RecordedFile,
     history: &History,

@@ -1,15 +1,17 @@
-//! Which pieces of a JSON text change.
+//! Computes the replacements that set or remove a value in a JSON text.
 //!
-//! A new member goes to the end of its table, laid out like its neighbours; a
-//! comment behind the last one stays beside it.
+//! A new member goes to the end of its table, laid out like its neighbours; a comment
+//! behind the last member stays beside it.
 
 use serde_json::Value as Json;
 
 use super::layout::{break_before, indent_before, indent_of_line, line_end, line_start, newline};
-use super::pieces::{Splice, find, nested};
+use super::splice::{Place, Splice, find, nested};
 use super::write::{self, Layout};
 use crate::tree::{Member, Node, Value};
 
+/// Computes the replacements that set the value at `keys`; `None` if its layout cannot be
+/// edited.
 pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {
     if text.trim().is_empty() {
         let layout = Layout::Lines { newline: "\n", indent: String::new(), unit: "  ".to_owned() };
@@ -19,50 +21,58 @@ pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Optio
     let mut node = root;
     for (depth, key) in keys.iter().enumerate() {
         if !matches!(node.value, Value::Table(_)) {
-            let layout = layout_of(text, root, node.span.start);
+            let layout = layout_at(text, root, node.span.start);
             let instead = write::json(&nested(&keys[depth..], value), &layout);
             return Some(vec![(node.span.clone(), instead)]);
         }
         match node.get(key) {
             Some(below) => node = below,
-            None => return Some(insert(text, root, node, key, &nested(&keys[depth + 1..], value))),
+            None => {
+                let below = nested(&keys[depth + 1..], value);
+                return Some(match node.members().last() {
+                    Some(last) => insert(text, root, node, key, &below, Place::Behind(last)),
+                    None => vec![insert_first(text, root, node, key, &below)],
+                });
+            }
         }
     }
     let layout = match text[node.span.clone()].contains('\n') {
-        true => layout_of(text, root, node.span.start),
-        false if indent_before_key(text, root, keys) => layout_of(text, root, node.span.start),
-        false => one_line(&text[root.span.clone()]),
+        true => layout_at(text, root, node.span.start),
+        false if is_key_on_own_line(text, root, keys) => layout_at(text, root, node.span.start),
+        false => one_line_layout(&text[root.span.clone()]),
     };
     Some(vec![(node.span.clone(), write::json(value, &layout))])
 }
 
+/// Computes the replacements that remove the member at `keys`; `None` if its layout cannot
+/// be edited.
 pub(super) fn remove(text: &str, root: &Node, keys: &[&str]) -> Option<Vec<Splice>> {
-    let (key, way) = keys.split_last()?;
-    let table = find(root, way)?;
+    let (key, parents) = keys.split_last()?;
+    let table = find(root, parents)?;
     let at = table.members().iter().position(|member| member.key == *key)?;
-    let (before, rest) = table.members().split_at(at);
+    let (previous, rest) = table.members().split_at(at);
     let member = &rest[0];
-    let previous_end = before.last().map(|member| member.node.span.end);
+    let previous_end = previous.last().map(|member| member.node.span.end);
     let comma = comma_after(text, member.node.span.end);
     let own_line = indent_before(text, member.key_span.start).is_some();
     let start = line_start(text, member.key_span.start);
     if let (Some(next), Some(comma)) = (rest.get(1), comma) {
-        return Some(vec![(before_next(text, member, next, comma, own_line), String::new())]);
+        return Some(vec![(span_up_to_next(text, member, next, comma, own_line), String::new())]);
     }
-    // The last one takes the comma before it along, unless it has one behind it.
+    // With the last member goes the comma before it, unless it has one behind it.
     let end = comma.map_or(member.node.span.end, |comma| comma + 1);
     let comma_before = previous_end.and_then(|end| comma_after(text, end));
     let mut splices = Vec::new();
     let from = match (own_line.then(|| break_before(text, start)).flatten(), comma_before) {
-        (Some(line_break), Some(before)) => {
+        (Some(line_break), Some(comma_before)) => {
             if comma.is_none() {
-                splices.push((before..before + 1, String::new()));
+                splices.push((comma_before..comma_before + 1, String::new()));
             }
-            line_break.max(before + 1)
+            line_break.max(comma_before + 1)
         }
         (Some(line_break), None) => line_break,
-        (None, Some(before)) if comma.is_none() => before,
-        (None, Some(before)) => behind_comments(text, before + 1),
+        (None, Some(comma_before)) if comma.is_none() => comma_before,
+        (None, Some(comma_before)) => end_of_comments(text, comma_before + 1),
         (None, None) => member.key_span.start,
     };
     let from = from.max(table.span.start + 1);
@@ -75,8 +85,8 @@ pub(super) fn remove(text: &str, root: &Node, keys: &[&str]) -> Option<Vec<Splic
     Some(splices)
 }
 
-/// Returns what goes with a member that another one follows.
-fn before_next(
+/// Returns the range to remove for a member that another one follows.
+fn span_up_to_next(
     text: &str,
     member: &Member,
     next: &Member,
@@ -88,53 +98,80 @@ fn before_next(
     if own_line && line_rest.trim().is_empty() && line_end(text, comma + 1) < next.key_span.start {
         return line_start(text, start)..super::layout::next_line(text, comma + 1);
     }
-    // A comment behind it stays, and so does what is in the next line.
+    // A comment behind it stays, and so does the next line.
     let between = &text[comma + 1..next.key_span.start];
     let n_blanks = between.len() - between.trim_start_matches([' ', '\t']).len();
     start..comma + 1 + n_blanks
 }
 
-fn insert(text: &str, root: &Node, table: &Node, key: &str, value: &Json) -> Vec<Splice> {
+/// Inserts a member into a table that has others.
+pub(super) fn insert(
+    text: &str,
+    root: &Node,
+    table: &Node,
+    key: &str,
+    value: &Json,
+    place: Place<'_>,
+) -> Vec<Splice> {
     let inside = &text[table.span.start + 1..table.span.end - 1];
-    let Some(last) = table.members().last() else {
-        return vec![insert_first(text, root, table, key, value)];
-    };
-    let has_comma = comma_after(text, last.node.span.end);
-    let behind = has_comma.map_or(last.node.span.end, |comma| comma + 1);
-    let at = behind_comments(text, behind);
     if !inside.contains('\n') {
-        let layout = one_line(inside);
+        let layout = one_line_layout(inside);
         let blank = if matches!(layout, Layout::Dense) { "" } else { " " };
         let member =
             format!("{}{}{}", write::quoted(key), layout.colon(), write::json(value, &layout));
-        let new = match has_comma {
-            Some(_) => format!("{blank}{member},"),
-            None => format!(",{blank}{member}"),
-        };
-        return vec![(at..at, new)];
+        return vec![match place {
+            Place::Before(next) => {
+                (next.key_span.start..next.key_span.start, format!("{member},{blank}"))
+            }
+            Place::Behind(before) => {
+                let (behind, has_comma) = end_with_comma(text, before);
+                let at = end_of_comments(text, behind);
+                let new = match has_comma {
+                    true => format!("{blank}{member},"),
+                    false => format!(",{blank}{member}"),
+                };
+                (at..at, new)
+            }
+        }];
     }
     let indent = table.members().iter().rev().find_map(|m| indent_before(text, m.key_span.start));
-    let unit = unit(text, root);
+    let unit = indent_unit(text, root);
     let indent = indent
         .map_or_else(|| format!("{}{unit}", indent_of_line(text, table.span.start)), str::to_owned);
     let newline = newline(text);
     let layout = Layout::Lines { newline, indent: indent.clone(), unit };
-    let comma = if has_comma.is_some() { "," } else { "" };
     let member = format!("{}: {}", write::quoted(key), write::json(value, &layout));
-    let mut splices = vec![(at..at, format!("{newline}{indent}{member}{comma}"))];
-    if has_comma.is_none() {
-        splices.insert(0, (behind..behind, ",".to_owned()));
+    match place {
+        Place::Before(next) => {
+            let at = next.key_span.start;
+            vec![(at..at, format!("{member},{newline}{indent}"))]
+        }
+        Place::Behind(before) => {
+            let (behind, has_comma) = end_with_comma(text, before);
+            let at = end_of_comments(text, behind);
+            let comma = if has_comma { "," } else { "" };
+            let mut splices = vec![(at..at, format!("{newline}{indent}{member}{comma}"))];
+            if !has_comma {
+                splices.insert(0, (behind..behind, ",".to_owned()));
+            }
+            splices
+        }
     }
-    splices
 }
 
-/// The first member of a table, below the comments that may be in it.
+/// Returns the end of a member, with the comma behind it, and whether there is one.
+fn end_with_comma(text: &str, member: &Member) -> (usize, bool) {
+    let end = member.node.span.end;
+    comma_after(text, end).map_or((end, false), |comma| (comma + 1, true))
+}
+
+/// Inserts the first member of a table, below the comments in it.
 fn insert_first(text: &str, root: &Node, table: &Node, key: &str, value: &Json) -> Splice {
     let (start, end) = (table.span.start + 1, table.span.end - 1);
     let comments = text[start..end].trim_end();
-    let Layout::Lines { newline, indent: outer, unit } = layout_of(text, root, table.span.start)
+    let Layout::Lines { newline, indent: outer, unit } = layout_at(text, root, table.span.start)
     else {
-        unreachable!("`layout_of` lays out in lines");
+        unreachable!("`layout_at` lays out in lines");
     };
     let indent = format!("{outer}{unit}");
     let layout = Layout::Lines { newline, indent: indent.clone(), unit };
@@ -148,37 +185,38 @@ fn insert_first(text: &str, root: &Node, table: &Node, key: &str, value: &Json) 
     }
 }
 
-fn layout_of(text: &str, root: &Node, at: usize) -> Layout {
+/// Returns the layout of a value over several lines that starts on the line of `at`.
+fn layout_at(text: &str, root: &Node, at: usize) -> Layout {
     let indent = indent_of_line(text, at).to_owned();
-    Layout::Lines { newline: newline(text), indent, unit: unit(text, root) }
+    Layout::Lines { newline: newline(text), indent, unit: indent_unit(text, root) }
 }
 
-/// Returns how a text that stands in one line is spaced.
-fn one_line(text: &str) -> Layout {
+/// Returns the layout of a text on one line.
+fn one_line_layout(text: &str) -> Layout {
     if text.contains("\": ") || text.contains("\" :") { Layout::Spaced } else { Layout::Dense }
 }
 
-fn indent_before_key(text: &str, root: &Node, keys: &[&str]) -> bool {
-    let Some((key, way)) = keys.split_last() else { return false };
-    let table = find(root, way);
+fn is_key_on_own_line(text: &str, root: &Node, keys: &[&str]) -> bool {
+    let Some((key, parents)) = keys.split_last() else { return false };
+    let table = find(root, parents);
     let member = table.and_then(|table| table.members().iter().find(|member| member.key == *key));
     member.is_some_and(|member| indent_before(text, member.key_span.start).is_some())
 }
 
-/// By how much a table's members are indented, as the text does it first.
-fn unit(text: &str, root: &Node) -> String {
-    fn of(text: &str, node: &Node) -> Option<String> {
+/// Returns one level of indentation, as the first indented member has it.
+fn indent_unit(text: &str, root: &Node) -> String {
+    fn first_indent(text: &str, node: &Node) -> Option<String> {
         let outer = indent_of_line(text, node.span.start);
         let own = node.members().iter().find_map(|member| {
             let inner = indent_before(text, member.key_span.start)?;
             inner.strip_prefix(outer).filter(|unit| !unit.is_empty()).map(str::to_owned)
         });
-        own.or_else(|| node.members().iter().find_map(|member| of(text, &member.node)))
+        own.or_else(|| node.members().iter().find_map(|member| first_indent(text, &member.node)))
     }
-    of(text, root).unwrap_or_else(|| "  ".to_owned())
+    first_indent(text, root).unwrap_or_else(|| "  ".to_owned())
 }
 
-/// Returns where the comma behind a value is.
+/// Returns the offset of the comma behind a value that ends at `at`.
 fn comma_after(text: &str, at: usize) -> Option<usize> {
     let mut at = at;
     loop {
@@ -195,8 +233,8 @@ fn comma_after(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// The end of the comments that stand in the same line.
-fn behind_comments(text: &str, at: usize) -> usize {
+/// Returns the end of the comments that follow offset `at` on the same line.
+fn end_of_comments(text: &str, at: usize) -> usize {
     let end = line_end(text, at);
     let mut behind = at;
     loop {

@@ -18,7 +18,7 @@ const KEYS: &[&str] = &["servers", "gate"];
 fn check(format: Format, before: &str, after: &str) {
     let set = set(before, format, KEYS, &json!({"url": "u"})).unwrap();
     assert_eq!(set.text, after);
-    assert_eq!(remove(after, format, KEYS, set.n_made).unwrap(), before);
+    assert_eq!(remove(after, format, KEYS, set.n_created).unwrap(), before);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_damaged_or_odd_is_refused_with_its_place() {
 /// What is put in and taken out again leaves the text as it was, and in
 /// between everything else stands in the text as before.
 fn check_made_up(format: Format, text: &str) -> Result<(), TestCaseError> {
-    let before = crate::read(text, format);
+    let before = crate::parse(text, format);
     let before =
         before.map_err(|error| TestCaseError::fail(format!("{error}: {text:?}")))?.to_json();
     let set = set(text, format, KEYS, &entry());
@@ -176,7 +176,7 @@ fn check_made_up(format: Format, text: &str) -> Result<(), TestCaseError> {
     for (at, c) in text.char_indices() {
         prop_assert!(rest.any(|other| other == c), "{at} {text:?} {:?}", set.text);
     }
-    let mut after = crate::read(&set.text, format).unwrap().to_json();
+    let mut after = crate::parse(&set.text, format).unwrap().to_json();
     prop_assert_eq!(&after["servers"]["gate"], &entry());
     after["servers"].as_object_mut().unwrap().shift_remove("gate");
     if before.get("servers").is_none_or(Json::is_null) {
@@ -184,9 +184,98 @@ fn check_made_up(format: Format, text: &str) -> Result<(), TestCaseError> {
     }
     let before = if before.is_null() { json!({}) } else { before };
     prop_assert_eq!(without_empty(after, KEYS), without_empty(before, KEYS));
-    let again = remove(&set.text, format, KEYS, set.n_made);
+    let again = remove(&set.text, format, KEYS, set.n_created);
     let again = again.map_err(|error| TestCaseError::fail(format!("{error}: {:?}", set.text)))?;
     prop_assert_eq!(again, text, "{}", set.text);
+    Ok(())
+}
+
+/// The members of `servers` that `gone` names are taken out and come back: `after` is the
+/// text then.
+#[track_caller]
+fn check_back(format: Format, before: &str, gone: &[&str], after: &str) {
+    let servers = crate::parse(before, format).unwrap();
+    let servers = servers.get("servers").unwrap().members();
+    let mut text = before.to_owned();
+    for key in gone {
+        text = remove(&text, format, &["servers", key], 0).unwrap();
+    }
+    for key in gone.iter().rev() {
+        let at = servers.iter().position(|member| member.key == *key).unwrap();
+        let preceding: Vec<&str> = servers[..at].iter().map(|m| m.key.as_str()).collect();
+        let value = servers[at].node.to_json();
+        text = insert(&text, format, &["servers", key], &value, &preceding).unwrap().text;
+    }
+    assert_eq!(text, after);
+}
+
+#[test]
+fn what_comes_back_stands_where_it_stood() {
+    let json = "{\n  \"servers\": {\n    \"a\": 1, // one\n    // two\n    \"b\": 2,\n    \"c\": 3\n  }\n}\n";
+    for gone in [["b"], ["c"]] {
+        let moved = json.replace("// two\n    \"b\": 2,", "\"b\": 2,\n    // two");
+        let after = if gone.contains(&"b") { &moved } else { json };
+        // A comment above stays where it is.
+        check_back(Format::Json, json, &gone, after);
+    }
+    let dense = r#"{"servers":{"a":1,"b":2,"c":3}}"#;
+    let yaml =
+        "servers:\n  # mine\n  a:\n    x: 1\n  b:\n    x: 2 # two\n  c:\n    x: 3\nmore: true\n";
+    let flow = "servers: {a: 1, b: 2, c: 3}\n";
+    let toml = "[servers.a]\nx = 1\n\n[servers.b]\nx = 2\n\n[servers.c]\nx = 3\n\n# about more\n[more]\ny = 1\n";
+    let braces = "servers = {a = 1, b = 2, c = 3}\n";
+    for gone in [&["a"][..], &["a", "b"], &["c"], &["a", "c"]] {
+        check_back(Format::Json, dense, gone, dense);
+        check_back(Format::Toml, braces, gone, braces);
+        check_back(Format::Toml, toml, gone, toml);
+        let no_note = yaml.replace(" # two", "");
+        check_back(Format::Yaml, yaml, gone, if gone.contains(&"b") { &no_note } else { yaml });
+        let quoted = |key: &&str| (format!("{key}: "), format!("\"{key}\": "));
+        let flow_after = gone
+            .iter()
+            .map(quoted)
+            .fold(flow.to_owned(), |text, (plain, quoted)| text.replacen(&plain, &quoted, 1));
+        check_back(Format::Yaml, flow, gone, &flow_after);
+    }
+}
+
+#[test]
+fn a_table_does_not_come_between_the_keys_of_another() {
+    let text = "[servers]\nb = { x = 2 }\nc = { x = 3 }\n";
+    let set = insert(text, Format::Toml, &["servers", "a"], &json!({"x": 1}), &[]).unwrap();
+    assert_eq!(set.text, format!("{text}\n[servers.a]\nx = 1\n"));
+}
+
+/// Some members of some table go and come back: the document means the same, in the same order.
+fn check_order(format: Format, text: &str, mask: u8) -> Result<(), TestCaseError> {
+    let root = crate::parse(text, format).unwrap();
+    let Some(table) = root.members().iter().find(|member| member.node.members().len() > 1) else {
+        return Ok(());
+    };
+    let members = table.node.members();
+    let mut changed = text.to_owned();
+    let mut gone = Vec::new();
+    for (at, member) in members.iter().enumerate().filter(|(at, _)| mask & (1 << (at % 8)) != 0) {
+        let Ok(left) = remove(&changed, format, &[&table.key, &member.key], 0) else { continue };
+        changed = left;
+        gone.push((at, member));
+    }
+    for (at, member) in gone.into_iter().rev() {
+        let preceding: Vec<&str> = members[..at].iter().map(|m| m.key.as_str()).collect();
+        let keys = [table.key.as_str(), member.key.as_str()];
+        let back = insert(&changed, format, &keys, &member.node.to_json(), &preceding);
+        let Ok(back) = back else { return Ok(()) };
+        changed = back.text;
+    }
+    let after = crate::parse(&changed, format).unwrap();
+    prop_assert_eq!(after.to_json(), root.to_json(), "{}", changed);
+    if format != Format::Toml {
+        let order = |node: &Node| -> Vec<String> {
+            let table = node.get(&table.key).unwrap();
+            table.members().iter().map(|member| member.key.clone()).collect()
+        };
+        prop_assert_eq!(order(&after), order(&root), "{}", changed);
+    }
     Ok(())
 }
 
@@ -208,14 +297,21 @@ proptest! {
         check_made_up(Format::Yaml, &Writer::new(choices).yaml())?;
     }
 
+    #[test]
+    fn what_went_comes_back_in_its_order(choices in made_up::choices(), mask in any::<u8>()) {
+        check_order(Format::Json, &Writer::new(choices.clone()).json(), mask)?;
+        check_order(Format::Toml, &Writer::new(choices.clone()).toml(), mask)?;
+        check_order(Format::Yaml, &Writer::new(choices).yaml(), mask)?;
+    }
+
     /// Whatever is in the text, it is changed as it should be or refused.
     #[test]
     fn nothing_makes_an_editor_stumble(text in "[\\[\\]{}:,\"'a#/*=.\r\n \\-|&>\u{feff}é]{0,60}") {
         for format in [Format::Json, Format::Toml, Format::Yaml] {
             if let Ok(set) = set(&text, format, KEYS, &entry()) {
-                let after = crate::read(&set.text, format).unwrap().to_json();
+                let after = crate::parse(&set.text, format).unwrap().to_json();
                 prop_assert_eq!(&after["servers"]["gate"], &entry());
-                let _ = remove(&set.text, format, KEYS, set.n_made);
+                let _ = remove(&set.text, format, KEYS, set.n_created);
             }
             let _ = remove(&text, format, &["a"], 0);
             let _ = set(&text, format, &["a"], &json!(1));
@@ -224,11 +320,18 @@ proptest! {
 }
 
 #[test]
+fn a_second_byte_order_mark_is_refused() {
+    for format in [Format::Json, Format::Toml, Format::Yaml] {
+        assert!(set("\u{feff}\u{feff}", format, KEYS, &entry()).is_err(), "{format:?}");
+    }
+}
+
+#[test]
 fn a_huge_document_is_changed_in_one_go() {
     let members: String = (0..30_000).map(|n| format!("  \"k{n}\": {{\"a\": [{n}]}},\n")).collect();
     let text = format!("{{\n{members}  \"last\": 1\n}}\n");
     let set = set(&text, Format::Json, KEYS, &entry()).unwrap();
-    assert_eq!(remove(&set.text, Format::Json, KEYS, set.n_made).unwrap(), text);
+    assert_eq!(remove(&set.text, Format::Json, KEYS, set.n_created).unwrap(), text);
 }
 
 #[test]
@@ -237,7 +340,7 @@ fn what_is_nested_without_end_is_refused() {
     {
         let text = format!("{open}{}", "[".repeat(100_000));
         assert!(
-            matches!(set(&text, format, KEYS, &entry()), Err(EditError::Damaged(_))),
+            matches!(set(&text, format, KEYS, &entry()), Err(EditError::Syntax(_))),
             "{format:?}"
         );
     }

@@ -1,9 +1,8 @@
-//! Which pieces of a TOML text change.
+//! Computes the replacements that set or remove a value in a TOML text.
 //!
-//! A new table is a block of its own at the end of the document, which TOML
-//! allows wherever its neighbours stand; only inside of braces it goes beside
-//! them. To take a table out is to take out every line that says something
-//! of it.
+//! A new table becomes a block at the end of the document; only in an inline table it
+//! goes beside the other members. To remove a table, every line that belongs to it is
+//! removed.
 
 use std::ops::Range;
 
@@ -12,15 +11,17 @@ use toml_parser::Source;
 use toml_parser::parser::{Event, EventKind, RecursionGuard, parse_document};
 
 use super::layout::{break_before, line_start, newline, next_line};
-use super::pieces::{Splice, find, nested};
+use super::splice::{Place, Splice, find, nested};
 use super::write;
 use crate::tree::{Node, Value};
 
+/// Computes the replacements that set the value at `keys`; `None` if its layout cannot be
+/// edited.
 pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {
     let statements = statements(text);
-    let said = runs(&statements, keys);
-    if !said.is_empty() {
-        return replace(text, &statements, &said, keys, value);
+    let about = statements_about(&statements, keys);
+    if !about.is_empty() {
+        return replace(text, &statements, &about, keys, value);
     }
     if let Some(node) = find(root, keys).filter(|_| is_in_braces(text, &statements, root, keys)) {
         return Some(vec![(node.span.clone(), write::toml(value)?)]);
@@ -40,27 +41,86 @@ pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Optio
     Some(vec![(text.len()..text.len(), new)])
 }
 
+/// Inserts a table beside others of its kind.
+pub(super) fn insert(
+    text: &str,
+    root: &Node,
+    keys: &[&str],
+    value: &Json,
+    place: Place<'_>,
+) -> Option<Vec<Splice>> {
+    let (key, parents) = keys.split_last()?;
+    let statements = statements(text);
+    let (Place::Before(sibling) | Place::Behind(sibling)) = place;
+    if is_in_braces(text, &statements, root, parents) {
+        let member = format!("{} = {}", write::toml_key(key), write::toml(value)?);
+        let (start, end) = (sibling.key_span.start, sibling.node.span.end);
+        return Some(vec![match place {
+            Place::Before(_) => (start..start, format!("{member}, ")),
+            Place::Behind(_) => (end..end, format!(", {member}")),
+        }]);
+    }
+    let about: Vec<&str> = parents.iter().copied().chain([sibling.key.as_str()]).collect();
+    let runs = statements_about(&statements, &about);
+    let newline = newline(text);
+    let block = block(keys, value, newline)?;
+    // Between keys of the same table a header would take those that follow.
+    let is_table = |run: &Range<usize>| statements[run.start].is_header;
+    Some(vec![match place {
+        Place::Before(_) => {
+            let first = runs.first().filter(|run| is_table(run))?;
+            let at = start_of_comments(text, statements[first.start].span.start);
+            // No blank lines are left at the top, where a removed table stood.
+            let start = if text[..at].trim().is_empty() { 0 } else { at };
+            (start..at, format!("{block}{newline}{newline}"))
+        }
+        Place::Behind(_) => {
+            let last = runs.last().filter(|run| is_table(run))?;
+            let at = next_line(text, statements[last.end - 1].span.end);
+            match text[..at].ends_with('\n') {
+                true => (at..at, format!("{newline}{block}{newline}")),
+                false => (at..at, format!("{newline}{newline}{block}")),
+            }
+        }
+    }])
+}
+
+/// Returns the start of the comments right above a line, or of the line itself.
+fn start_of_comments(text: &str, at: usize) -> usize {
+    let mut start = line_start(text, at);
+    while let Some(end) = break_before(text, start) {
+        let above = line_start(text, end);
+        if !text[above..end].trim_start().starts_with('#') {
+            break;
+        }
+        start = above;
+    }
+    start
+}
+
+/// Computes the replacements that remove the member at `keys`; `None` if its layout cannot
+/// be edited.
 pub(super) fn remove(text: &str, root: &Node, keys: &[&str]) -> Option<Vec<Splice>> {
     let statements = statements(text);
-    let runs = runs(&statements, keys);
+    let runs = statements_about(&statements, keys);
     if runs.is_empty() {
         return remove_from_braces(text, root, keys);
     }
-    Some(runs.into_iter().map(|run| (lines(text, &statements[run]), String::new())).collect())
+    Some(runs.into_iter().map(|run| (whole_lines(text, &statements[run]), String::new())).collect())
 }
 
-/// `[table]`, `[[table]]` or `key = value`.
+/// One statement of a document: `[table]`, `[[table]]` or `key = value`.
 #[derive(Debug)]
 struct Statement {
-    /// The whole way from the root.
+    /// The path from the root.
     keys: Vec<String>,
     is_header: bool,
     span: Range<usize>,
-    /// Where the value stands that follows a key.
+    /// The span of the value; empty for a header.
     value: Range<usize>,
 }
 
-/// Returns what a document says, line by line. The document is known to be sound.
+/// Splits a document without syntax errors into statements.
 fn statements(text: &str) -> Vec<Statement> {
     let source = Source::new(text);
     let tokens = source.lex().into_vec();
@@ -69,7 +129,7 @@ fn statements(text: &str) -> Vec<Statement> {
     let mut errors: Vec<toml_parser::ParseError> = Vec::new();
     let mut guarded = RecursionGuard::new(&mut receiver, 100);
     parse_document(&tokens, &mut guarded, &mut errors);
-    let mut found = Reading::default();
+    let mut found = StatementCollector::default();
     for event in events {
         found.event(&source, &event);
     }
@@ -77,14 +137,14 @@ fn statements(text: &str) -> Vec<Statement> {
 }
 
 #[derive(Default)]
-struct Reading {
+struct StatementCollector {
     table: Vec<String>,
     statements: Vec<Statement>,
     current: Option<Statement>,
     depth: usize,
 }
 
-impl Reading {
+impl StatementCollector {
     fn event(&mut self, source: &Source<'_>, event: &Event) {
         let span = event.span().start()..event.span().end();
         match event.kind() {
@@ -163,8 +223,8 @@ impl Reading {
     }
 }
 
-/// The runs of statements that say something of what is at the end of the way.
-fn runs(statements: &[Statement], keys: &[&str]) -> Vec<Range<usize>> {
+/// Returns the runs of consecutive statements about the value at `keys` or inside it.
+fn statements_about(statements: &[Statement], keys: &[&str]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, statement) in statements.iter().enumerate() {
         let is_about = statement.keys.len() >= keys.len()
@@ -180,23 +240,25 @@ fn runs(statements: &[Statement], keys: &[&str]) -> Vec<Range<usize>> {
     runs
 }
 
-/// The lines of statements, with the empty one before a table.
-fn lines(text: &str, statements: &[Statement]) -> Range<usize> {
+/// Returns the span of all lines of statements, with the empty line before a table header.
+fn whole_lines(text: &str, statements: &[Statement]) -> Range<usize> {
     let (Some(first), Some(last)) = (statements.first(), statements.last()) else { return 0..0 };
     let start = line_start(text, first.span.start);
     let end = next_line(text, last.span.end);
-    let is_empty = |before: usize| text[line_start(text, before)..before].trim().is_empty();
+    let is_empty = |end: usize| text[line_start(text, end)..end].trim().is_empty();
     let break_before_lines = break_before(text, start);
     let start = match break_before_lines {
-        Some(before) if first.is_header && is_empty(before) => line_start(text, before),
+        Some(line_break) if first.is_header && is_empty(line_break) => line_start(text, line_break),
         Some(_) | None => start,
     };
-    // The last line has no end, and the one before it had none before.
+    // At the end of a text without a final line end, the line end before goes, too.
     let reaches_end = end == text.len() && !text.ends_with('\n');
     let start = if reaches_end { break_before(text, start).unwrap_or(start) } else { start };
     start..end
 }
 
+/// Replaces a value that is written in `runs` of statements; `None` if TOML cannot hold the
+/// new one.
 fn replace(
     text: &str,
     statements: &[Statement],
@@ -217,7 +279,7 @@ fn replace(
         if at == 0 && run[0].is_header {
             splices.push((run[0].span.start..run.last()?.span.end, block.clone()));
         } else {
-            splices.push((lines(text, run), String::new()));
+            splices.push((whole_lines(text, run), String::new()));
         }
     }
     if !first.is_header {
@@ -227,7 +289,7 @@ fn replace(
     Some(splices)
 }
 
-/// A table as lines, without the last line end.
+/// Renders a table as lines, without the last line end.
 fn block(keys: &[&str], value: &Json, newline: &str) -> Option<String> {
     let path: Vec<String> = keys.iter().map(|key| write::toml_key(key)).collect();
     let Json::Object(members) = value else {
@@ -240,14 +302,14 @@ fn block(keys: &[&str], value: &Json, newline: &str) -> Option<String> {
     Some(lines.join(newline))
 }
 
-/// Returns whether a table is written with braces, or inside of one that is.
+/// Returns whether a table is an inline table, or inside one.
 fn is_in_braces(text: &str, statements: &[Statement], root: &Node, keys: &[&str]) -> bool {
     (1..=keys.len()).any(|depth| {
-        let way = &keys[..depth];
+        let parents = &keys[..depth];
         let is_it = |statement: &&Statement| {
-            !statement.is_header && statement.keys.iter().eq(way.iter().copied())
+            !statement.is_header && statement.keys.iter().eq(parents.iter().copied())
         };
-        find(root, way).is_some()
+        find(root, parents).is_some()
             && statements
                 .iter()
                 .find(is_it)
@@ -255,6 +317,7 @@ fn is_in_braces(text: &str, statements: &[Statement], root: &Node, keys: &[&str]
     })
 }
 
+/// Inserts the value at `keys`, counted from `table`, into that inline table.
 fn insert_in_braces(text: &str, table: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {
     let Value::Table(members) = &table.value else { return None };
     let value = write::toml(&nested(&keys[1..], value))?;
@@ -268,13 +331,14 @@ fn insert_in_braces(text: &str, table: &Node, keys: &[&str], value: &Json) -> Op
     }])
 }
 
+/// Removes a member from the inline table that it is in.
 fn remove_from_braces(text: &str, root: &Node, keys: &[&str]) -> Option<Vec<Splice>> {
-    let (key, way) = keys.split_last()?;
-    let table = find(root, way)?;
+    let (key, parents) = keys.split_last()?;
+    let table = find(root, parents)?;
     let at = table.members().iter().position(|member| member.key == *key)?;
     let member = &table.members()[at];
     let range = match (at.checked_sub(1), table.members().get(at + 1)) {
-        (Some(before), _) => table.members()[before].node.span.end..member.node.span.end,
+        (Some(previous), _) => table.members()[previous].node.span.end..member.node.span.end,
         (None, Some(next)) => member.key_span.start..next.key_span.start,
         (None, None) => table.span.start + 1..table.span.end.checked_sub(1)?,
     };

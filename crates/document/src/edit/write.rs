@@ -1,15 +1,15 @@
-//! Values as text: JSON and flow tables, TOML, and blocks of YAML.
+//! Renders values as JSON, as TOML, and as YAML blocks.
 
 use serde_json::Value as Json;
 
 /// How JSON is laid out.
 #[derive(Clone, Debug)]
 pub(super) enum Layout {
-    /// Over several lines, from this indentation on.
+    /// One member per line. `indent` is the current indentation, `unit` one more level.
     Lines { newline: &'static str, indent: String, unit: String },
-    /// In one line, with blanks behind `:` and `,`.
+    /// On one line, with a space after `:` and `,`.
     Spaced,
-    /// In one line without blanks.
+    /// On one line without spaces.
     Dense,
 }
 
@@ -32,10 +32,10 @@ impl Layout {
     }
 }
 
-/// A text in quotes, as JSON, TOML and YAML all read it.
+/// Quotes a text so that JSON, TOML and YAML all parse it.
 pub(super) fn quoted(text: &str) -> String {
     let json = Json::String(text.to_owned()).to_string();
-    // What JSON leaves as it is, and TOML or YAML do not take.
+    // Characters that JSON does not escape, and that TOML or YAML do not allow.
     let is_odd = |c: char| {
         matches!(
             c,
@@ -50,7 +50,7 @@ pub(super) fn quoted(text: &str) -> String {
     json.chars().map(escaped).collect()
 }
 
-/// A value as JSON. Lists of plain values stay in one line.
+/// Renders a value as JSON. Lists stay on one line.
 pub(super) fn json(value: &Json, layout: &Layout) -> String {
     match value {
         Json::Object(members) if members.is_empty() => "{}".to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn json(value: &Json, layout: &Layout) -> String {
     }
 }
 
-/// A value in one line of TOML; `None` for what TOML cannot say.
+/// Renders a value on one line of TOML; `None` for null, which TOML does not have.
 pub(super) fn toml(value: &Json) -> Option<String> {
     Some(match value {
         Json::Null => return None,
@@ -107,8 +107,8 @@ pub(super) fn toml_key(key: &str) -> String {
     if !key.is_empty() && key.bytes().all(is_bare) { key.to_owned() } else { quoted(key) }
 }
 
-/// A member as lines of YAML, the first without its indentation and the last
-/// without a line end.
+/// Renders a member as lines of YAML, the first without indentation and the last without a
+/// line end.
 pub(super) fn yaml(key: &str, value: &Json, indent: &str, newline: &str) -> String {
     let key = yaml_text(key);
     let Json::Object(members) = value else {
@@ -135,7 +135,7 @@ fn yaml_flow(value: &Json) -> String {
     }
 }
 
-/// A text without quotes where that is the same text in every version of YAML.
+/// Renders a text, without quotes when every version of YAML reads it as the same text.
 fn yaml_text(text: &str) -> String {
     let first = |b: u8| b.is_ascii_alphabetic() || b == b'/';
     let rest = |b: u8| b.is_ascii_alphanumeric() || b"_-/.".contains(&b);

@@ -1,6 +1,6 @@
-//! `gatelet doctor`: everything that can be wrong, looked at in one go.
+//! `gatelet doctor`: checks everything that can be wrong with an installation.
 //!
-//! What is measured is gathered here; what it means is decided in the crate
+//! Facts are collected here; which findings follow from them is decided in the crate
 //! `doctor`, which has the table of all findings.
 
 mod hosts;

@@ -1,5 +1,5 @@
-//! What `install`, `uninstall` and `undo` share: this machine's hosts, the preview
-//! of changes, and the person who agrees to them.
+//! Changes the files of hosts (programs that use MCP servers) for `install`, `uninstall`
+//! and `undo`: chooses the hosts, shows the changes, asks, writes, and reports.
 
 use std::path::{Path, PathBuf};
 
@@ -17,16 +17,18 @@ use super::{person, plain_secrets};
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::{self, Paths};
-use crate::secrets::{Place, Secrets};
-use crate::terminal::{BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
+use crate::secrets::{SecretLocation, Secrets};
+use crate::terminal::{
+    BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, foreign_line, out, paint, say,
+};
 use config::Config;
 
 /// The name of our entry in every host.
 pub(super) const NAME: &str = "gatelet";
 
-/// The flags that say which hosts are meant, and whether to ask.
+/// The flags that choose the hosts, and say whether to ask.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Choice {
+pub(crate) struct HostChoice {
     /// The hosts, such as `claude-code` or `cursor` [default: all that are on this machine]
     #[arg(value_name = "HOST")]
     pub(super) hosts: Vec<String>,
@@ -43,7 +45,7 @@ pub(crate) struct Choice {
     pub(super) consent: Consent,
 }
 
-/// The flags that say whether to ask and how to answer.
+/// The flags that say whether to ask before writing, and how to print the answer.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Consent {
     /// Agree beforehand
@@ -58,40 +60,41 @@ pub(crate) struct Consent {
     pub(super) output: Output,
 }
 
-/// This machine, and what was changed on it before.
-pub(super) struct Here {
+/// This machine, with the history of earlier changes to host files.
+pub(super) struct LocalHosts {
     pub(super) environment: Environment,
     pub(super) disk: Disk,
     pub(super) history: History,
 }
 
-impl Here {
-    pub(super) fn new(paths: &Paths) -> anyhow::Result<Here> {
+impl LocalHosts {
+    pub(super) fn new(paths: &Paths) -> anyhow::Result<LocalHosts> {
         let environment = paths::host_environment()?;
         let disk = Disk::new(&environment);
         let history = History::at(paths.state_directory()?.join("hosts"));
-        Ok(Here { environment, disk, history })
+        Ok(LocalHosts { environment, disk, history })
     }
 }
 
-/// The gatelet that hosts are to reach.
+/// The gatelet that hosts are to use.
 pub(super) struct Gatelet {
     pub(super) config: Config,
-    /// The file of the configuration, there or not.
+    /// The configuration file, whether it exists or not.
     pub(super) file: PathBuf,
 }
 
 impl Gatelet {
     pub(super) fn new(paths: &Paths) -> anyhow::Result<Gatelet> {
         let config = match &paths.config {
-            // One that is named and not there yet is made.
+            // A named file that does not exist will be created.
             Some(file) if !file.exists() => config::default_config()?,
             Some(_) | None => config_loader::load(paths)?.config,
         };
         Ok(Gatelet { config, file: Gatelet::file(paths)? })
     }
 
-    /// As [`Gatelet::new`]; one whose configuration is damaged can still be taken out.
+    /// Like [`Gatelet::new`], but takes the default for a configuration that is wrong: its
+    /// gatelet can still be uninstalled.
     pub(super) fn even_damaged(paths: &Paths) -> anyhow::Result<Gatelet> {
         match Gatelet::new(paths) {
             Ok(gatelet) => Ok(gatelet),
@@ -107,16 +110,19 @@ impl Gatelet {
         Ok(std::path::absolute(file)?)
     }
 
-    /// Whether an entry of a host leads to this gatelet.
+    /// Whether an entry in a host's file is for this gatelet.
     pub(super) fn is_same(&self, reach: &Reach) -> bool {
-        config::leads_here(reach, &self.config, &self.file)
+        config::is_self_reference(reach, &self.config, &self.file)
     }
 }
 
-/// The hosts that are meant. Those that nobody named are on this machine.
-pub(super) fn chosen(choice: &Choice, here: &Here) -> anyhow::Result<Vec<&'static Host>> {
+/// The hosts that were named, or all that are found on this machine.
+pub(super) fn choose_hosts(
+    choice: &HostChoice,
+    here: &LocalHosts,
+) -> anyhow::Result<Vec<&'static Host>> {
     if !choice.hosts.is_empty() {
-        return choice.hosts.iter().map(|name| named(name)).collect();
+        return choice.hosts.iter().map(|name| host_named(name)).collect();
     }
     let is_meant = |host: &&Host| match choice.project {
         true => host.project.is_some_and(|file| Path::new(file).exists()),
@@ -141,7 +147,7 @@ pub(super) fn chosen(choice: &Choice, here: &Here) -> anyhow::Result<Vec<&'stati
     Ok(found)
 }
 
-fn named(name: &str) -> anyhow::Result<&'static Host> {
+fn host_named(name: &str) -> anyhow::Result<&'static Host> {
     Host::named(name).ok_or_else(|| {
         let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
         CliError::Usage(format!("no host is called `{name}`; known are {}", known.join(", ")))
@@ -149,40 +155,41 @@ fn named(name: &str) -> anyhow::Result<&'static Host> {
     })
 }
 
-pub(super) fn scope(choice: &Choice) -> anyhow::Result<Scope> {
+pub(super) fn scope(choice: &HostChoice) -> anyhow::Result<Scope> {
     match choice.project {
         true => Ok(Scope::Project(std::env::current_dir()?)),
         false => Ok(Scope::User),
     }
 }
 
-/// Changes, and the hosts that are left out with the reason.
+/// What is to be changed, if the person agrees.
 #[derive(Default)]
-pub(super) struct Planned {
+pub(super) struct PlannedChanges {
     pub(super) changes: Vec<FileChange>,
+    /// The hosts that cannot be changed, and why.
     pub(super) left_out: Vec<(&'static Host, Refusal)>,
-    /// Secrets to keep before anything is written, by name.
+    /// Secrets to store first: names and values.
     pub(super) secrets: Vec<(String, String)>,
-    /// The program that entries name, to be put where it stays first.
+    /// The program that the entries start; copied first if it runs from a cache.
     pub(super) program: Option<OwnProgram>,
 }
 
-impl Planned {
-    /// What is to be copied before anything is written, in words.
+impl PlannedChanges {
+    /// The program that is to be copied, with a description of the copy.
     fn copy(&self) -> Option<(&OwnProgram, String)> {
         let program = self.program.as_ref()?;
-        program.missing().map(|words| (program, words))
+        program.needed_copy().map(|description| (program, description))
     }
 }
 
-/// Plans for every host. A host that somebody named must be possible; one that
-/// was only found is left out.
+/// Plans the changes of every host. Where that is not possible, a named host is an error,
+/// and one that was only found is left out.
 pub(super) fn plan_each(
-    choice: &Choice,
+    choice: &HostChoice,
     hosts: &[&'static Host],
     plan: impl Fn(&'static Host) -> Result<Vec<FileChange>, Refusal>,
-) -> Result<Planned, CliError> {
-    let mut planned = Planned::default();
+) -> Result<PlannedChanges, CliError> {
+    let mut planned = PlannedChanges::default();
     for &host in hosts {
         match plan(host) {
             Ok(changes) => planned.changes.extend(changes),
@@ -201,16 +208,19 @@ pub(super) fn plan_each(
     Ok(planned)
 }
 
+/// Our entry: how hosts reach gatelet (`reach`, preferred way first), and which existing
+/// entries are for it already.
 pub(super) fn server<'a>(reach: &'a [Reach], is_same: &'a dyn Fn(&Reach) -> bool) -> Server<'a> {
     Server { name: NAME, reach, is_same }
 }
 
-/// Shows the changes, asks, writes, and tells. `None` when nothing was written.
+/// Shows the changes, asks, writes them, and reports. The record of what was written is
+/// `None` when nothing was.
 pub(super) fn carry_out(
     command: &str,
-    planned: &Planned,
+    planned: &PlannedChanges,
     consent: Consent,
-    here: &Here,
+    here: &LocalHosts,
     store: &Secrets,
 ) -> anyhow::Result<(Done, Option<Record>)> {
     let is_json = consent.output.is_json();
@@ -221,29 +231,29 @@ pub(super) fn carry_out(
     }
     let record = if changes.is_empty() && planned.copy().is_none() || consent.dry_run {
         None
-    } else if consent.yes || !is_json && is_agreed_to(&changes) {
+    } else if consent.yes || !is_json && ask_to_write(&changes) {
         write(command, planned, here, store)?
     } else {
         if is_json {
-            out(&crate::terminal::json_text(&document(command, planned, None))?);
+            out(&crate::terminal::json_text(&as_json(command, planned, None))?);
         }
         let why = "nobody agreed, so nothing was written; --yes agrees, --dry-run only shows";
         return Err(CliError::Refused(why.to_owned()).into());
     };
     if is_json {
-        out(&crate::terminal::json_text(&document(command, planned, record.as_ref()))?);
+        out(&crate::terminal::json_text(&as_json(command, planned, record.as_ref()))?);
     } else if consent.dry_run {
         say(&paint(DIM, "nothing was written (--dry-run)"));
     } else if let Some(record) = &record {
-        told(command, record, &changes);
+        print_written(command, record, &changes);
     }
     let none_worked = planned.changes.is_empty() && !planned.left_out.is_empty();
     let is_short = none_worked || planned.left_out.iter().any(|(_, why)| why.is_failure());
     Ok((if is_short { Done::AnswerIsError } else { Done::Fine }, record))
 }
 
-/// What was written, and how it takes effect.
-fn told(command: &str, record: &Record, changes: &[&FileChange]) {
+/// Says what was written, and how hosts take it up.
+fn print_written(command: &str, record: &Record, changes: &[&FileChange]) {
     let n_files = changes.len();
     let files = if n_files == 1 { "1 file".to_owned() } else { format!("{n_files} files") };
     say(&format!("{} {files}", paint(GOOD, "wrote")));
@@ -258,19 +268,18 @@ fn told(command: &str, record: &Record, changes: &[&FileChange]) {
     }
 }
 
-/// Keeps the secrets, then writes the files; what was kept for files that could
-/// not be written is forgotten again.
+/// Stores the secrets, then writes the files. If that fails, removes new secrets again.
 fn write(
     command: &str,
-    planned: &Planned,
-    here: &Here,
+    planned: &PlannedChanges,
+    here: &LocalHosts,
     store: &Secrets,
 ) -> anyhow::Result<Option<Record>> {
     if let Some(program) = &planned.program {
-        program.settle()?;
+        program.copy_if_needed()?;
     }
     let before = store.list()?;
-    plain_secrets::keep(store, &planned.secrets)?;
+    plain_secrets::store_all(store, &planned.secrets)?;
     let written = apply(&planned.changes, command, &here.history, &here.disk);
     if written.is_err() {
         for (name, _) in planned.secrets.iter().filter(|(name, _)| !before.contains_key(name)) {
@@ -280,13 +289,13 @@ fn write(
     Ok(written?)
 }
 
-fn is_agreed_to(changes: &[&FileChange]) -> bool {
+fn ask_to_write(changes: &[&FileChange]) -> bool {
     let n_files = changes.len();
     let what = if n_files == 1 { "this file".to_owned() } else { format!("these {n_files} files") };
     person::agrees(&format!("Write {what}?"))
 }
 
-fn show(planned: &Planned, here: &Here, store: &Secrets) {
+fn show(planned: &PlannedChanges, here: &LocalHosts, store: &Secrets) {
     for change in &planned.changes {
         let name = change.host.and_then(Host::named).map_or("gatelet", |host| host.name);
         let file = shortened(&change.path, &here.environment);
@@ -296,16 +305,20 @@ fn show(planned: &Planned, here: &Here, store: &Secrets) {
             out(&format!("  {} {}", paint(style, line.mark.sign()), foreign(&line.text)));
         }
         for note in &change.notes {
-            out(&format!("  {}", paint(DIM, foreign(note))));
+            out(&format!("  {}", paint(DIM, foreign_line(note))));
         }
     }
     if !planned.secrets.is_empty() {
         let names: Vec<&str> = planned.secrets.iter().map(|(name, _)| name.as_str()).collect();
-        let place = match store.usual() {
-            Place::Keyring => "the system's keyring",
-            Place::File => "gatelet's encrypted store",
+        let place = match store.default_location() {
+            SecretLocation::Keyring => "the system's keyring",
+            SecretLocation::File => "gatelet's encrypted store",
         };
-        out(&format!("{} {} to {place}", paint(HEADING, "secrets"), foreign(&names.join(", "))));
+        out(&format!(
+            "{} {} to {place}",
+            paint(HEADING, "secrets"),
+            foreign_line(&names.join(", "))
+        ));
     }
     if let Some((program, words)) = planned.copy() {
         let path = shortened(&program.path, &here.environment);
@@ -313,7 +326,7 @@ fn show(planned: &Planned, here: &Here, store: &Secrets) {
         out(&format!("  {}", paint(DIM, foreign(&words))));
     }
     for (host, why) in &planned.left_out {
-        let why = foreign(&why.to_string()).into_owned();
+        let why = foreign_line(&why.to_string()).into_owned();
         out(&format!("{} {} {why}", paint(HEADING, host.name), paint(WARNING, "left out:")));
     }
 }
@@ -327,7 +340,7 @@ fn state(change: &FileChange) -> &'static str {
     }
 }
 
-/// A path as its owner writes it.
+/// A path with `~` for the home directory.
 fn shortened(path: &Path, environment: &Environment) -> String {
     match path.strip_prefix(&environment.home) {
         Ok(below) => format!("~/{}", below.display()),
@@ -335,8 +348,8 @@ fn shortened(path: &Path, environment: &Environment) -> String {
     }
 }
 
-/// The answer for a program.
-fn document(command: &str, planned: &Planned, record: Option<&Record>) -> Value {
+/// The answer as JSON.
+fn as_json(command: &str, planned: &PlannedChanges, record: Option<&Record>) -> Value {
     let change = |change: &FileChange| {
         let lines: Vec<String> = preview::lines(change)
             .into_iter()

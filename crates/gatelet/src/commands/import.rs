@@ -1,15 +1,16 @@
-//! `gatelet import`: the servers of other clients, as our own configuration.
+//! `gatelet import`: turns the server lists of other MCP clients into a configuration.
 
 use std::path::{Path, PathBuf};
 
+use super::relative_path::relative_path;
 use super::{person, plain_secrets};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::secrets::{Place, Secrets};
-use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
+use crate::secrets::{SecretLocation, Secrets};
+use crate::terminal::{DIM, GOOD, WARNING, foreign, foreign_line, out, paint, say};
 use crate::trusted_directories;
-use config::foreign::relabel;
-use config::{Entry, Source};
+use config::foreign::assign_unique_labels;
+use config::{SourceFile, UpstreamEntry};
 
 /// Turn the server lists of other clients into a gatelet configuration
 ///
@@ -41,16 +42,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let mut found = read(&args.files)?;
-    secure(args, &mut found, paths)?;
+    let mut found = read_entries(&args.files)?;
+    move_secrets(args, &mut found, paths)?;
+    for entry in found.iter().filter(|entry| entry.raw.cwd.is_none()) {
+        let Some(path) = relative_path(&entry.raw) else { continue };
+        let label = entry.raw.label.as_deref().unwrap_or_default();
+        let note = format!(
+            "`{label}`: `{path}` is looked for where gatelet starts; set `cwd` in its entry to the directory that is meant"
+        );
+        say(&paint(WARNING, foreign(&note)));
+    }
     let n_found = found.len();
     let has_programs = found.iter().any(|found| found.raw.command.is_some());
-    let text = config::write(found.into_iter().map(|found| found.raw).collect());
+    let text = config::upstreams_to_toml(found.into_iter().map(|found| found.raw).collect());
     match &args.output {
         None => out(&text),
         Some(file) => {
             super::init::create(file, &text, args.force)?;
-            trusted_directories::wrote(paths, file)?;
+            trusted_directories::trust_written(paths, file)?;
             say(&format!("{} {n_found} upstreams in {}", paint(GOOD, "wrote"), file.display()));
         }
     }
@@ -64,16 +73,16 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// Moves plain secrets out of what is written, when somebody agrees.
-fn secure(args: &Args, found: &mut [Entry], paths: &Paths) -> anyhow::Result<()> {
+/// Moves plain secrets out of the entries into the secret store, if the person agrees.
+fn move_secrets(args: &Args, found: &mut [UpstreamEntry], paths: &Paths) -> anyhow::Result<()> {
     let n_plain: usize = found.iter().map(|found| plain_secrets::count(&found.raw)).sum();
     if n_plain == 0 || args.keep_secrets {
         return Ok(());
     }
     let store = Secrets::at(&paths.state_directory()?);
-    let place = match store.usual() {
-        Place::Keyring => "the system's keyring",
-        Place::File => "gatelet's encrypted store",
+    let place = match store.default_location() {
+        SecretLocation::Keyring => "the system's keyring",
+        SecretLocation::File => "gatelet's encrypted store",
     };
     let question = format!("{n_plain} secrets stand there as plain text. Move them to {place}?");
     if !args.move_secrets && !person::agrees(&question) {
@@ -83,29 +92,30 @@ fn secure(args: &Args, found: &mut [Entry], paths: &Paths) -> anyhow::Result<()>
         return Ok(());
     }
     for entry in found {
-        for name in plain_secrets::take_from(&store, &mut entry.raw)? {
+        for name in plain_secrets::move_to_store(&store, &mut entry.raw)? {
+            let name = foreign_line(&name);
             say(&format!("{} `{name}` to {place}", paint(GOOD, "moved")));
         }
     }
     Ok(())
 }
 
-/// The upstreams of all files; what stands in two of them is taken once.
-fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {
-    let mut all: Vec<Entry> = Vec::new();
+/// The servers of all files, each once.
+fn read_entries(files: &[PathBuf]) -> anyhow::Result<Vec<UpstreamEntry>> {
+    let mut all: Vec<UpstreamEntry> = Vec::new();
     for file in files {
         let shown = file.display().to_string();
         let text = std::fs::read_to_string(file)
             .map_err(|error| CliError::Usage(format!("cannot read `{shown}`: {error}")))?;
         let base = std::path::absolute(file)?;
         let base = base.parent().unwrap_or(Path::new("/"));
-        let (found, mut problems) = config::import(Source { name: shown, text }, base)?;
+        let (found, mut problems) = config::import(SourceFile { name: shown, text }, base)?;
         for one in found {
             if all.iter().all(|other| other.raw != one.raw) {
                 all.push(one);
             }
         }
-        all = relabel(all, &mut problems);
+        all = assign_unique_labels(all, &mut problems);
         if !problems.is_empty() {
             say(&problems.to_string());
         }

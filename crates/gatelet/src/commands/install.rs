@@ -1,6 +1,7 @@
-//! `gatelet install`: gatelet as a server in the programs that use MCP.
+//! `gatelet install`: adds gatelet to the MCP servers of hosts such as Claude Code or Cursor.
 
 mod adopt;
+mod host_bound;
 mod own_file;
 
 use std::path::Path;
@@ -10,8 +11,10 @@ use hosts::Reach;
 use hosts::plan;
 use own_file::own_file;
 
-use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
-use super::init::START;
+use super::host_files::{
+    Gatelet, HostChoice, LocalHosts, carry_out, choose_hosts, plan_each, scope, server,
+};
+use super::init::TEMPLATE;
 use super::own_program::OwnProgram;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
@@ -25,7 +28,7 @@ use crate::terminal::say;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    choice: Choice,
+    choice: HostChoice,
 
     /// Hosts start gatelet themselves [default]
     #[arg(long, conflicts_with = "http")]
@@ -50,10 +53,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let (here, gatelet) = (Here::new(paths)?, Gatelet::new(paths)?);
+    let (here, gatelet) = (LocalHosts::new(paths)?, Gatelet::new(paths)?);
     let program = OwnProgram::find()?;
     let reach = reach(args, &program, &here, &gatelet, paths)?;
-    let hosts = chosen(&args.choice, &here)?;
+    let hosts = choose_hosts(&args.choice, &here)?;
     let scope = scope(&args.choice)?;
     let is_same = |reach: &Reach| gatelet.is_same(reach);
     let mut planned = plan_each(&args.choice, &hosts, |host| {
@@ -64,26 +67,26 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let store = Secrets::at(&paths.state_directory()?);
     if args.adopt {
         let plain = if args.keep_secrets { PlainSecrets::Keep } else { PlainSecrets::Move(&store) };
-        let adopted = adopt::behind(planned.changes, &here, &gatelet.file, &plain)?;
+        let adopted = adopt::adopt_servers(planned.changes, &here, &gatelet, &scope, &plain)?;
         planned.changes = adopted.changes;
         planned.secrets = adopted.secrets;
     } else if !gatelet.file.exists() && !planned.changes.is_empty() {
-        planned.changes.insert(0, own_file(&gatelet.file, START.to_owned()));
+        planned.changes.insert(0, own_file(&gatelet.file, TEMPLATE.to_owned()));
     }
     Ok(carry_out("install", &planned, args.choice.consent, &here, &store)?.0)
 }
 
-/// How hosts are to reach this gatelet, the preferred way first.
+/// How hosts reach this gatelet, the preferred way first.
 fn reach(
     args: &Args,
     program: &OwnProgram,
-    here: &Here,
+    here: &LocalHosts,
     gatelet: &Gatelet,
     paths: &Paths,
 ) -> anyhow::Result<Vec<Reach>> {
     let command = program.path.display().to_string();
-    // Hosts start programs in the directory of a project: what is found there
-    // must not decide what runs.
+    // Hosts start programs in the directory of a project, and a `gatelet.toml` there must
+    // not be used.
     let file = gatelet.file.display().to_string();
     let mut words = vec!["connect".to_owned(), "--config".to_owned(), file];
     let state = std::path::absolute(paths.state_directory()?)?;
@@ -94,7 +97,7 @@ fn reach(
     if args.stdio || !args.http {
         return Ok(vec![program]);
     }
-    // A host's file is no place for a key: it names the variable that has one.
+    // The host's file names a variable instead of holding the key.
     let key_variable = gatelet.config.auth.required.then(|| args.key_variable.clone());
     if let Some(name) = &key_variable {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,5 +1,6 @@
 //! `gatelet install`, `uninstall` and `undo` with real files in a home of their own.
 
+mod adopting;
 mod own_commands;
 
 use std::process::Stdio;
@@ -23,7 +24,7 @@ fn home() -> Home {
 const OWN: &str = ".config/gatelet/gatelet.toml";
 
 fn entry(home: &Home, file: &str) -> Value {
-    let root = document::read(&home.read(file), document::Format::Json).unwrap();
+    let root = document::parse(&home.read(file), document::Format::Json).unwrap();
     root.to_json()["mcpServers"].clone()
 }
 

@@ -54,8 +54,8 @@ fn compare(path: &Path, found: &str) {
 fn machine(host: &Host, platform: Platform, text: Option<&str>) -> MadeUp {
     let environment = environment(platform);
     let mut machine = MadeUp::default();
-    for place in host.places.on(platform) {
-        let sign = environment.expand(&place.sign.replace('*', "pzs8sxrjxfjjc"));
+    for location in host.locations.on(platform) {
+        let sign = environment.expand(&location.marker.replace('*', "pzs8sxrjxfjjc"));
         machine.files.insert(environment.join(sign.to_str().unwrap(), "anything"), Vec::new());
     }
     for file in host.files(&environment, &machine) {
@@ -158,7 +158,7 @@ fn a_host_without_a_file_gets_one_that_holds_gatelet_alone() {
             hosts::host::IfMissing::Create => {
                 for change in planned.unwrap() {
                     assert!(change.before.is_none(), "{}", host.id);
-                    let root = document::read(&text(&change), host.format).unwrap().to_json();
+                    let root = document::parse(&text(&change), host.format).unwrap().to_json();
                     assert_eq!(root.as_object().unwrap().len(), 1, "{}: {root}", host.id);
                     assert!(text(&change).contains("/usr/local/bin/gatelet"));
                 }
@@ -238,7 +238,7 @@ fn cursor(before: &str) -> FileChange {
 fn an_entry_that_leads_here_under_another_name_is_not_doubled() {
     let before =
         r#"{"mcpServers": {"my-gate": {"url": "http://localhost:4747/mcp", "timeout": 9}}}"#;
-    let after = document::read(&text(&cursor(before)), Format::Json).unwrap().to_json();
+    let after = document::parse(&text(&cursor(before)), Format::Json).unwrap().to_json();
     let entry = &after["mcpServers"]["my-gate"];
     assert_eq!(after["mcpServers"].as_object().unwrap().len(), 1);
     assert_eq!((&entry["timeout"], entry.get("url")), (&serde_json::json!(9), None));
@@ -266,7 +266,7 @@ fn what_a_user_set_in_our_entry_stays() {
     let machine = machine(host, Platform::Linux, Some(before));
     let change = install(host, &machine, program()).remove(0);
     let entry =
-        &document::read(&text(&change), Format::Json).unwrap().to_json()["mcpServers"]["gatelet"];
+        &document::parse(&text(&change), Format::Json).unwrap().to_json()["mcpServers"]["gatelet"];
     assert_eq!(entry["alwaysLoad"], false);
     assert_eq!(entry["env"]["A"], "b");
     assert_eq!((&entry["type"], entry.get("url")), (&serde_json::json!("stdio"), None));
@@ -290,6 +290,6 @@ fn the_newer_layout_of_opencode_is_recognised() {
     let before = r#"{"mcp": {"servers": {"x": {"type": "local", "command": ["x"]}}}}"#;
     let machine = machine(host, Platform::Linux, Some(before));
     let after = text(&install(host, &machine, program())[0]);
-    let after = document::read(&after, Format::Json).unwrap().to_json();
+    let after = document::parse(&after, Format::Json).unwrap().to_json();
     assert_eq!(after["mcp"]["servers"]["gatelet"]["codemode"], false);
 }

@@ -284,7 +284,7 @@ fn files_that_nobody_wishes_for_are_refused_and_left_alone() {
     check(
         &|home| {
             let file = std::fs::File::create(home.cursor()).unwrap();
-            file.set_len(hosts::machine::LONGEST + 1).unwrap();
+            file.set_len(hosts::machine::MAX_FILE_BYTES + 1).unwrap();
         },
         "longer than 64 MiB",
     );

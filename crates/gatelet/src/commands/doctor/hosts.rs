@@ -1,17 +1,18 @@
-//! Every host on this machine: whether its files lead here.
+//! Collects for `gatelet doctor` whether the hosts on this machine use this gatelet.
 
 use doctor::host::{Facts, Outcome};
 use hosts::plan::{self, Scope};
+use hosts::switched_off::{self, is_switched_off};
 use hosts::{HOSTS, Host, Reach};
 use serde_json::Value;
 
-use crate::commands::host_files::{Gatelet, Here, NAME};
+use crate::commands::host_files::{Gatelet, LocalHosts, NAME};
 use crate::commands::own_program::OwnProgram;
 use crate::paths::{self, Paths};
 
-/// What the files of every host say. None where there is no home.
+/// The facts about every host on this machine; none without a home directory.
 pub(super) fn facts(paths: &Paths) -> Vec<Facts> {
-    let (Ok(here), Ok(gatelet)) = (Here::new(paths), Gatelet::even_damaged(paths)) else {
+    let (Ok(here), Ok(gatelet)) = (LocalHosts::new(paths), Gatelet::even_damaged(paths)) else {
         return Vec::new();
     };
     let is_here = |host: &&'static Host| host.is_here(&here.environment, &here.disk);
@@ -22,7 +23,7 @@ pub(super) fn facts(paths: &Paths) -> Vec<Facts> {
     HOSTS.iter().filter(is_here).map(fact).collect()
 }
 
-fn outcome(host: &'static Host, here: &Here, gatelet: &Gatelet) -> Outcome {
+fn outcome(host: &'static Host, here: &LocalHosts, gatelet: &Gatelet) -> Outcome {
     let files = plan::files(host, &Scope::User, &here.environment, &here.disk);
     let mut all = Vec::new();
     for file in files.unwrap_or_default() {
@@ -32,16 +33,23 @@ fn outcome(host: &'static Host, here: &Here, gatelet: &Gatelet) -> Outcome {
         }
     }
     let is_ours = |(name, entry): &&(String, Value)| {
-        name == NAME || Reach::of(entry).is_some_and(|reach| gatelet.is_same(&reach))
+        name == NAME || Reach::from_entry(entry).is_some_and(|reach| gatelet.is_same(&reach))
     };
-    match all.iter().find(is_ours).map(|(_, entry)| Reach::of(entry)) {
-        None => Outcome::Absent,
-        Some(Some(Reach::Program { command, .. })) => program(command),
-        Some(_) => Outcome::Here,
+    let off = switched_off::names(host, &here.environment, &here.disk);
+    let is_on = |(name, entry): &&&(String, Value)| {
+        !is_switched_off(entry) && !off.contains(&name.to_lowercase())
+    };
+    let ours: Vec<&(String, Value)> = all.iter().filter(is_ours).collect();
+    let Some((_, entry)) = ours.iter().find(is_on) else {
+        return if ours.is_empty() { Outcome::Absent } else { Outcome::SwitchedOff };
+    };
+    match Reach::from_entry(entry) {
+        Some(Reach::Program { command, .. }) => program(command),
+        Some(Reach::Http { .. }) | None => Outcome::Here,
     }
 }
 
-/// Whether a host that starts this would start the program that runs now.
+/// Whether `command` of a host's entry is the program that runs now.
 fn program(command: String) -> Outcome {
     let real = |path| std::fs::canonicalize(path).ok();
     let own = OwnProgram::find().ok().map(|own| own.path).and_then(real);

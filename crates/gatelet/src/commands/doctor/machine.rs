@@ -1,4 +1,4 @@
-//! What is measured of the program, its files and the machine.
+//! Collects the facts for `gatelet doctor` about the program, its files and the machine.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::paths::{self, Paths};
 use crate::time::unix_seconds;
 use config::{LoadError, edit};
 
-/// Measures. Nothing that goes wrong here is in the way of the rest.
+/// Collects the facts. What cannot be found out is left out.
 pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
     let loaded = config_loader::load(paths);
     let listen = loaded.as_ref().ok().map(|loaded| loaded.config.serve.listen);
@@ -42,7 +42,7 @@ pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
     }
 }
 
-/// Why some upstream cannot be confined here.
+/// Why the sandbox of some upstream cannot be enforced on this machine.
 fn unenforceable(config: &config::Config) -> Option<String> {
     let support = sandbox::support();
     config.upstreams.iter().find_map(|upstream| match &upstream.sandbox {
@@ -65,14 +65,14 @@ fn config_facts(file: &Path, loaded: &Result<config::Loaded, LoadError>) -> Conf
     let shown = file.display().to_string();
     let plain =
         |text: &dyn std::fmt::Display| anstream::adapter::strip_str(&text.to_string()).to_string();
-    // What was not read is not opened here either.
+    // A file that could not be loaded is not opened here either.
     let text = loaded.is_ok().then(|| std::fs::read_to_string(file).unwrap_or_default());
-    let entries = edit::all(&shown, &text.unwrap_or_default()).unwrap_or_default();
+    let entries = edit::upstreams(&shown, &text.unwrap_or_default()).unwrap_or_default();
     let warnings = loaded.as_ref().ok().and_then(|loaded| loaded.warnings.as_ref());
     Config {
         error: loaded.as_ref().err().map(|error| plain(error)),
         warnings: warnings.map(|warnings| plain(warnings)).into_iter().collect(),
-        exposed: loaded.as_ref().ok().and_then(|loaded| loaded.config.exposed(false)),
+        exposed: loaded.as_ref().ok().and_then(|loaded| loaded.config.exposure_problem(false)),
         mode: mode(file),
         n_plain_secrets: entries.iter().map(plain_secrets::count).sum(),
         file: shown,
@@ -91,7 +91,7 @@ fn state_facts(directory: &Path) -> State {
         files.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
     keys.sort();
     let keys = keys.iter().filter_map(|key| Some((key.display().to_string(), mode(key)?)));
-    // Only looked at: one that is not there is made by whoever needs it.
+    // Reading would create a ledger that does not exist.
     let tampered = named("trust.json")
         .exists()
         .then(|| ledger_file::LedgerFile::at(directory).read().err())
@@ -108,7 +108,8 @@ fn state_facts(directory: &Path) -> State {
 
 fn unwritable(directory: &Path) -> Option<String> {
     let trial = directory.join(format!(".{:016x}.trial", rand::random::<u64>()));
-    let made = store::file::private(directory).and_then(|()| std::fs::write(&trial, b"trial"));
+    let made =
+        store::file::create_private_dir(directory).and_then(|()| std::fs::write(&trial, b"trial"));
     let _ = std::fs::remove_file(&trial);
     made.err().map(|error| error.to_string())
 }
@@ -127,6 +128,7 @@ pub(super) fn is_socket(path: &Path) -> bool {
     name.starts_with("gate-") && name.ends_with(".sock")
 }
 
+/// The free bytes of the disk.
 fn free(directory: &Path) -> Option<u64> {
     let about = rustix::fs::statvfs(directory).ok()?;
     Some(about.f_bavail.saturating_mul(about.f_frsize))

@@ -1,4 +1,4 @@
-//! What can be mended without harm.
+//! `gatelet doctor --fix`: repairs what can be repaired without harm.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -8,10 +8,10 @@ use doctor::{Finding, Report, code};
 
 use super::machine::is_socket;
 
-/// Mends what it can and takes it out of the report; what was done, in words.
+/// Repairs what it can and removes those findings from the report. Returns a line for each.
 pub(super) fn mend(report: &mut Report) -> Vec<String> {
     let mut done = Vec::new();
-    report.findings.retain(|finding| match mended(finding) {
+    report.findings.retain(|finding| match mend_one(finding) {
         Some(what) => {
             done.push(what);
             false
@@ -21,7 +21,7 @@ pub(super) fn mend(report: &mut Report) -> Vec<String> {
     done
 }
 
-fn mended(finding: &Finding) -> Option<String> {
+fn mend_one(finding: &Finding) -> Option<String> {
     if !finding.code.is_fixable {
         return None;
     }

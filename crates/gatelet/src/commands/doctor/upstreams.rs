@@ -1,4 +1,5 @@
-//! Every upstream, tried.
+//! Collects the facts for `gatelet doctor` about every upstream: asks the running gatelet, or
+//! connects.
 
 use std::time::Duration;
 
@@ -14,16 +15,17 @@ use crate::terminal::{BAD, GOOD, cell, foreign_line, progress};
 use crate::wire::{self, Probed};
 use config::{Reach, Upstream};
 
-/// So many are started at once.
+/// How many upstreams are started at once.
 const AT_ONCE: usize = 8;
-const GRACE: Duration = Duration::from_secs(3);
+/// How long programs may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An upstream and what was found of it.
+/// The facts about one upstream.
 pub(super) struct Examined {
     pub(super) facts: Facts,
 }
 
-/// Tries every upstream, or takes the word of the running gatelet.
+/// Examines upstreams: takes the row of the running gatelet (`rows`), or connects.
 pub(super) fn examine(
     all: &[Upstream],
     rows: Option<&Value>,
@@ -38,13 +40,13 @@ pub(super) fn examine(
             async move {
                 let row = rows.and_then(|rows| row(rows, &upstream.label));
                 match row {
-                    Some(row) => told(upstream, row),
-                    None => tried(upstream, state, paths).await,
+                    Some(row) => outcome_of_row(upstream, row),
+                    None => try_upstream(upstream, state, paths).await,
                 }
             }
         });
         let outcomes = stream::iter(tries).buffered(AT_ONCE).collect().await;
-        wire::children_have_ended(GRACE).await;
+        wire::children_have_ended(END_TIMEOUT).await;
         outcomes
     });
     bar.finish_and_clear();
@@ -59,12 +61,12 @@ pub(super) fn examine(
     Ok(examined.collect())
 }
 
-/// What the running gatelet says of an upstream.
+/// The row of an upstream among those of the running gatelet.
 fn row<'a>(rows: &'a Value, label: &str) -> Option<&'a Value> {
     rows.as_array()?.iter().find(|row| row["label"] == label)
 }
 
-fn told(upstream: &Upstream, row: &Value) -> Outcome {
+fn outcome_of_row(upstream: &Upstream, row: &Value) -> Outcome {
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let count = |key: &str| usize::try_from(row[key].as_u64().unwrap_or(0)).unwrap_or(0);
     #[expect(
@@ -96,7 +98,7 @@ fn told(upstream: &Upstream, row: &Value) -> Outcome {
     })
 }
 
-async fn tried(upstream: &Upstream, state: &std::path::Path, paths: &Paths) -> Outcome {
+async fn try_upstream(upstream: &Upstream, state: &std::path::Path, paths: &Paths) -> Outcome {
     match &upstream.reach {
         _ if upstream.quarantine => return Outcome::Untried,
         Reach::Nowhere { reason } => return Outcome::Unset(reason.clone()),
@@ -112,8 +114,8 @@ async fn tried(upstream: &Upstream, state: &std::path::Path, paths: &Paths) -> O
     }
 }
 
-/// What a server says it is called, short and on one line.
-fn called(server: &tool::Server) -> String {
+/// Name and version of a server, short and on one line.
+fn server_name(server: &tool::Server) -> String {
     let whole = format!("{} {}", server.name, server.version);
     tool::text::cut(&whole.split_whitespace().collect::<Vec<_>>().join(" "), 80)
 }
@@ -125,7 +127,7 @@ fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
     let drifted = changes.map(|changes| changes.changed).unwrap_or_default();
     let length = |text: &Option<String>| text.as_deref().map_or(0, |text| text.chars().count());
     Up {
-        server: called(&listing.server),
+        server: server_name(&listing.server),
         protocol: listing.server.protocol.clone(),
         start_millis: millis(probed.took),
         ping_millis: probed.ping.map(millis),
@@ -143,7 +145,7 @@ fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
 
 fn failed(upstream: &Upstream, failure: &Failure) -> Outcome {
     let why = failure.to_string();
-    if upstream.sandbox.is_some() && wire::is_refusal(&why) {
+    if upstream.sandbox.is_some() && wire::looks_like_refusal(&why) {
         return Outcome::Sandboxed(why);
     }
     match failure {
@@ -165,6 +167,7 @@ fn failed(upstream: &Upstream, failure: &Failure) -> Outcome {
 }
 
 impl Examined {
+    /// The state in one word, and whether it is fine.
     fn state(&self) -> (&'static str, bool) {
         match &self.facts.outcome {
             _ if self.facts.is_quarantined => ("quarantine", true),

@@ -1,83 +1,97 @@
 //! `gatelet install --adopt`: a host's own servers become upstreams, and only
 //! gatelet stays in the host's file.
 //!
-//! A server that works only with what its host knows (an input that the host asks
-//! for, a secret in its keyring) stays where it is. Plain secrets are named in our
-//! own file and kept in the secret store once somebody has agreed.
+//! A server that needs something only its host has ([`host_bound`]) stays there, and so do
+//! all servers of a host that has gatelet switched off. What is switched off stays so.
+//! Plain secrets become references in gatelet's configuration, and are stored once the
+//! person has agreed.
 
 use std::path::Path;
 
-use hosts::Machine;
 use hosts::change::{FileChange, Step};
-use hosts::plan;
+use hosts::plan::{self, Scope};
+use hosts::switched_off::{self, is_switched_off};
+use hosts::{Host, Machine, Reach};
 use serde_json::Value;
 
-use super::super::host_files::Here;
-use super::super::init::START;
+use super::super::host_files::{Gatelet, LocalHosts, NAME};
+use super::super::init::TEMPLATE;
 use super::super::plain_secrets;
+use super::host_bound::needed_of_host;
 use super::own_file::own_file;
 use crate::exit::CliError;
 use crate::secrets::Secrets;
-use crate::terminal::{WARNING, paint, say};
-use config::edit::{self, Edit, Unedited};
-use config::foreign::relabel;
-use config::{Entry, RawUpstream, Source};
+use crate::terminal::{WARNING, foreign_line, paint, say};
+use config::edit::{self, Edit, EditError};
+use config::foreign::assign_unique_labels;
+use config::{RawUpstream, SourceFile, UpstreamEntry};
 
-/// What is to be done, and the secrets to keep before it is.
+/// The planned changes of an adoption, and the secrets to store before them.
 pub(super) struct Adopted {
-    /// The change to our own file comes first.
+    /// The change of gatelet's own configuration, then those of the hosts' files.
     pub(super) changes: Vec<FileChange>,
+    /// Names and values.
     pub(super) secrets: Vec<(String, String)>,
 }
 
-/// What becomes of plain secrets.
+/// What happens to plain secrets of adopted servers.
 pub(super) enum PlainSecrets<'a> {
+    /// They are moved to this store.
     Move(&'a Secrets),
+    /// They stay in the entries.
     Keep,
 }
 
-/// The changes with the hosts' servers moved behind gatelet.
-pub(super) fn behind(
+/// Adds to the changes of hosts' files that their servers move to gatelet's configuration.
+pub(super) fn adopt_servers(
     changes: Vec<FileChange>,
-    here: &Here,
-    file: &Path,
+    here: &LocalHosts,
+    gatelet: &Gatelet,
+    scope: &Scope,
     plain: &PlainSecrets<'_>,
 ) -> anyhow::Result<Adopted> {
+    let file = &gatelet.file;
     let (before, text) = own_text(here, file)?;
     let name = file.display().to_string();
-    let known = edit::all(&name, &text).map_err(refused)?;
+    let known = edit::upstreams(&name, &text).map_err(edit_error)?;
     let n_known = known.len();
-    let mut all: Vec<Entry> = known.into_iter().map(|raw| revealed(raw, plain)).collect();
+    let all = known.into_iter().map(|raw| with_secrets(raw, plain)).collect();
+    let mut adoption = Adoption { here, gatelet, scope, all, n_known };
     let mut moved = Vec::new();
     for change in changes {
-        let names = take(&change, &mut all)?;
+        let names = adoption.add_servers(&change)?;
         moved.push(
             plan::with_removed(change, &names).map_err(|why| CliError::Usage(why.to_string()))?,
         );
     }
-    let mut new: Vec<RawUpstream> = all.drain(n_known..).map(|entry| entry.raw).collect();
+    let new = adoption.all.drain(n_known..);
+    let mut new: Vec<RawUpstream> = new.map(|entry| entry.raw).collect();
     let secrets = match plain {
-        PlainSecrets::Move(_) => new.iter_mut().flat_map(plain_secrets::name_in).collect(),
+        PlainSecrets::Move(_) => {
+            new.iter_mut().flat_map(plain_secrets::replace_by_references).collect()
+        }
         PlainSecrets::Keep => Vec::new(),
     };
-    moved.insert(0, with_upstreams(before, &text, &new, file)?);
+    let mut own = with_upstreams(before, &text, &new, file)?;
+    own.notes.extend(renamed_builtin(&own, file));
+    moved.insert(0, own);
     Ok(Adopted { changes: moved, secrets })
 }
 
-/// What is in our own file; what a new one begins with when there is none.
-fn own_text(here: &Here, file: &Path) -> anyhow::Result<(Option<Vec<u8>>, String)> {
+/// The bytes of the configuration `file`, if it exists, and its text or that of a new one.
+fn own_text(here: &LocalHosts, file: &Path) -> anyhow::Result<(Option<Vec<u8>>, String)> {
     let before = here.disk.read(file)?;
     let not_text = |_| CliError::Usage(format!("`{}` is not UTF-8 text", file.display()));
     let text = match &before {
         Some(bytes) => String::from_utf8(bytes.clone()).map_err(not_text)?,
-        None => START.to_owned(),
+        None => TEMPLATE.to_owned(),
     };
     Ok((before, text))
 }
 
-/// An upstream of ours with the secrets that stand for names in it, so that it
-/// can be compared with one whose secrets are plain.
-fn revealed(mut raw: RawUpstream, plain: &PlainSecrets<'_>) -> Entry {
+/// An upstream of the configuration with its secrets in place of references, to compare it
+/// with an entry whose secrets are plain.
+fn with_secrets(mut raw: RawUpstream, plain: &PlainSecrets<'_>) -> UpstreamEntry {
     if let PlainSecrets::Move(store) = plain {
         for value in raw.env.values_mut().chain(raw.headers.values_mut()) {
             let Some((before, rest)) = value.split_once("${keyring:") else { continue };
@@ -87,57 +101,139 @@ fn revealed(mut raw: RawUpstream, plain: &PlainSecrets<'_>) -> Entry {
             }
         }
     }
-    Entry { path: document::tree::Path::default(), raw }
+    UpstreamEntry { path: document::tree::Path::default(), raw }
 }
 
-/// Adds the servers of a host's file that can stand behind gatelet to the others;
-/// their names in that file.
-fn take(change: &FileChange, all: &mut Vec<Entry>) -> anyhow::Result<Vec<String>> {
-    let Some(before) = &change.before else { return Ok(Vec::new()) };
-    let text = String::from_utf8(before.clone()).unwrap_or_default();
-    let root = document::read(&text, change.format)?.to_json();
-    let name = change.path.display().to_string();
-    let base = change.path.parent().unwrap_or(Path::new("/"));
-    let (found, mut problems) = match config::import(Source { name, text }, base) {
-        Ok(found) => found,
-        // A file without servers has none to move.
-        Err(config::LoadError::NoServers(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut names = Vec::new();
-    for entry in found {
-        let keys = entry.path.keys();
-        let Some(name) = keys.last().cloned() else { continue };
-        let written = keys.iter().try_fold(&root, |value, key| value.get(key));
-        if let Some(what) = written.and_then(needed_of_host) {
-            say(&paint(WARNING, format!("`{name}` stays in the host's file: it needs {what}")));
-            continue;
-        }
-        names.push(name);
-        if !all.iter().any(|other| is_same_server(other, &entry)) {
-            all.push(entry);
-        }
-    }
-    *all = relabel(std::mem::take(all), &mut problems);
-    if !problems.is_empty() {
-        say(&problems.to_string());
-    }
-    Ok(names)
+/// The upstreams that there are, and those that are found in hosts' files.
+struct Adoption<'a> {
+    here: &'a LocalHosts,
+    gatelet: &'a Gatelet,
+    scope: &'a Scope,
+    all: Vec<UpstreamEntry>,
+    /// How many of them the configuration has already.
+    n_known: usize,
 }
 
-/// What only the host can give to a server.
-fn needed_of_host(entry: &Value) -> Option<&'static str> {
-    let has_keys = entry["env_keys"].as_array().is_some_and(|keys| !keys.is_empty());
-    match entry.to_string().contains("${input:") {
-        true => Some("an input that the host asks for"),
-        false => has_keys.then_some("a secret that the host keeps"),
+impl Adoption<'_> {
+    /// Adds the servers of a host's file that can be adopted. Returns their names there, which
+    /// are to be removed.
+    fn add_servers(&mut self, change: &FileChange) -> anyhow::Result<Vec<String>> {
+        let (Some(before), Some(host)) = (&change.before, change.host.and_then(Host::named)) else {
+            return Ok(Vec::new());
+        };
+        let off = switched_off::names(host, &self.here.environment, &self.here.disk);
+        let is_off = |(name, entry): &(String, Value)| {
+            is_switched_off(entry) || off.contains(&name.to_lowercase())
+        };
+        let after = plan::entries_after(change);
+        let ours: Vec<_> = after.into_iter().filter(|entry| self.is_gatelet(entry)).collect();
+        if !ours.is_empty() && ours.iter().all(is_off) {
+            let why = format!(
+                "{} has gatelet switched off, so its servers stay where they are: switch it on there first",
+                host.name
+            );
+            say(&paint(WARNING, why));
+            return Ok(Vec::new());
+        }
+        let text = String::from_utf8(before.clone()).unwrap_or_default();
+        let root = document::parse(&text, change.format)?.to_json();
+        let name = change.path.display().to_string();
+        let base = change.path.parent().unwrap_or(Path::new("/"));
+        let (found, mut problems) = match config::import(SourceFile { name, text }, base) {
+            Ok(found) => found,
+            // A file without servers has none to move.
+            Err(config::LoadError::NoServers(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut names = Vec::new();
+        for mut entry in found {
+            let keys = entry.path.keys();
+            let Some(name) = keys.last().cloned() else { continue };
+            let written = keys.iter().try_fold(&root, |value, key| value.get(key));
+            let Some(written) = written.filter(|written| !self.reaches_gatelet(written)) else {
+                continue;
+            };
+            if let Some(what) = needed_of_host(written, &entry.raw, self.scope) {
+                let name = foreign_line(&name);
+                say(&paint(WARNING, format!("`{name}` stays in the host's file: it needs {what}")));
+                continue;
+            }
+            entry.raw.disabled |= off.contains(&name.to_lowercase());
+            if let (Scope::Project(directory), Some(_)) = (self.scope, &entry.raw.command) {
+                // Where the host would start it.
+                entry.raw.cwd.get_or_insert_with(|| directory.clone());
+            }
+            // The place of a server that was called as ours is taken by our entry.
+            if ours.iter().all(|(own, _)| *own != name) {
+                names.push(name);
+            }
+            self.add(entry);
+        }
+        self.all = assign_unique_labels(std::mem::take(&mut self.all), &mut problems);
+        if !problems.is_empty() {
+            say(&problems.to_string());
+        }
+        Ok(names)
+    }
+
+    /// Adds a server unless it is there. One that any of the hosts uses is switched on; what the
+    /// configuration says about one that it has stays.
+    fn add(&mut self, entry: UpstreamEntry) {
+        let known = self.all.iter_mut().enumerate();
+        let same = known.into_iter().find(|(_, other)| is_same_server(other, &entry));
+        match same {
+            None => self.all.push(entry),
+            Some((at, other)) if at < self.n_known => {
+                if other.raw.disabled && !entry.raw.disabled {
+                    let label = other.raw.label.as_deref().unwrap_or_default();
+                    say(&paint(
+                        WARNING,
+                        format!(
+                            "`{label}` is there and switched off; `gatelet enable {label}` switches it on"
+                        ),
+                    ));
+                }
+            }
+            Some((_, other)) => other.raw.disabled &= entry.raw.disabled,
+        }
+    }
+
+    fn is_gatelet(&self, (name, entry): &(String, Value)) -> bool {
+        name == NAME || self.reaches_gatelet(entry)
+    }
+
+    fn reaches_gatelet(&self, entry: &Value) -> bool {
+        Reach::from_entry(entry).is_some_and(|reach| self.gatelet.is_same(&reach))
     }
 }
 
 /// Whether two entries reach the same server in the same way, by any name.
-fn is_same_server(one: &Entry, other: &Entry) -> bool {
-    let nameless = |entry: &Entry| RawUpstream { label: None, ..entry.raw.clone() };
+fn is_same_server(one: &UpstreamEntry, other: &UpstreamEntry) -> bool {
+    let nameless =
+        |entry: &UpstreamEntry| RawUpstream { label: None, disabled: false, ..entry.raw.clone() };
     nameless(one) == nameless(other)
+}
+
+/// Remarks about built-in namespaces whose names are taken by upstreams now.
+fn renamed_builtin(own: &FileChange, file: &Path) -> Vec<String> {
+    let text = |bytes: &Option<Vec<u8>>| {
+        bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    };
+    let labels = |text: Option<String>| {
+        let source = SourceFile { name: file.display().to_string(), text: text? };
+        let base = file.parent().unwrap_or(Path::new("/"));
+        let (config, _) = config::parse(source, base, &config::ProcessEnvironment).ok()?;
+        Some(config.builtin_labels())
+    };
+    let before = labels(text(&own.before).or_else(|| Some(TEMPLATE.to_owned())));
+    let after = labels(text(&own.after)).unwrap_or_default();
+    let pairs = before.unwrap_or_default().into_iter().zip(after);
+    let changed = pairs.filter(|((before, _), (after, _))| before != after);
+    changed
+        .map(|((before, _), (after, _))| {
+            format!("`{before}` is the upstream; the built-in namespace of that name is `{after}`")
+        })
+        .collect()
 }
 
 /// Our own file with more upstreams at its end.
@@ -150,7 +246,7 @@ fn with_upstreams(
     let name = file.display().to_string();
     let mut whole = text.to_owned();
     for raw in new {
-        whole = edit::apply(&name, &whole, &Edit::Add(raw)).map_err(refused)?;
+        whole = edit::apply(&name, &whole, &Edit::Add(raw)).map_err(edit_error)?;
     }
     let labels: Vec<&str> = new.iter().filter_map(|raw| raw.label.as_deref()).collect();
     let about = format!("upstreams {}", labels.join(", "));
@@ -168,12 +264,12 @@ fn with_upstreams(
     Ok(FileChange { before, steps, notes, ..own_file(file, whole) })
 }
 
-fn refused(why: Unedited) -> anyhow::Error {
+fn edit_error(why: EditError) -> anyhow::Error {
     match why {
-        Unedited::Wrong(problems) => anyhow::Error::new(*problems),
-        Unedited::Foreign(_)
-        | Unedited::Taken(_)
-        | Unedited::Unknown { .. }
-        | Unedited::Unsafe { .. } => CliError::Usage(why.to_string()).into(),
+        EditError::Wrong(problems) => anyhow::Error::new(*problems),
+        EditError::Foreign(_)
+        | EditError::Taken(_)
+        | EditError::Unknown { .. }
+        | EditError::Unsafe { .. } => CliError::Usage(why.to_string()).into(),
     }
 }

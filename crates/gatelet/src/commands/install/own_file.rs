@@ -1,10 +1,10 @@
-//! The file that hosts start gatelet with, as a change.
+//! The planned change that creates gatelet's own configuration during an installation.
 
 use std::path::Path;
 
 use hosts::change::FileChange;
 
-/// Our own file, with a text that it does not have yet.
+/// Creates the configuration `file` with this text.
 pub(super) fn own_file(file: &Path, text: String) -> FileChange {
     FileChange {
         host: None,

@@ -1,19 +1,28 @@
-//! Pieces of a text, and the way to a value: what the editors of all formats share.
+//! Replaces ranges of a text, and finds values by their keys, for the editors of all
+//! formats.
 
 use std::ops::Range;
 
 use serde_json::{Map, Value as Json};
 
-use crate::tree::Node;
+use crate::tree::{Member, Node};
 
-/// The value at the end of the way.
+/// Returns the value at the path `keys`.
 pub fn find<'n>(root: &'n Node, keys: &[&str]) -> Option<&'n Node> {
     keys.iter().try_fold(root, |node, key| node.get(key))
 }
 
-/// A piece of the text, and what stands there instead.
+/// Where a new member of a table goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'n> {
+    Before(&'n Member),
+    Behind(&'n Member),
+}
+
+/// A range of the text, and its replacement.
 pub(super) type Splice = (Range<usize>, String);
 
+/// Applies all replacements to a text.
 pub(super) fn splice(text: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|(range, _)| (range.start, range.end));
     let (mut changed, mut at) = (String::with_capacity(text.len() + 256), 0);
@@ -26,7 +35,7 @@ pub(super) fn splice(text: &str, mut splices: Vec<Splice>) -> String {
     changed
 }
 
-/// A value under the keys that lead to it.
+/// Wraps a value in one table per key.
 pub(super) fn nested(keys: &[&str], value: &Json) -> Json {
     keys.iter().rev().fold(value.clone(), |value, key| {
         Json::Object(Map::from_iter([((*key).to_owned(), value)]))
