@@ -1,13 +1,13 @@
-//! Servers that are mounted by their manifests: which there are, what their
-//! manifests said last, and when to look again.
+//! Servers that are mounted by their manifests: which there are, their last manifests,
+//! and when to fetch those again.
 //!
-//! What the configuration lists comes first, then what was mounted while
-//! serving, in that order; both keep their labels over restarts. A manifest
-//! that cannot be fetched changes nothing but what is said about it; one that
-//! must not be believed takes its server away.
+//! Configured mounts come first, then those that were mounted by command while serving.
+//! Each keeps its label over restarts, as long as nothing before it claims that label. A
+//! manifest that cannot be fetched leaves the server mounted; one that is refused, for
+//! example for a bad signature, unmounts it.
 
-mod memory;
 mod mounted;
+mod remembered;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,31 +20,32 @@ use web::aggregate::label;
 
 use crate::fetch;
 use crate::time::unix_seconds as now;
-use config::{Config, Mount, Process, RawMount, meant};
-use memory::{Memory, RememberedManifest};
+use config::{Config, Mount, ProcessEnvironment, RawMount, parse_mount};
+use remembered::{RememberedManifest, RememberedMounts};
 
 pub(crate) use mounted::{MountedServer, Origin};
 
 /// All mounts of a gatelet.
 pub(crate) struct Mounts {
-    /// Where the state directory is; what is mounted by command is relative to it.
+    /// The state directory; paths in mounts by command are relative to it.
     base: PathBuf,
-    document: JsonDocument<Memory>,
+    document: JsonDocument<RememberedMounts>,
     servers: Mutex<Vec<MountedServer>>,
-    /// Labels of everything that is not mounted.
-    taken: Mutex<Vec<String>>,
-    /// Where this gatelet itself is reached, once it is known.
-    own: Mutex<Option<String>>,
+    /// The labels that mounts cannot have.
+    reserved: Mutex<Vec<String>>,
+    /// The endpoint of this gatelet itself, once it is known.
+    own_endpoint: Mutex<Option<String>>,
+    /// Wakes [`Mounts::keep_refreshed`].
     wake: Notify,
 }
 
-/// Why something is not mounted or unmounted.
+/// Why a server cannot be mounted or unmounted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MountError {
     #[error("`{key}`: {message}")]
     Request { key: &'static str, message: String },
     #[error("`{0}` is mounted already")]
-    There(String),
+    AlreadyMounted(String),
     #[error("`{0}` is this gate itself: it cannot stand behind itself")]
     Itself(String),
     #[error("the manifest is not believed: {0}")]
@@ -56,39 +57,38 @@ pub(crate) enum MountError {
 }
 
 impl MountError {
-    /// The HTTP status that says so.
+    /// The HTTP status for this error.
     pub(crate) fn status(&self) -> u16 {
         match self {
             MountError::Request { .. } | MountError::Itself(_) => 400,
             MountError::Unknown(_) => 404,
-            MountError::There(_) | MountError::Configured(_) => 409,
+            MountError::AlreadyMounted(_) | MountError::Configured(_) => 409,
             MountError::Refused(_) => 422,
         }
     }
 }
 
-/// The labels that are not there for mounts: of our own tools and of upstreams.
-pub(crate) fn taken(config: &Config) -> Vec<String> {
+/// The labels that mounts cannot have: those of built-in tools and of configured upstreams.
+pub(crate) fn reserved_labels(config: &Config) -> Vec<String> {
     let own = config.builtin_labels().into_iter().map(|(label, _)| label);
     let upstreams = config.upstreams.iter().map(|upstream| upstream.label.clone());
     own.chain(upstreams).chain([roster::BUILTIN.to_owned()]).collect()
 }
 
-/// How long the keeper sleeps at most, so that a clock that is set does not
-/// make it oversleep.
-const NAP: Duration = Duration::from_secs(60);
+/// How long the refresh sleeps at most, in case the clock of the machine is set.
+const MAX_SLEEP: Duration = Duration::from_secs(60);
 
 impl Mounts {
-    /// The mounts of a configuration, and those that are remembered.
+    /// Opens the configured mounts, and those by command that are remembered.
     pub(crate) fn open(state: &Path, configured: &[Mount]) -> Mounts {
-        let document = memory::document(state);
-        let memory = memory::load(&document);
+        let document = remembered::document(state);
+        let memory = remembered::load(&document);
         let mut servers: Vec<MountedServer> = Vec::new();
         for mount in configured {
             servers.push(MountedServer::new(mount.clone(), Origin::Configured, &memory));
         }
         for raw in &memory.mounts {
-            match meant(raw, state, &Process) {
+            match parse_mount(raw, state, &ProcessEnvironment) {
                 Ok(mount) if !servers.iter().any(|server| server.is_at(&mount)) => {
                     servers.push(MountedServer::new(mount, Origin::Command, &memory));
                 }
@@ -96,23 +96,25 @@ impl Mounts {
                 Err((key, message)) => tracing::warn!("a mount is left out: `{key}` {message}"),
             }
         }
-        let (taken, own) = (Mutex::default(), Mutex::default());
+        let (reserved, own_endpoint) = (Mutex::default(), Mutex::default());
         let (base, servers) = (state.to_owned(), Mutex::new(servers));
-        Mounts { base, document, servers, taken, own, wake: Notify::new() }
+        Mounts { base, document, servers, reserved, own_endpoint, wake: Notify::new() }
     }
 
-    /// Says where this gatelet itself is reached; nothing there is mounted.
-    pub(crate) fn served_at(&self, endpoint: &str) {
-        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.to_owned());
+    /// Sets the endpoint of this gatelet itself, which cannot be mounted.
+    pub(crate) fn set_own_endpoint(&self, endpoint: &str) {
+        let mut own = self.own_endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        *own = Some(endpoint.to_owned());
     }
 
-    fn is_own(&self, endpoint: &str) -> bool {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(endpoint)
+    fn is_own_endpoint(&self, endpoint: &str) -> bool {
+        let own = self.own_endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_deref() == Some(endpoint)
     }
 
-    /// Takes up a changed configuration.
+    /// Applies a changed configuration.
     pub(crate) fn reconfigure(&self, configured: &[Mount]) {
-        let memory = memory::load(&self.document);
+        let memory = remembered::load(&self.document);
         let mut servers = self.servers();
         let before = std::mem::take(&mut *servers);
         let (commanded, mut known): (Vec<MountedServer>, Vec<MountedServer>) =
@@ -129,29 +131,32 @@ impl Mounts {
         self.wake.notify_one();
     }
 
-    /// Every mount with the label that it has beside those that are `taken`.
-    pub(crate) fn with_labels(&self, taken: Vec<String>) -> Vec<MountedServer> {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+    /// Every mounted server, with a label that is not `reserved`.
+    pub(crate) fn with_labels(&self, reserved: Vec<String>) -> Vec<MountedServer> {
+        *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = reserved;
         let mut servers = self.servers();
         self.assign_labels(&mut servers);
         servers.clone()
     }
 
     fn assign_labels(&self, servers: &mut [MountedServer]) {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let descriptions: Vec<label::Server<'_>> =
-            servers.iter().map(MountedServer::server).collect();
-        let labels = label::assign(&taken, &descriptions);
+        let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let candidates: Vec<label::Server<'_>> =
+            servers.iter().map(MountedServer::label_candidate).collect();
+        let labels = label::assign(&reserved, &candidates);
         for (server, label) in servers.iter_mut().zip(labels) {
-            // A label is kept once there is something to call by it.
-            server.kept = server.manifest.as_ref().map(|_| label.clone()).or(server.kept.take());
+            // From its first manifest on a server asks for the label that it has, whatever
+            // later manifests suggest. The configuration, or a server before it, may still
+            // claim that label.
+            let kept = server.manifest.as_ref().map(|_| label.clone());
+            server.kept_label = kept.or(server.kept_label.take());
             server.label = label;
         }
     }
 
-    /// Looks at manifests when their time has come, for ever; says when
+    /// Fetches manifests again when that is due, until dropped. Calls `changed` when
     /// something is different.
-    pub(crate) async fn keep(self: Arc<Self>, changed: impl Fn() + Send + 'static) {
+    pub(crate) async fn keep_refreshed(self: Arc<Self>, changed: impl Fn() + Send + 'static) {
         loop {
             let due: Vec<Mount> = {
                 let servers = self.servers();
@@ -159,76 +164,77 @@ impl Mounts {
                 let due = servers.iter().filter(|server| server.schedule.due() <= now);
                 due.map(|server| server.mount.clone()).collect()
             };
-            let schedule = due.iter().map(|mount| self.look(mount));
-            let news = futures::future::join_all(schedule).await;
-            if news.into_iter().any(|news| news) {
+            let refreshed = futures::future::join_all(due.iter().map(|mount| self.refresh(mount)));
+            if refreshed.await.into_iter().any(|has_changed| has_changed) {
                 self.save(|_| ()).await;
                 changed();
             }
             let next = self.servers().iter().map(|server| server.schedule.due()).min();
-            let pause = next.map_or(NAP, |next| Duration::from_secs(next.saturating_sub(now())));
+            let pause =
+                next.map_or(MAX_SLEEP, |next| Duration::from_secs(next.saturating_sub(now())));
             tokio::select! {
-                () = tokio::time::sleep(pause.clamp(Duration::from_millis(200), NAP)) => {}
+                () = tokio::time::sleep(pause.clamp(Duration::from_millis(200), MAX_SLEEP)) => {}
                 () = self.wake.notified() => {}
             }
         }
     }
 
-    /// Looks at one manifest; whether something is different now.
-    async fn look(&self, mount: &Mount) -> bool {
-        let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
-        let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
+    /// Fetches one manifest again. Returns whether something has changed.
+    async fn refresh(&self, mount: &Mount) -> bool {
+        let text = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
+        let fetched = text.and_then(|text| Ok(mount.source.accept(&text)?));
         let mut servers = self.servers();
         let Some(server) = servers.iter_mut().find(|server| server.mount == *mount) else {
             return false;
         };
-        server.take(seen, now())
+        server.update(fetched, now())
     }
 
-    /// Mounts a server while serving. Its manifest is fetched at once: what is
-    /// refused is not mounted, what cannot be reached is tried again.
+    /// Mounts a server while serving. Its manifest is fetched immediately: a server whose
+    /// manifest is refused is not mounted, one that cannot be reached is tried again.
+    /// Returns the server as JSON.
     pub(crate) async fn mount(&self, raw: RawMount) -> Result<Value, MountError> {
-        let mount = meant(&raw, &self.base, &Process)
+        let mount = parse_mount(&raw, &self.base, &ProcessEnvironment)
             .map_err(|(key, message)| MountError::Request { key, message })?;
         if self.servers().iter().any(|server| server.is_at(&mount)) {
-            return Err(MountError::There(mount.source.manifest.to_string()));
+            return Err(MountError::AlreadyMounted(mount.source.manifest.to_string()));
         }
-        let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
-        let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
-        if let Err(why) = &seen
+        let text = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
+        let fetched = text.and_then(|text| Ok(mount.source.accept(&text)?));
+        if let Err(why) = &fetched
             && why.is_final()
         {
             return Err(MountError::Refused(why.to_string()));
         }
-        if let Ok((_, endpoint)) = &seen
-            && self.is_own(endpoint.as_str())
+        if let Ok((_, endpoint)) = &fetched
+            && self.is_own_endpoint(endpoint.as_str())
         {
             return Err(MountError::Itself(endpoint.to_string()));
         }
         let manifest = mount.source.manifest.clone();
-        let known = self.document.read().await.unwrap_or_default();
-        let mut server = MountedServer::new(mount, Origin::Command, &known);
-        server.take(seen, now());
+        let memory = self.document.read().await.unwrap_or_default();
+        let mut server = MountedServer::new(mount, Origin::Command, &memory);
+        server.update(fetched, now());
         let json = self.add(server)?;
         self.save(|memory| memory.add(raw.clone(), &manifest)).await;
         Ok(json)
     }
 
-    /// Takes a server in, unless somebody mounted the same while its manifest
-    /// was on the way.
+    /// Adds a server, unless the same was mounted while its manifest was fetched.
     fn add(&self, server: MountedServer) -> Result<Value, MountError> {
         let mut servers = self.servers();
         if servers.iter().any(|known| known.is_at(&server.mount)) {
-            return Err(MountError::There(server.mount.source.manifest.to_string()));
+            return Err(MountError::AlreadyMounted(server.mount.source.manifest.to_string()));
         }
         servers.push(server);
         self.assign_labels(&mut servers);
         Ok(servers.last().map(MountedServer::to_json).unwrap_or_default())
     }
 
-    /// Takes away what was mounted while serving, by its label or manifest.
-    pub(crate) async fn unmount(&self, which: &str) -> Result<Value, MountError> {
-        let gone = self.remove(which)?;
+    /// Unmounts a server that was mounted by command. `name` is its label or the URL of
+    /// its manifest.
+    pub(crate) async fn unmount(&self, name: &str) -> Result<Value, MountError> {
+        let gone = self.remove(name)?;
         let manifest = &gone.mount.source.manifest;
         self.save(|memory| {
             memory.remove(manifest);
@@ -238,38 +244,38 @@ impl Mounts {
         Ok(gone.to_json())
     }
 
-    fn remove(&self, which: &str) -> Result<MountedServer, MountError> {
+    fn remove(&self, name: &str) -> Result<MountedServer, MountError> {
         let mut servers = self.servers();
         let is_it = |server: &MountedServer| {
-            catalog::name::same(&server.label, which)
-                || server.mount.source.manifest.as_str() == which
+            catalog::name::same(&server.label, name)
+                || server.mount.source.manifest.as_str() == name
         };
         let at =
-            servers.iter().position(is_it).ok_or_else(|| MountError::Unknown(which.to_owned()))?;
+            servers.iter().position(is_it).ok_or_else(|| MountError::Unknown(name.to_owned()))?;
         match servers[at].origin {
-            Origin::Configured => Err(MountError::Configured(which.to_owned())),
+            Origin::Configured => Err(MountError::Configured(name.to_owned())),
             Origin::Command => Ok(servers.remove(at)),
         }
     }
 
-    /// Every mount and how it fares.
+    /// Every mounted server and its state, as JSON.
     pub(crate) fn to_json(&self) -> Value {
         self.servers().iter().map(MountedServer::to_json).collect()
     }
 
-    /// Remembers every server as it is called now, and makes one more change.
-    /// What another gatelet with the same state remembers is left as it is.
-    async fn save(&self, mut change: impl FnMut(&mut Memory) + Send) {
-        let known: Vec<(String, Option<RememberedManifest>)> = {
+    /// Saves every server and its label, and applies one more change to what is saved.
+    /// Entries of other gatelets with the same state directory stay as they are.
+    async fn save(&self, mut change: impl FnMut(&mut RememberedMounts) + Send) {
+        let manifests: Vec<(String, Option<RememberedManifest>)> = {
             let mut servers = self.servers();
             self.assign_labels(&mut servers);
             let url = |server: &MountedServer| server.mount.source.manifest.to_string();
-            servers.iter().map(|server| (url(server), server.known())).collect()
+            servers.iter().map(|server| (url(server), server.remembered())).collect()
         };
         let saved = self.document.change(|memory| {
-            for (url, known) in &known {
-                match known {
-                    Some(known) => drop(memory.known.insert(url.clone(), known.clone())),
+            for (url, manifest) in &manifests {
+                match manifest {
+                    Some(manifest) => drop(memory.known.insert(url.clone(), manifest.clone())),
                     None => drop(memory.known.remove(url)),
                 }
             }

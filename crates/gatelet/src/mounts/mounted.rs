@@ -1,4 +1,4 @@
-//! One mount and what its manifest said last.
+//! One mounted server: its mount, its last manifest, and when to fetch that again.
 
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -6,27 +6,29 @@ use web::aggregate::label::Server;
 use web::aggregate::refresh::RefreshSchedule;
 use web::manifest::{Manifest, yaml};
 
-use super::memory::{Memory, RememberedManifest};
+use super::remembered::{RememberedManifest, RememberedMounts};
 use crate::fetch::FetchError;
 use config::Mount;
 
-/// One mount.
+/// A mounted server. Without a manifest it is mounted, but cannot be used.
 #[derive(Clone, Debug)]
 pub(crate) struct MountedServer {
     pub(crate) mount: Mount,
     pub(crate) origin: Origin,
     pub(crate) label: String,
-    /// What it is called for good, once it was seen.
-    pub(crate) kept: Option<String>,
+    /// The label that it had with its last manifest, in this run or an earlier one. It has
+    /// it again, unless one that comes before it claims it.
+    pub(crate) kept_label: Option<String>,
+    /// The last manifest that was accepted, and its endpoint.
     pub(crate) manifest: Option<(Manifest, Url)>,
-    /// What was wrong the last time.
+    /// Why the last fetch failed.
     pub(crate) problem: Option<String>,
     pub(crate) schedule: RefreshSchedule,
-    /// When the manifest came.
+    /// When the manifest was fetched, in seconds since 1970.
     pub(crate) fetched: Option<u64>,
 }
 
-/// Who wanted it.
+/// How a server was mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Configured,
@@ -34,67 +36,82 @@ pub(crate) enum Origin {
 }
 
 impl MountedServer {
-    /// A mount with what is remembered of it, as far as that is believed now.
-    pub(crate) fn new(mount: Mount, origin: Origin, memory: &Memory) -> MountedServer {
+    /// A server with its remembered manifest, if that is still accepted.
+    pub(crate) fn new(mount: Mount, origin: Origin, memory: &RememberedMounts) -> MountedServer {
         let known = memory.known.get(mount.source.manifest.as_str());
         let manifest = known.and_then(|known| mount.source.accept(&known.manifest).ok());
         let fetched = known.filter(|_| manifest.is_some()).map(|known| known.fetched);
         let schedule = match (&manifest, fetched) {
-            (Some((manifest, _)), Some(fetched)) => RefreshSchedule::remembered(manifest, fetched),
+            (Some((manifest, _)), Some(fetched)) => RefreshSchedule::after_fetch(manifest, fetched),
             (_, _) => RefreshSchedule::default(),
         };
-        let kept = known.map(|known| known.label.clone());
-        let label = String::new();
-        MountedServer { mount, origin, label, kept, manifest, problem: None, schedule, fetched }
+        MountedServer {
+            mount,
+            origin,
+            label: String::new(),
+            kept_label: known.map(|known| known.label.clone()),
+            manifest,
+            problem: None,
+            schedule,
+            fetched,
+        }
     }
 
+    /// Whether it has the same manifest URL as another mount.
     pub(crate) fn is_at(&self, mount: &Mount) -> bool {
         self.mount.source.manifest == mount.source.manifest
     }
 
-    pub(crate) fn server(&self) -> Server<'_> {
+    /// What its label is chosen by.
+    pub(crate) fn label_candidate(&self) -> Server<'_> {
         Server {
             source: &self.mount.source.manifest,
             label: self.mount.source.label.as_deref(),
             manifest: self.manifest.as_ref().map(|(manifest, _)| manifest),
-            before: self.kept.as_deref(),
+            kept_label: self.kept_label.as_deref(),
         }
     }
 
-    /// Takes in what came of a look; whether something is different now.
-    pub(crate) fn take(&mut self, seen: Result<(Manifest, Url), FetchError>, now: u64) -> bool {
-        match seen {
-            Ok(seen) => {
-                self.schedule.went_well(&seen.0, now);
+    /// Applies the result of a fetch: the manifest and its endpoint, or an error. Returns
+    /// whether something has changed. `now` is in seconds since 1970.
+    pub(crate) fn update(
+        &mut self,
+        fetched: Result<(Manifest, Url), FetchError>,
+        now: u64,
+    ) -> bool {
+        match fetched {
+            Ok(fetched) => {
+                self.schedule.succeeded(&fetched.0, now);
                 self.fetched = Some(now);
-                let news = self.manifest.as_ref() != Some(&seen) || self.problem.is_some();
-                self.manifest = Some(seen);
+                let has_changed =
+                    self.manifest.as_ref() != Some(&fetched) || self.problem.is_some();
+                self.manifest = Some(fetched);
                 self.problem = None;
-                news
+                has_changed
             }
             Err(why) => {
                 self.schedule.failed(now);
-                let why_now = Some(why.to_string());
+                let problem = Some(why.to_string());
                 tracing::warn!(manifest = %self.mount.source.manifest, "{why}");
-                // What was believed is believed until somebody says otherwise.
-                let gone = why.is_final() && self.manifest.take().is_some();
-                let news = gone || (self.manifest.is_none() && self.problem != why_now);
-                self.problem = why_now;
-                news
+                // After a failed fetch the last manifest stays in force; after a refusal
+                // it does not.
+                let is_gone = why.is_final() && self.manifest.take().is_some();
+                let has_changed = is_gone || (self.manifest.is_none() && self.problem != problem);
+                self.problem = problem;
+                has_changed
             }
         }
     }
 
-    /// What is remembered of it. One that is not believed any more keeps its
-    /// label, and nothing else.
-    pub(crate) fn known(&self) -> Option<RememberedManifest> {
+    /// What to remember between runs. A server without a manifest keeps only its label.
+    pub(crate) fn remembered(&self) -> Option<RememberedManifest> {
         match (&self.manifest, self.fetched) {
             (Some((manifest, _)), Some(fetched)) => {
                 let (label, manifest) = (self.label.clone(), yaml(&manifest.document()));
                 Some(RememberedManifest { label, manifest, fetched })
             }
             (_, _) => {
-                let label = self.kept.clone()?;
+                let label = self.kept_label.clone()?;
                 let fetched = self.fetched.unwrap_or(0);
                 Some(RememberedManifest { label, manifest: String::new(), fetched })
             }
@@ -113,7 +130,7 @@ impl MountedServer {
         })
     }
 
-    /// For an operator.
+    /// Its state for an operator.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({
             "manifest": self.mount.source.manifest.as_str(),

@@ -1,5 +1,5 @@
 use web::manifest::sign::SecretKey;
-use web::manifest::{CASH_VERSION, Manifest, Suggested};
+use web::manifest::{CASH_VERSION, Manifest, SuggestedNamespace};
 
 use store::state::wait;
 
@@ -11,7 +11,7 @@ fn raw(url: &str) -> RawMount {
 }
 
 fn mount(raw: &RawMount) -> Mount {
-    meant(raw, Path::new(""), &Process).unwrap()
+    parse_mount(raw, Path::new(""), &ProcessEnvironment).unwrap()
 }
 
 fn manifest(host: &str, label: &str) -> Manifest {
@@ -23,7 +23,10 @@ fn manifest(host: &str, label: &str) -> Manifest {
         endpoint: format!("https://{host}/mcp"),
         cache_ttl: Some(600),
         authentication: None,
-        namespaces: vec![Suggested { suggested: label.into(), description: "Orders.".into() }],
+        namespaces: vec![SuggestedNamespace {
+            suggested: label.into(),
+            description: "Orders.".into(),
+        }],
         skills: vec![],
         signature: None,
         whole: None,
@@ -33,7 +36,7 @@ fn manifest(host: &str, label: &str) -> Manifest {
 const SHOP: &str = "https://shop.example/m.yaml";
 
 fn place(raw: &RawMount) -> MountedServer {
-    MountedServer::new(mount(raw), Origin::Command, &Memory::default())
+    MountedServer::new(mount(raw), Origin::Command, &RememberedMounts::default())
 }
 
 fn seen(
@@ -47,11 +50,11 @@ fn seen(
 fn an_outage_changes_nothing_but_what_is_said() {
     let mut shop = place(&raw(SHOP));
     let down = || Err(FetchError::Failed("cannot be reached".to_owned()));
-    assert!(shop.take(down(), 100), "it is unavailable, and why");
-    assert!(!shop.take(down(), 200), "which is no news the second time");
+    assert!(shop.update(down(), 100), "it is unavailable, and why");
+    assert!(!shop.update(down(), 200), "which is no news the second time");
     let good = seen(&shop, &manifest("shop.example", "orders"));
-    assert!(shop.take(good, 300));
-    assert!(!shop.take(down(), 900));
+    assert!(shop.update(good, 300));
+    assert!(!shop.update(down(), 900));
     assert_eq!(shop.to_json()["state"], "mounted");
     assert_eq!(shop.to_json()["problem"], "cannot be reached");
     assert_eq!(shop.to_json()["next_look"], 1500, "not sooner than its cache_ttl");
@@ -64,15 +67,15 @@ fn a_manifest_that_turns_bad_takes_its_server_away_until_it_is_good_again() {
     let mut shop = place(&pinned);
     let good = key.sign(&manifest("shop.example", "orders"));
     let accepted = seen(&shop, &good);
-    assert!(shop.take(accepted, 100));
+    assert!(shop.update(accepted, 100));
     let unsigned = seen(&shop, &manifest("shop.example", "orders"));
-    assert!(shop.take(unsigned, 700));
+    assert!(shop.update(unsigned, 700));
     assert_eq!(shop.to_json()["state"], "unavailable");
     assert!(shop.to_json()["problem"].as_str().unwrap().contains("not signed"));
     let elsewhere = seen(&shop, &key.sign(&manifest("evil.example", "orders")));
     assert!(matches!(elsewhere, Err(FetchError::Refused(_))));
     let again = seen(&shop, &good);
-    assert!(shop.take(again, 1300));
+    assert!(shop.update(again, 1300));
     assert_eq!(shop.to_json()["state"], "mounted");
 }
 
@@ -85,7 +88,7 @@ fn what_was_mounted_is_remembered_with_its_label_and_its_time() {
         asked_for.push(raw(url));
         let mut place = place(&raw(url));
         let good = seen(&place, &manifest(host, "orders"));
-        place.take(good, 1_000);
+        place.update(good, 1_000);
         mounts.servers().push(place);
     }
     let labels = |mounts: &Mounts| -> Vec<String> {
@@ -110,12 +113,14 @@ fn a_label_is_the_same_before_and_after_a_restart() {
     let mounts = open();
     assert_eq!(label(&mounts), "shop", "nothing is known of it yet");
     let good = seen(&mounts.servers()[0], &manifest("shop.example", "orders"));
-    assert!(mounts.servers()[0].take(good, 1_000));
+    assert!(mounts.servers()[0].update(good, 1_000));
     wait(mounts.save(|_| ()));
     assert_eq!(label(&mounts), "orders");
     assert_eq!(label(&open()), "orders");
     // One that is not believed any more is not forgotten, only not believed.
-    assert!(mounts.servers()[0].take(Err(FetchError::TlsError("is too large".to_owned())), 2_000));
+    assert!(
+        mounts.servers()[0].update(Err(FetchError::Unusable("is too large".to_owned())), 2_000)
+    );
     wait(mounts.save(|_| ()));
     let again = open();
     assert_eq!(label(&again), "orders");

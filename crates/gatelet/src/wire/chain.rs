@@ -1,27 +1,28 @@
-//! gatelets that start each other.
+//! Stops gatelets that would start each other without end.
 //!
-//! A gatelet notices when it connects to itself. One that starts itself as a
-//! program never gets that far: the program is another gatelet, which starts the
-//! next one. So programs are told in their environment which configurations are
-//! served above them, and nobody serves one of those again over a pipe.
+//! A configuration can name gatelet itself as a program to start, with the same
+//! configuration. So each program learns from an environment variable which
+//! configurations are served by the gatelets above it, and a gatelet refuses to serve
+//! one of those again over standard input and output.
 
 use std::path::{Path, PathBuf};
 
-use config::{Environment, Process, Reach, Upstream};
+use config::{Environment, ProcessEnvironment, Reach, Upstream};
 
-/// Holds the files, one on each line.
+/// The environment variable: configuration files, one per line, the outermost first.
 pub(super) const VARIABLE: &str = "GATELET_CHAIN";
 
-/// The configurations above a program that is started for this one.
-pub(crate) fn with(file: Option<&Path>) -> String {
-    let above = Process.get(VARIABLE).unwrap_or_default();
+/// The chain that programs started for the configuration `file` get: that of this
+/// process, and `file`.
+pub(super) fn with_own(file: Option<&Path>) -> String {
+    let above = ProcessEnvironment.get(VARIABLE).unwrap_or_default();
     let above = above.lines().map(str::to_owned);
-    let own = file.map(|file| whole(file).display().to_string());
+    let own = file.map(|file| canonical(file).display().to_string());
     above.chain(own).collect::<Vec<_>>().join("\n")
 }
 
-/// An upstream that learns what is above it, if it is a program.
-pub(super) fn with_chain(upstream: &Upstream, chain: &str) -> Upstream {
+/// The upstream with the chain in its environment, if it is a program.
+pub(super) fn pass_to_program(upstream: &Upstream, chain: &str) -> Upstream {
     let mut upstream = upstream.clone();
     if let Reach::Program { env, .. } = &mut upstream.reach
         && !chain.is_empty()
@@ -31,11 +32,11 @@ pub(super) fn with_chain(upstream: &Upstream, chain: &str) -> Upstream {
     upstream
 }
 
-/// Stops a gatelet that is started by a gatelet that serves the same.
-pub(crate) fn not_again(file: Option<&Path>) -> Result<(), String> {
+/// Refuses to serve the configuration `file` below a gatelet that serves it already.
+pub(crate) fn refuse_cycle(file: Option<&Path>) -> Result<(), String> {
     let Some(file) = file else { return Ok(()) };
-    let above = Process.get(VARIABLE).unwrap_or_default();
-    if above.lines().any(|one| Path::new(one) == whole(file)) {
+    let above = ProcessEnvironment.get(VARIABLE).unwrap_or_default();
+    if above.lines().any(|one| Path::new(one) == canonical(file)) {
         let file = file.display();
         let why = format!("`{file}` starts the gate itself as an upstream: take that out of it");
         return Err(why);
@@ -43,6 +44,6 @@ pub(crate) fn not_again(file: Option<&Path>) -> Result<(), String> {
     Ok(())
 }
 
-fn whole(file: &Path) -> PathBuf {
+fn canonical(file: &Path) -> PathBuf {
     std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
 }

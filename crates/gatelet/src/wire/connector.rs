@@ -1,11 +1,12 @@
-//! How sessions with upstreams are opened.
+//! Opens sessions with upstreams: in this process, with a CMS site, or with an MCP
+//! server that is started as a program or reached at an address.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mcp::connect::address::Addresses;
+use mcp::connect::address::AllowedAddresses;
 use mcp::connect::{
     Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Pipes,
     Program, Shutdown, Target, connect,
@@ -20,98 +21,96 @@ use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::listing_store::ListingDirectory;
 use super::{chain, memory, sandboxed};
-use config::{Reach, Sandbox, Upstream, Wire};
+use config::{HttpTransport, Reach, Sandbox, Upstream};
 
-/// A provider in this process.
-pub(super) struct Local(pub(super) Arc<dyn Provider>);
+/// "Connects" to a provider in this process.
+pub(super) struct InProcess(pub(super) Arc<dyn Provider>);
 
 #[async_trait]
-impl Connector for Local {
+impl Connector for InProcess {
     async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-/// A CMS site, opened once for everybody.
-pub(super) struct Site {
+/// Opens the database of a CMS site, once for all clients.
+pub(super) struct ContentSite {
     config: content::Config,
-    open: tokio::sync::OnceCell<Arc<dyn Provider>>,
+    opened: tokio::sync::OnceCell<Arc<dyn Provider>>,
 }
 
-impl Site {
-    pub(super) fn new(config: content::Config) -> Site {
-        Site { config, open: tokio::sync::OnceCell::new() }
+impl ContentSite {
+    pub(super) fn new(config: content::Config) -> ContentSite {
+        ContentSite { config, opened: tokio::sync::OnceCell::new() }
     }
 }
 
 #[async_trait]
-impl Connector for Site {
+impl Connector for ContentSite {
     async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let open = async || {
             content::open(&self.config).await.map_err(|error| unavailable(&error.to_string()))
         };
-        self.open.get_or_try_init(open).await.cloned()
+        self.opened.get_or_try_init(open).await.cloned()
     }
 }
 
-/// A server somewhere else: a program to start or an address to reach.
-pub(super) struct Remote {
-    /// Where to try, in this order; or why there is nowhere.
+/// Connects to an MCP server in another process: a program to start or an address.
+pub(super) struct RemoteConnector {
+    /// The targets to try, in this order; or why there is none.
     targets: Result<Vec<Target>, String>,
     /// What its program may do.
     sandbox: Option<Sandbox>,
     options: Options,
-    /// How long it may take to start by its configuration.
-    limit: Duration,
+    /// The configured `start_timeout`.
+    start_timeout: Duration,
     fingerprint: String,
     credential: Option<Arc<dyn Credential>>,
-    /// Where the protocol revision is remembered, which spares the probe.
+    /// Also remembers the server's protocol revision, which saves a round trip.
     listings: Arc<ListingDirectory>,
 }
 
-impl Remote {
-    /// `credential` is for an address; programs have theirs in their
-    /// environment.
+impl RemoteConnector {
+    /// `credential` is for an address; a program finds its own in its environment.
     pub(super) fn new(
         upstream: &Upstream,
         listings: Arc<ListingDirectory>,
         credential: Option<Arc<dyn Credential>>,
         shutdown: &Shutdown,
-    ) -> Remote {
+    ) -> RemoteConnector {
         let pinned = upstream.revision.map(KnownRevision::Pinned);
         let defaults = Options::default();
         let options = Options {
             label: upstream.label.clone(),
             revision: pinned.unwrap_or_default(),
-            // Whoever allows a call five minutes means a silent one, too.
+            // A call that may take five minutes may also be silent for so long.
             timeouts: Timeouts::same(upstream.call_timeout),
-            // A little less than the roster allows: only the connection knows
-            // the step that hung.
-            opening: upstream.start_timeout.mul_f32(0.95),
-            // Programs die when we die, because they are started through us.
+            // A little less than the roster allows, so that the error comes from the
+            // connection, which knows the step that hung.
+            opening_timeout: upstream.start_timeout.mul_f32(0.95),
+            // Started through our own executable, programs die when we die.
             launcher: Some(Launcher::Ourselves),
             credential: credential.clone(),
             shutdown: shutdown.clone(),
-            // A client sees one gatelet, whoever asks behind it.
+            // Requests of upstreams to the client say which upstream asks.
             attribution: Attribution::Labelled,
             memory: memory::for_long_messages(),
             ..defaults
         };
         let sandbox = upstream.sandbox.clone();
         let fingerprint = fingerprint(&upstream.reach, sandbox.as_ref());
-        let limit = upstream.start_timeout;
-        Remote {
+        RemoteConnector {
             targets: targets(&upstream.reach, sandbox.as_ref()),
             sandbox,
             options,
-            limit,
+            start_timeout: upstream.start_timeout,
             fingerprint,
             credential,
             listings,
         }
     }
 
-    /// Connects through pipes that lead to the same server at another replica.
+    /// Connects through pipes to the same server, which another replica runs.
     pub(super) async fn connect_through(
         &self,
         pipes: Pipes,
@@ -120,19 +119,19 @@ impl Remote {
         // That replica speaks the newest revision, whatever the server speaks.
         let options = Options { revision: KnownRevision::default(), ..self.options.clone() };
         let connected = connect(&Target::Pipes(pipes), &options, client).await;
-        connected.map(|upstream| upstream as Arc<dyn Provider>).map_err(failure)
+        connected.map(|upstream| upstream as Arc<dyn Provider>).map_err(to_failure)
     }
 
     pub(super) fn shutdown(&self) -> &Shutdown {
         &self.options.shutdown
     }
 
-    /// Connects to what everybody can reach, and to nothing else.
-    pub(super) fn public_only(mut self) -> Remote {
+    /// The same connector, but it refuses addresses inside a private network.
+    pub(super) fn public_only(mut self) -> RemoteConnector {
         for target in self.targets.iter_mut().flatten() {
             match target {
                 Target::Http(endpoint) | Target::Sse(endpoint) => {
-                    endpoint.addresses = Addresses::Public;
+                    endpoint.addresses = AllowedAddresses::Public;
                 }
                 Target::Stdio(_) | Target::Pipes(_) => {}
             }
@@ -140,19 +139,20 @@ impl Remote {
         self
     }
 
-    /// Changes whenever the upstream is not the same any more.
+    /// A digest of how the server is reached; another one means another server.
     pub(super) fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    fn memory(&self) -> String {
+    /// The name under which the protocol revision is remembered.
+    fn revision_name(&self) -> String {
         format!("revision-{}", self.fingerprint)
     }
 
-    /// The options with what is remembered of the last time.
+    /// The options, with the protocol revision of the last connection.
     fn options(&self) -> Options {
         let remembered = || {
-            let text = String::from_utf8(self.listings.load(&self.memory())?).ok()?;
+            let text = String::from_utf8(self.listings.load(&self.revision_name())?).ok()?;
             text.parse().ok()
         };
         let revision = match self.options.revision {
@@ -164,48 +164,54 @@ impl Remote {
         Options { revision, ..self.options.clone() }
     }
 
-    /// A session whose refusals by a sandbox say so.
-    fn explaining(&self, inner: Arc<dyn Provider>) -> Arc<dyn Provider> {
+    /// The session; with a sandbox, one whose errors mention it where it may be the cause.
+    fn with_sandbox_notes(&self, inner: Arc<dyn Provider>) -> Arc<dyn Provider> {
         match &self.sandbox {
-            Some(sandbox) => Arc::new(sandboxed::Explained { inner, sandbox: sandbox.clone() }),
+            Some(sandbox) => {
+                Arc::new(sandboxed::SandboxedSession { inner, sandbox: sandbox.clone() })
+            }
             None => inner,
         }
     }
 
-    fn remember(&self, revision: Revision) {
+    fn remember_revision(&self, revision: Revision) {
         if self.options.revision == KnownRevision::Unknown {
-            self.listings.save(&self.memory(), revision.as_str().as_bytes());
+            self.listings.save(&self.revision_name(), revision.as_str().as_bytes());
         }
     }
 }
 
 #[async_trait]
-impl Connector for Remote {
+impl Connector for RemoteConnector {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let targets = self.targets.as_ref().map_err(|reason| unavailable(reason))?;
         let mut options = self.options();
-        let end = Instant::now() + options.opening;
-        let mut first = None;
+        let end = Instant::now() + options.opening_timeout;
+        let mut first_error = None;
         for target in targets {
-            options.opening = end - Instant::now();
+            options.opening_timeout = end - Instant::now();
             let connected = connect(target, &options, client).await;
-            match connected.map_err(|error| late(error, options.opening, self.limit)) {
+            let connected = connected.map_err(|error| {
+                report_configured_timeout(error, options.opening_timeout, self.start_timeout)
+            });
+            match connected {
                 Ok(upstream) => {
-                    self.remember(upstream.revision());
-                    return Ok(self.explaining(upstream));
+                    self.remember_revision(upstream.revision());
+                    return Ok(self.with_sandbox_notes(upstream));
                 }
-                // Another way would be refused as well.
+                // The next target would refuse us as well.
                 Err(
                     error @ (ConnectError::Unauthorized { .. } | ConnectError::Forbidden { .. }),
                 ) => {
-                    return Err(failure(error));
+                    return Err(to_failure(error));
                 }
-                // What the first way says is what the operator can act on.
-                Err(error) => drop(first.get_or_insert(error)),
+                // The operator can best act on the error of the first target.
+                Err(error) => drop(first_error.get_or_insert(error)),
             }
         }
-        let failure = first.map_or_else(|| unavailable("there is nowhere to connect to"), failure);
-        Err(sandboxed::explained(failure, self.sandbox.as_ref()))
+        let failure =
+            first_error.map_or_else(|| unavailable("there is nowhere to connect to"), to_failure);
+        Err(sandboxed::explain_failure(failure, self.sandbox.as_ref()))
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -214,7 +220,7 @@ impl Connector for Remote {
 }
 
 #[async_trait]
-impl OpenSession for Remote {
+impl OpenSession for RemoteConnector {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let upstream = self.connect(client).await?;
         Ok(OpenedSession { listing_session: Arc::clone(&upstream), upstream })
@@ -225,6 +231,7 @@ impl OpenSession for Remote {
     }
 }
 
+/// The targets to try in order, or why there is none.
 fn targets(reach: &Reach, sandbox: Option<&Sandbox>) -> Result<Vec<Target>, String> {
     match reach {
         Reach::Program { command, args, env, inherit, cwd } => {
@@ -235,15 +242,15 @@ fn targets(reach: &Reach, sandbox: Option<&Sandbox>) -> Result<Vec<Target>, Stri
                 env: env.clone(),
                 cwd: cwd.clone(),
             };
-            Ok(vec![Target::Stdio(sandboxed::confined(program, sandbox)?)])
+            Ok(vec![Target::Stdio(sandboxed::confine_program(program, sandbox)?)])
         }
         Reach::Address { url, headers, wire, certificates } => {
             let (headers, certificates) = (headers.clone(), certificates.clone());
-            let addresses = Addresses::Any;
+            let addresses = AllowedAddresses::Any;
             let endpoint = Endpoint { url: url.clone(), headers, certificates, addresses };
             Ok(match wire {
-                Some(Wire::Http) => vec![Target::Http(endpoint)],
-                Some(Wire::Sse) => vec![Target::Sse(endpoint)],
+                Some(HttpTransport::Http) => vec![Target::Http(endpoint)],
+                Some(HttpTransport::Sse) => vec![Target::Sse(endpoint)],
                 None => vec![Target::Http(endpoint.clone()), Target::Sse(endpoint)],
             })
         }
@@ -252,8 +259,7 @@ fn targets(reach: &Reach, sandbox: Option<&Sandbox>) -> Result<Vec<Target>, Stri
     }
 }
 
-/// A digest of all that makes an upstream what it is. Secrets go into it, and
-/// do not come out.
+/// A digest of how an upstream is reached, secrets included.
 fn fingerprint(reach: &Reach, sandbox: Option<&Sandbox>) -> String {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
@@ -270,8 +276,8 @@ fn fingerprint(reach: &Reach, sandbox: Option<&Sandbox>) -> String {
             add(command);
             args.iter().for_each(|arg| add(arg));
             add(&cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default());
-            // Where this gatelet has its file does not make a program another one, and
-            // differs from replica to replica.
+            // The path of our own configuration does not make it another program, and
+            // differs between replicas.
             let own = env.iter().filter(|(name, _)| *name != chain::VARIABLE);
             own.for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }
@@ -297,22 +303,26 @@ fn fingerprint(reach: &Reach, sandbox: Option<&Sandbox>) -> String {
     hex::encode(&digest.finalize()[..12])
 }
 
-pub(super) fn unavailable(reason: &str) -> Failure {
+fn unavailable(reason: &str) -> Failure {
     Failure::Unavailable { reason: reason.to_owned() }
 }
 
-/// Who is too late for all that was left of its time is told the time that it
-/// has by the configuration: what was left is another in every run.
-fn late(mut error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
+/// Replaces the time that was left of a timeout by the configured timeout, so that the
+/// message is the same in every run.
+fn report_configured_timeout(
+    mut error: ConnectError,
+    left: Duration,
+    configured: Duration,
+) -> ConnectError {
     if let ConnectError::Silent { after, .. } = &mut error
         && *after == left
     {
-        *after = limit;
+        *after = configured;
     }
     error
 }
 
-fn failure(error: ConnectError) -> Failure {
+fn to_failure(error: ConnectError) -> Failure {
     match error {
         ConnectError::Unauthorized { reason } => {
             Failure::Unauthorized { reason, sent: tool::Sent::No }
@@ -345,9 +355,10 @@ mod tests {
             stderr: Vec::new(),
         };
         let limit = Duration::from_secs(3);
-        let told = late(silent(left), left, limit).to_string();
+        let told = report_configured_timeout(silent(left), left, limit).to_string();
         assert_eq!(told, "no answer to `initialize` within 3s");
-        let own = late(silent(Duration::from_secs(1)), left, limit).to_string();
+        let own =
+            report_configured_timeout(silent(Duration::from_secs(1)), left, limit).to_string();
         assert_eq!(own, "no answer to `initialize` within 1s");
     }
 }

@@ -1,10 +1,11 @@
-//! What upstreams are shown, and where it is kept.
+//! The credentials that gatelet shows to upstreams: fixed headers of the configuration,
+//! tokens that somebody logged in for, or tokens as an OAuth client.
 
 use std::sync::Arc;
 
-use mcp::connect::credential::{FixedHeaders, Now};
+use mcp::connect::credential::{FixedHeaders, MillisClock};
 use mcp::connect::{Certificates, Credential};
-use mcp::oauth::{Grant, GrantStore, InMemory, LoginRequest, OAuthCredential, Reach as LoginReach};
+use mcp::oauth::{Grant, GrantStore, InMemoryGrant, LoginReach, LoginRequest, OAuthCredential};
 use store::clock::System;
 use store::vault::Vault;
 use tool::clock::Clock;
@@ -12,14 +13,14 @@ use tool::clock::Clock;
 pub(crate) use crate::secret::vault;
 use config::{GrantType, Oauth, Reach, Upstream};
 
-/// What the token of an upstream, or of one caller there, is called.
-pub(crate) fn entry(label: &str, subject: Option<&str>) -> String {
+/// The name in the vault of the token for an upstream, or for one caller (`subject`)
+/// there.
+pub(crate) fn vault_entry(label: &str, subject: Option<&str>) -> String {
     subject.map_or_else(|| label.to_owned(), |subject| format!("{label}/{subject}"))
 }
 
-/// What an address is shown, for everybody or for one caller. A token that
-/// somebody logged in for, unless there is an `Authorization` in the
-/// configuration.
+/// The credential for an upstream at an address, shared or of one caller (`subject`):
+/// the `Authorization` of the configuration, else an OAuth token. Programs get none.
 pub(super) fn for_upstream(
     upstream: &Upstream,
     subject: Option<&str>,
@@ -30,26 +31,34 @@ pub(super) fn for_upstream(
     let now = now();
     if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
         let whose = subject.map(|subject| format!(" of `{subject}`")).unwrap_or_default();
-        let todo = format!("its `Authorization`{whose} in the configuration is refused: change it");
-        return Some(Arc::new(FixedHeaders::new(&todo, now)));
+        let remedy =
+            format!("its `Authorization`{whose} in the configuration is refused: change it");
+        return Some(Arc::new(FixedHeaders::new(&remedy, now)));
     }
     let oauth = &upstream.access.oauth;
     if oauth.grant == GrantType::ClientCredentials {
-        return Some(Arc::new(as_client(url, oauth, certificates, now)));
+        return Some(Arc::new(client_credentials(url, oauth, certificates, now)));
     }
-    let todo = login(label, subject);
-    let keep = VaultEntry { vault: vault.clone(), name: entry(label, subject) };
-    let keeper = OAuthCredential::new(&todo, url, Arc::new(keep), now, rand::random);
-    let keeper = keeper.of_issuer(upstream.access.oauth.issuer.clone());
-    Some(Arc::new(keeper.with_certificates(certificates.clone())))
+    let remedy = login_hint(label, subject);
+    let grant = VaultEntry { vault: vault.clone(), name: vault_entry(label, subject) };
+    let credential = OAuthCredential::new(&remedy, url, Arc::new(grant), now, rand::random);
+    let credential = credential.only_for_issuer(upstream.access.oauth.issuer.clone());
+    Some(Arc::new(credential.with_certificates(certificates.clone())))
 }
 
-/// A token that is had as a registered client, without a human.
-fn as_client(url: &str, oauth: &Oauth, certificates: &Certificates, now: Now) -> OAuthCredential {
-    let todo = "its `client_id` and `client_secret` in the configuration are refused: change them";
-    // What the operator names may be anywhere.
+/// A credential of a registered OAuth client (grant type `client_credentials`), for
+/// which nobody has to log in.
+fn client_credentials(
+    url: &str,
+    oauth: &Oauth,
+    certificates: &Certificates,
+    now: MillisClock,
+) -> OAuthCredential {
+    let remedy =
+        "its `client_id` and `client_secret` in the configuration are refused: change them";
+    // An issuer that the operator names may be in a private network.
     let issuer = oauth.issuer.iter().filter_map(|issuer| issuer.parse().ok());
-    let wanted = LoginRequest {
+    let request = LoginRequest {
         url: url.to_owned(),
         issuer: oauth.issuer.clone(),
         client_id: oauth.client_id.clone(),
@@ -59,16 +68,16 @@ fn as_client(url: &str, oauth: &Oauth, certificates: &Certificates, now: Now) ->
         reach: LoginReach::Guarded(issuer.collect()),
         ..LoginRequest::default()
     };
-    let keep = Arc::new(InMemory::default());
-    OAuthCredential::new(todo, url, keep, now, rand::random)
-        .of_issuer(oauth.issuer.clone())
-        .as_machine(Some(wanted))
+    let grants = Arc::new(InMemoryGrant::default());
+    OAuthCredential::new(remedy, url, grants, now, rand::random)
+        .only_for_issuer(oauth.issuer.clone())
+        .with_client_credentials(Some(request))
         .with_certificates(certificates.clone())
 }
 
-/// What a human does to log in, in one line. Labels come from mounted manifests
-/// and callers' names from their tokens, so neither is pasted unless it is plain.
-pub(super) fn login(label: &str, subject: Option<&str>) -> String {
+/// One line that says how a human logs in. Labels may come from mounted manifests and
+/// subjects from tokens, so either is quoted only if it is harmless in a shell.
+pub(super) fn login_hint(label: &str, subject: Option<&str>) -> String {
     let caller =
         subject.map(|subject| tool::shell::word(subject).map(|word| format!(" --as {word}")));
     match (tool::shell::word(label), caller.unwrap_or_else(|| Some(String::new()))) {
@@ -77,28 +86,28 @@ pub(super) fn login(label: &str, subject: Option<&str>) -> String {
     }
 }
 
-fn now() -> Now {
+fn now() -> MillisClock {
     let clock = System::start();
     Arc::new(move || clock.unix_millis())
 }
 
-/// One grant in the vault.
+/// One OAuth grant in the vault.
 struct VaultEntry {
     vault: Vault,
     name: String,
 }
 
-/// What is kept for an upstream, or for one caller there.
-pub(crate) fn kept(vault: &Vault, name: &str) -> Result<Option<Grant>, String> {
+/// Loads the grant that is stored under a [`vault_entry`] name.
+pub(crate) fn load_grant(vault: &Vault, name: &str) -> Result<Option<Grant>, String> {
     VaultEntry { vault: vault.clone(), name: name.to_owned() }.load()
 }
 
 impl GrantStore for VaultEntry {
     fn load(&self) -> Result<Option<Grant>, String> {
         let bytes = self.vault.load(&self.name).map_err(|error| error.to_string())?;
-        let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes);
+        let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes);
         bytes
-            .map(read)
+            .map(parse)
             .transpose()
             .map_err(|_| format!("what is kept for `{}` is damaged: log in again", self.name))
     }

@@ -1,8 +1,8 @@
-//! What an upstream is, told apart from what it is called.
+//! Which server an upstream's label stands for.
 //!
-//! Two configurations may call different servers by one label. What is granted
-//! to one of them must not count for the other, so trust is bound to a digest of
-//! the command and its arguments, or of the address.
+//! Two configurations may use one label for different servers. Trust in one of them
+//! must not count for the other, so trust is bound to a digest of the command and its
+//! arguments, or of the address.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use tool::hex;
 
 use config::{Reach, Upstream};
 
-/// A stable digest of what an upstream is.
+/// A digest by which a server is recognized, whatever its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamIdentity(String);
 
 impl UpstreamIdentity {
-    /// What an upstream is: where it is reached and what it is told. Secrets are
-    /// left out, so that one that is renewed changes nothing.
+    /// The digest of how an upstream is reached and started. Secrets are left out, so
+    /// that renewing one changes nothing.
     pub(crate) fn new(upstream: &Upstream) -> UpstreamIdentity {
         let mut digest = Sha256::new();
         let mut add = |text: &str| {
@@ -49,7 +49,7 @@ impl UpstreamIdentity {
             Reach::Content { database, prefix, .. } => {
                 add("content");
                 let database = database.as_deref().unwrap_or_default();
-                // Behind the password.
+                // Without user name and password.
                 add(database.rsplit('@').next().unwrap_or_default());
                 add(prefix.as_deref().unwrap_or_default());
             }
@@ -63,38 +63,37 @@ impl UpstreamIdentity {
     }
 }
 
-/// Whether an argument leads to another file from another directory.
+/// Whether an argument means another file in another working directory.
 fn is_relative(argument: &str, directory: &Path) -> bool {
     let path = Path::new(argument);
     path.is_relative()
         && (argument.starts_with('.') || !argument.is_empty() && directory.join(path).exists())
 }
 
-/// What each label of a running gatelet stands for. Clones are the same.
+/// The identity of every upstream of a running gatelet, by label. Clones share one map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Identities(Arc<RwLock<ByLabel>>);
 
 #[derive(Debug, Default)]
 struct ByLabel {
     labels: HashMap<String, UpstreamIdentity>,
-    /// Counts the changes.
+    /// Grows with every change.
     version: u64,
 }
 
 impl Identities {
-    /// What the labels of these upstreams stand for.
     pub(crate) fn new<'a>(upstreams: impl Iterator<Item = &'a Upstream>) -> Identities {
         let identities = Identities::default();
-        upstreams.for_each(|upstream| identities.note(upstream));
+        upstreams.for_each(|upstream| identities.record(upstream));
         identities
     }
 
-    pub(crate) fn note(&self, upstream: &Upstream) {
+    pub(crate) fn record(&self, upstream: &Upstream) {
         let identity = UpstreamIdentity::new(upstream);
-        let mut known = self.0.write();
-        if known.labels.get(&upstream.label) != Some(&identity) {
-            known.labels.insert(upstream.label.clone(), identity);
-            known.version += 1;
+        let mut by_label = self.0.write();
+        if by_label.labels.get(&upstream.label) != Some(&identity) {
+            by_label.labels.insert(upstream.label.clone(), identity);
+            by_label.version += 1;
         }
     }
 
@@ -102,7 +101,7 @@ impl Identities {
         self.0.read().labels.get(label).cloned()
     }
 
-    /// Another number whenever a label stands for something else.
+    /// Changes whenever the identity behind a label does.
     pub(crate) fn version(&self) -> u64 {
         self.0.read().version
     }
@@ -111,12 +110,13 @@ impl Identities {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::Source;
+    use config::SourceFile;
 
     fn identity(entry: &str) -> UpstreamIdentity {
         let text = format!("[[upstream]]\nlabel = \"x\"\n{entry}\n");
-        let source = Source { name: "gatelet.toml".to_owned(), text };
-        let (config, _) = config::read(source, Path::new("/base"), &config::Process).unwrap();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text };
+        let (config, _) =
+            config::parse(source, Path::new("/base"), &config::ProcessEnvironment).unwrap();
         UpstreamIdentity::new(&config.upstreams[0])
     }
 

@@ -1,5 +1,5 @@
-//! Listings and revisions, remembered in a directory, and with the other replicas
-//! where there are some: a new one knows at once what they know.
+//! Remembers the listings and protocol revisions of upstreams: in a directory, and in
+//! the store that replicas share, so that a new replica has them at once.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,51 +12,52 @@ use store::document::{IfDamaged, JsonDocument};
 use store::files::{Files, Limits};
 use store::state::{Change, Documents, Expiring, StateError, change, wait};
 
-use super::shared::Shared;
+use super::cluster::Cluster;
 
-/// How long a look at a file or into the store may take.
-const WITHIN: Duration = Duration::from_secs(5);
-/// How long a listing is remembered for others after it was last new.
-const LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How many others may have left there.
-const MOST: usize = 10_000;
+/// How long one operation on a file or on the shared store may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a listing stays in the shared store after it was last saved.
+const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How many listings may be in the shared store.
+const MAX_LISTINGS: usize = 10_000;
 
 /// A directory with one file per name.
 pub(super) struct ListingDirectory {
     documents: Files,
-    shared: Option<Shared>,
+    cluster: Option<Cluster>,
 }
 
 impl ListingDirectory {
-    pub(super) fn new(path: &Path, shared: Option<Shared>) -> ListingDirectory {
-        // What is lost is asked for again.
+    pub(super) fn new(path: &Path, cluster: Option<Cluster>) -> ListingDirectory {
+        // Not synced to disk: what is lost is asked of the upstream again.
         let documents = Files::unsynced(path, Arc::new(System::start()), Limits::default());
-        ListingDirectory { documents, shared }
+        ListingDirectory { documents, cluster }
     }
 
-    /// Takes over what other replicas know and this one does not.
-    pub(super) async fn learn(&self) {
-        let Some(shared) = &self.shared else { return };
-        match self.learn_from(shared).await {
+    /// Copies the listings that other replicas have and this one has not.
+    pub(super) async fn load_from_replicas(&self) {
+        let Some(cluster) = &self.cluster else { return };
+        match self.load_from(cluster).await {
             Ok(0) => {}
             Ok(n_listings) => tracing::debug!(n_listings, "know listings from other replicas"),
             Err(error) => tracing::warn!(%error, "cannot learn listings from other replicas"),
         }
     }
 
-    async fn learn_from(&self, shared: &Shared) -> Result<usize, StateError> {
-        let known = names(shared).read().await.map_err(StateError::unavailable)?;
+    /// Returns how many listings it copied.
+    async fn load_from(&self, cluster: &Cluster) -> Result<usize, StateError> {
+        let names = shared_names(cluster).read().await.map_err(StateError::unavailable)?;
         let mut n_listings = 0;
-        for name in &known {
-            if self.documents.read(name, WITHIN).await?.is_some() {
+        for name in &names {
+            if self.documents.read(name, TIMEOUT).await?.is_some() {
                 continue;
             }
-            let Some(sealed) = Expiring::get(shared.store(), &key(name), WITHIN).await? else {
+            let Some(signed) = Expiring::get(cluster.store(), &key(name), TIMEOUT).await? else {
                 continue;
             };
-            // What is forged is asked for again of its upstream.
-            let Ok(text) = shared.seal().open(name, &sealed) else { continue };
-            keep(&self.documents, name, text).await?;
+            // Instead of one that is forged, the upstream is asked again.
+            let Ok(text) = cluster.signer().verify(name, &signed) else { continue };
+            write_if_changed(&self.documents, name, text).await?;
             n_listings += 1;
         }
         Ok(n_listings)
@@ -67,55 +68,53 @@ fn key(name: &str) -> String {
     format!("listing {name}")
 }
 
-/// The names of what replicas remember for each other.
-fn names(shared: &Shared) -> JsonDocument<BTreeSet<String>> {
-    let documents = Arc::new(shared.store().clone());
+/// The names of all listings in the shared store.
+fn shared_names(cluster: &Cluster) -> JsonDocument<BTreeSet<String>> {
+    let documents = Arc::new(cluster.store().clone());
     JsonDocument::new(documents, "listings", IfDamaged::StartOver)
 }
 
-/// Puts a listing into the directory; whether it was another before.
-async fn keep(documents: &Files, name: &str, text: &[u8]) -> Result<bool, StateError> {
-    let mut is_new = false;
+/// Writes a listing into the directory, unless the same is there already.
+async fn write_if_changed(documents: &Files, name: &str, text: &[u8]) -> Result<(), StateError> {
     let replace = |before: Option<&[u8]>| -> Result<Change, StateError> {
-        is_new = before != Some(text);
+        let is_new = before != Some(text);
         Ok(if is_new { Change::Replace(text.to_vec().into()) } else { Change::Keep })
     };
-    change(documents, name, WITHIN, replace).await?;
-    Ok(is_new)
+    change(documents, name, TIMEOUT, replace).await.map(drop)
 }
 
-/// Tells the other replicas, if they do not know it.
-async fn tell(shared: Shared, name: String, text: Vec<u8>) -> Result<(), StateError> {
-    let sealed = shared.seal().close(&name, &text);
-    let known = Expiring::get(shared.store(), &key(&name), WITHIN).await?;
-    if known.is_some_and(|known| known == sealed) {
-        return shared.store().touch(&key(&name), LIFE, WITHIN).await.map(drop);
+/// Puts a listing into the shared store, or makes it live longer if it is there.
+async fn share(cluster: Cluster, name: String, text: Vec<u8>) -> Result<(), StateError> {
+    let signed = cluster.signer().sign(&name, &text);
+    let before = Expiring::get(cluster.store(), &key(&name), TIMEOUT).await?;
+    if before.is_some_and(|before| before == signed) {
+        return cluster.store().touch(&key(&name), LIFETIME, TIMEOUT).await.map(drop);
     }
-    Expiring::put(shared.store(), &key(&name), sealed.into(), LIFE, WITHIN).await?;
+    Expiring::put(cluster.store(), &key(&name), signed.into(), LIFETIME, TIMEOUT).await?;
     let add = |names: &mut BTreeSet<String>| {
-        if names.len() < MOST {
+        if names.len() < MAX_LISTINGS {
             names.insert(name.clone());
         }
     };
-    names(&shared).change(add).await.map(drop).map_err(StateError::unavailable)
+    shared_names(&cluster).change(add).await.map(drop).map_err(StateError::unavailable)
 }
 
 impl ListingStore for ListingDirectory {
     fn load(&self, name: &str) -> Option<Vec<u8>> {
-        let found = wait(self.documents.read(name, WITHIN)).ok()??;
+        let found = wait(self.documents.read(name, TIMEOUT)).ok()??;
         Some(found.bytes.into())
     }
 
     fn save(&self, name: &str, text: &[u8]) {
-        if let Err(error) = wait(keep(&self.documents, name, text)) {
+        if let Err(error) = wait(write_if_changed(&self.documents, name, text)) {
             let directory = self.documents.path().display();
             tracing::warn!(%directory, %error, "cannot remember a listing");
         }
-        let Some(shared) = self.shared.clone() else { return };
+        let Some(cluster) = self.cluster.clone() else { return };
         let (name, text) = (name.to_owned(), text.to_vec());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = tell(shared, name, text).await {
+                if let Err(error) = share(cluster, name, text).await {
                     tracing::debug!(%error, "other replicas do not hear of a listing");
                 }
             });

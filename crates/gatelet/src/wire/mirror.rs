@@ -1,12 +1,11 @@
-//! State that all replicas have in common: the store has one copy, the state
-//! directory of each replica another.
+//! Keeps API keys and the trust ledger the same at all replicas: each has them in a file
+//! of its state directory, and the shared store has one more copy.
 //!
-//! Whoever decides about a call reads the files of its own machine, as it does
-//! without a store, so a call waits for nobody, and what was known last holds while
-//! the store is away. A change of a file, by this replica or by a command, goes to
-//! the store; a change there comes to the file. Changes of two replicas are merged
-//! entry by entry, and where both changed one entry the stricter one stays
-//! ([`merge`]).
+//! A decision about a call reads only the local file, so it never waits for the store,
+//! and the last state holds while the store is away. A local change, by this replica or
+//! by a command, goes to the store; a change in the store comes to the file. Changes of
+//! two replicas are merged entry by entry, and where both changed the same entry the
+//! stricter version wins ([`merge`]).
 
 mod keys;
 mod ledger;
@@ -23,32 +22,31 @@ use store::document::{DocumentError, IfDamaged, JsonDocument};
 use store::files::Files;
 use store::state::{Change, Documents, StateError, change};
 
-use super::seal::{Forged, Seal};
-use crate::changed_file::ChangedFile;
+use super::signer::{Forged, Signer};
+use crate::polled_file::PolledFile;
+use keys::KeyFile;
+use ledger::LedgerEntries;
+use local_copy::LocalCopy;
 use merge::{Entries, merge};
 
-pub(crate) use keys::KeyFile;
-pub(crate) use ledger::LedgerEntries;
-pub(crate) use local_copy::LocalCopy;
-
-/// How long one look at the store may take.
-const WITHIN: Duration = Duration::from_secs(2);
-/// How often the file is looked at for changes of this machine.
-const LOOK: Duration = Duration::from_millis(200);
-/// How often the store is looked at when it tells of nothing: a message may be lost.
-const POLL: Duration = Duration::from_secs(5);
-/// How long nothing is tried after a failure.
+/// How long one operation of the store may take.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often the local file is checked for changes.
+const FILE_POLL: Duration = Duration::from_millis(200);
+/// How often the store is read though it announced no change: a message may be lost.
+const STORE_POLL: Duration = Duration::from_secs(5);
+/// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The entries as they are in the store.
+/// All entries as they are in the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Note {
-    /// Grows with every change. A store that has a smaller one has lost changes.
+struct StoredEntries {
+    /// Grows with every change. A store with a smaller one has lost changes.
     revision: u64,
     entries: Entries,
 }
 
-/// Why a copy cannot be brought in line now. One variant per remedy.
+/// Why file and store cannot be aligned now. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
 enum MirrorError {
     #[error(transparent)]
@@ -67,39 +65,47 @@ impl From<DocumentError> for MirrorError {
     }
 }
 
-/// Keeps one file and the store in line.
-pub(crate) struct Mirror {
+/// Keeps one local file and its copy in the store aligned.
+pub(super) struct Mirror {
     copy: Arc<dyn LocalCopy>,
     documents: Arc<dyn Documents>,
-    seal: Seal,
-    /// What both were when they were last in line, over restarts.
-    base: JsonDocument<Note>,
+    signer: Signer,
+    /// What both held when they were last aligned, also over restarts.
+    base: JsonDocument<StoredEntries>,
+}
+
+/// One mirror for each file of the state directory that replicas have in common.
+pub(super) fn all(state: &Path, documents: &Arc<dyn Documents>, signer: &Signer) -> [Mirror; 2] {
+    let mirror =
+        |copy: Arc<dyn LocalCopy>| Mirror::new(copy, Arc::clone(documents), signer.clone(), state);
+    let keys = KeyFile(state.to_owned());
+    [mirror(Arc::new(keys)), mirror(Arc::new(LedgerEntries::at(state)))]
 }
 
 impl Mirror {
-    pub(crate) fn new(
+    fn new(
         copy: Arc<dyn LocalCopy>,
         documents: Arc<dyn Documents>,
-        seal: Seal,
+        signer: Signer,
         state: &Path,
     ) -> Mirror {
         let files = Arc::new(Files::at(&state.join("shared")));
         let base = JsonDocument::new(files, copy.name(), IfDamaged::StartOver);
-        Mirror { copy, documents, seal, base }
+        Mirror { copy, documents, signer, base }
     }
 
-    /// Brings file and store in line once, as far as the store answers.
-    pub(crate) async fn begin(&self) {
+    /// Aligns file and store once. A store that does not answer is logged.
+    pub(super) async fn align_once(&self) {
         if let Err(error) = self.align().await {
             let name = self.copy.name();
             tracing::warn!(name, %error, "what this replica knew last holds");
         }
     }
 
-    /// Keeps them in line until dropped.
-    pub(crate) async fn keep(self) {
-        let mut told = self.documents.watch(self.copy.name());
-        let mut file = ChangedFile::at(self.copy.file());
+    /// Aligns file and store whenever one of them changes, until dropped.
+    pub(super) async fn keep_aligned(self) {
+        let mut store_changes = self.documents.watch(self.copy.name());
+        let mut file = PolledFile::at(self.copy.file());
         let mut was_aligned = true;
         loop {
             match self.align().await {
@@ -113,39 +119,39 @@ impl Mirror {
                     continue;
                 }
             }
-            // Our own change of the file is seen once; there is nothing to do then.
-            let changed_here = async {
-                while !file.is_due() {
-                    tokio::time::sleep(LOOK).await;
+            // Our own change of the file ends the wait once more; that does no harm.
+            let file_changed = async {
+                while !file.has_changed() {
+                    tokio::time::sleep(FILE_POLL).await;
                 }
             };
-            let waited = async {
+            let changed = async {
                 tokio::select! {
-                    () = changed_here => {}
-                    Some(()) = told.next() => {}
+                    () = file_changed => {}
+                    Some(()) = store_changes.next() => {}
                 }
             };
-            let _ = tokio::time::timeout(POLL, waited).await;
+            let _ = tokio::time::timeout(STORE_POLL, changed).await;
         }
     }
 
     async fn align(&self) -> Result<(), MirrorError> {
         let base = self.base.read().await?;
         let copy = Arc::clone(&self.copy);
-        let ours = aside(move || copy.read()).await?;
-        let mut after = Note::default();
+        let ours = run_blocking(move || copy.read()).await?;
+        let mut after = StoredEntries::default();
         let decide = |before: Option<&[u8]>| -> Result<Change, MirrorError> {
             let theirs = self.parse(before)?;
             after = self.merged(&base, &ours, &theirs);
             if after == theirs {
                 return Ok(Change::Keep);
             }
-            let note = serde_json::to_vec(&after)?;
-            Ok(Change::Replace(self.seal.close(self.copy.name(), &note).into()))
+            let text = serde_json::to_vec(&after)?;
+            Ok(Change::Replace(self.signer.sign(self.copy.name(), &text).into()))
         };
-        change(&*self.documents, self.copy.name(), WITHIN, decide).await?;
+        change(&*self.documents, self.copy.name(), STORE_TIMEOUT, decide).await?;
         if after.entries != ours {
-            self.apply(ours, after.entries.clone()).await?;
+            self.write_file(ours, after.entries.clone()).await?;
         }
         if after != base {
             self.base.change(|base| base.clone_from(&after)).await?;
@@ -153,14 +159,19 @@ impl Mirror {
         Ok(())
     }
 
-    fn parse(&self, sealed: Option<&[u8]>) -> Result<Note, MirrorError> {
-        let Some(sealed) = sealed else { return Ok(Note::default()) };
-        Ok(serde_json::from_slice(self.seal.open(self.copy.name(), sealed)?)?)
+    fn parse(&self, signed: Option<&[u8]>) -> Result<StoredEntries, MirrorError> {
+        let Some(signed) = signed else { return Ok(StoredEntries::default()) };
+        Ok(serde_json::from_slice(self.signer.verify(self.copy.name(), signed)?)?)
     }
 
-    fn merged(&self, base: &Note, ours: &Entries, theirs: &Note) -> Note {
-        // A store that lost changes has not taken anything back: nothing is known to
-        // have been the same before.
+    fn merged(
+        &self,
+        base: &StoredEntries,
+        ours: &Entries,
+        theirs: &StoredEntries,
+    ) -> StoredEntries {
+        // An entry that is missing from a store that lost changes was not deleted, so
+        // the base does not count.
         let is_lost = theirs.revision < base.revision
             || (theirs.revision == base.revision && theirs.entries != base.entries);
         let nothing = Entries::new();
@@ -169,14 +180,15 @@ impl Mirror {
             merge(before, ours, &theirs.entries, |one, other| self.copy.stricter(one, other));
         match entries == theirs.entries && !is_lost {
             true => theirs.clone(),
-            false => Note { revision: base.revision.max(theirs.revision) + 1, entries },
+            false => StoredEntries { revision: base.revision.max(theirs.revision) + 1, entries },
         }
     }
 
-    /// Writes what was merged, except where the file changed meanwhile.
-    async fn apply(&self, ours: Entries, merged: Entries) -> Result<(), MirrorError> {
+    /// Writes the merged entries into the file. Entries that were changed there since
+    /// `ours` was read are merged once more.
+    async fn write_file(&self, ours: Entries, merged: Entries) -> Result<(), MirrorError> {
         let copy = Arc::clone(&self.copy);
-        aside(move || {
+        run_blocking(move || {
             copy.change(&mut |now| {
                 *now = merge(&ours, now, &merged, |one, other| copy.stricter(one, other));
             })
@@ -185,8 +197,8 @@ impl Mirror {
     }
 }
 
-/// Does what waits for a disk or a lock where nobody else waits.
-async fn aside<T: Send + 'static>(
+/// Runs work that waits for a disk or a lock on a thread for blocking work.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, MirrorError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -1,53 +1,56 @@
-//! What this gatelet says of itself to anybody: its manifest.
+//! The manifest in which this gatelet describes itself: its endpoint, and the namespaces
+//! and skills that an anonymous caller sees.
 //!
-//! It names what an anonymous caller sees, and is drawn anew whenever that may
-//! have changed. The page, the resource and the signature show one value.
+//! It is updated whenever those may have changed. The HTTP page, the MCP resource and the
+//! signature all come from the one manifest that is published here.
 
 use std::collections::BTreeSet;
 
 use ::skills::Library;
 use catalog::{Catalog, name};
 use parking_lot::Mutex;
-use policy::visibility::Thing;
+use policy::visibility::Item;
 use tool::Identity;
 use web::manifest::sign::SecretKey;
-use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
+use web::manifest::{
+    AdvertisedSkill, Authentication, CASH_VERSION, Manifest, Scheme, SuggestedNamespace,
+};
 
 use crate::mounts::MountedServer;
 use config::Config;
 
-/// The manifest of a gatelet.
+/// The manifest of this gatelet.
 pub(super) struct OwnManifest {
-    /// As gatelet was started: where it is, who may come in and who runs it
-    /// count until it ends.
+    /// The configuration at the start: endpoint, authentication and publisher do not
+    /// change while gatelet runs.
     start: Config,
-    shown: Mutex<Option<Manifest>>,
+    published: Mutex<Option<Manifest>>,
 }
 
-/// What may be told.
-pub(super) struct Contents<'a> {
+/// What a manifest is made from.
+pub(super) struct ManifestInputs<'a> {
     pub(super) config: &'a Config,
     pub(super) mounts: &'a [MountedServer],
     pub(super) skills: &'a Library,
-    /// What is known of the functions behind gatelet.
     pub(super) catalog: Option<&'a Catalog>,
 }
 
 impl OwnManifest {
     pub(super) fn new(start: &Config) -> OwnManifest {
-        OwnManifest { start: start.clone(), shown: Mutex::default() }
+        OwnManifest { start: start.clone(), published: Mutex::default() }
     }
 
-    /// What is told now; nothing before it was first drawn.
-    pub(super) fn shown(&self) -> Option<Manifest> {
-        self.shown.lock().clone()
+    /// The manifest as it was last updated; `None` before that.
+    pub(super) fn published(&self) -> Option<Manifest> {
+        self.published.lock().clone()
     }
 
-    /// Draws it anew. Its date is the day on which it last changed.
-    pub(super) fn draw(&self, contents: &Contents<'_>) -> Manifest {
-        let mut shown = self.shown.lock();
-        let mut fresh = self.unsigned(contents);
-        if let Some(before) = &*shown {
+    /// Makes, signs and publishes the manifest anew, unless nothing has changed. Its
+    /// date is the day of its last change.
+    pub(super) fn update(&self, inputs: &ManifestInputs<'_>) -> Manifest {
+        let mut published = self.published.lock();
+        let mut fresh = self.unsigned(inputs);
+        if let Some(before) = &*published {
             let today = std::mem::replace(&mut fresh.last_updated, before.last_updated.clone());
             if fresh == (Manifest { signature: None, ..before.clone() }) {
                 return before.clone();
@@ -58,10 +61,10 @@ impl OwnManifest {
             Some(Ok(key)) => key.sign(&fresh),
             Some(Err(_)) | None => fresh,
         };
-        shown.insert(fresh).clone()
+        published.insert(fresh).clone()
     }
 
-    fn unsigned(&self, contents: &Contents<'_>) -> Manifest {
+    fn unsigned(&self, inputs: &ManifestInputs<'_>) -> Manifest {
         let start = &self.start;
         let base = start.auth.public_url.clone().unwrap_or_else(|| start.serve.url());
         let closed = start.auth.required || start.auth.scope.is_some();
@@ -79,16 +82,16 @@ impl OwnManifest {
             endpoint: format!("{base}/mcp"),
             cache_ttl: start.manifest.cache_ttl,
             authentication: scheme.map(|scheme| Authentication { scheme, docs_url }),
-            namespaces: contents.namespaces(),
-            skills: contents.skills(),
+            namespaces: inputs.namespaces(),
+            skills: inputs.skills(),
             signature: None,
             whole: None,
         }
     }
 }
 
-impl Contents<'_> {
-    fn namespaces(&self) -> Vec<Suggested> {
+impl ManifestInputs<'_> {
+    fn namespaces(&self) -> Vec<SuggestedNamespace> {
         let own = self.config.builtin_labels().into_iter();
         let own = own.map(|(label, description)| suggested(&label, Some(description)));
         let upstreams = self.config.upstreams.iter();
@@ -98,53 +101,58 @@ impl Contents<'_> {
         let gate = "This gate: search, long results in parts, health.";
         let gate = suggested(roster::BUILTIN, Some(gate));
         let all = own.chain(upstreams).chain(mounts).chain([gate.clone()]);
-        let mut seen: Vec<Suggested> = all.filter(|one| self.sees(&one.suggested)).collect();
-        if seen.is_empty() {
-            // A manifest names at least one. This one every gatelet has, so that
-            // nothing is told by it.
-            seen.push(gate);
+        let mut visible: Vec<SuggestedNamespace> =
+            all.filter(|one| self.is_visible(&one.suggested)).collect();
+        if visible.is_empty() {
+            // A manifest must name at least one namespace. Every gatelet has this one,
+            // so it gives nothing away.
+            visible.push(gate);
         }
-        seen
+        visible
     }
 
-    /// Whether an anonymous caller sees a namespace: something in it, or where
-    /// nothing is known of it yet, itself.
-    fn sees(&self, label: &str) -> bool {
-        let knows = |thing: &Thing<'_>| self.config.visibility.shows(&Identity::default(), thing);
+    /// Whether an anonymous caller sees something in a namespace, or, while its
+    /// functions are not known, the namespace itself.
+    fn is_visible(&self, label: &str) -> bool {
+        let shows = |thing: &Item<'_>| self.config.visibility.shows(&Identity::default(), thing);
         let is_in = |path: &str| name::same(path.split('.').next().unwrap_or_default(), label);
-        let known = self.catalog.into_iter().flat_map(|catalog| {
+        let functions = self.catalog.into_iter().flat_map(|catalog| {
             let slots = catalog.slots().filter(move |slot| is_in(catalog.path(*slot)));
-            slots.map(move |slot| Thing::function(catalog, slot))
+            slots.map(move |slot| Item::function(catalog, slot))
         });
-        let mut known = known.peekable();
-        match known.peek() {
-            None => knows(&Thing::Namespace(label)),
-            Some(_) => known.into_iter().any(|function| knows(&function)),
+        let mut functions = functions.peekable();
+        match functions.peek() {
+            None => shows(&Item::Namespace(label)),
+            Some(_) => functions.into_iter().any(|function| shows(&function)),
         }
     }
 
-    fn skills(&self) -> Vec<Advertised> {
-        let mut named = BTreeSet::new();
+    fn skills(&self) -> Vec<AdvertisedSkill> {
+        let mut paths = BTreeSet::new();
         let skills = self.skills.skills().iter().filter(|skill| {
-            let thing = Thing::Skill { namespace: &skill.namespace, name: &skill.name };
-            let known = self.config.visibility.shows(&Identity::default(), &thing);
-            known && !skill.is_at_upstream() && named.insert(skill.path())
+            let thing = Item::Skill { namespace: &skill.namespace, name: &skill.name };
+            let is_visible = self.config.visibility.shows(&Identity::default(), &thing);
+            is_visible && !skill.is_at_upstream() && paths.insert(skill.path())
         });
         let advertised = skills.map(|skill| {
             let line = skill.description.lines().next().unwrap_or_default().trim();
             let description = if line.is_empty() { skill.title.trim() } else { line };
-            Advertised { name: skill.path(), description: description.to_owned() }
+            AdvertisedSkill { name: skill.path(), description: description.to_owned() }
         });
-        advertised.take(MOST_SKILLS).collect()
+        advertised.take(MAX_SKILLS).collect()
     }
 }
 
-/// So many skills are advertised; `skill()` lists all.
-const MOST_SKILLS: usize = 100;
+/// How many skills the manifest advertises; the tool `skill` lists all.
+const MAX_SKILLS: usize = 100;
 
-fn suggested(label: &str, description: Option<&str>) -> Suggested {
+/// The entry of a namespace, with a legal name and one line of description.
+fn suggested(label: &str, description: Option<&str>) -> SuggestedNamespace {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let line = description.and_then(|text| text.lines().next()).unwrap_or_default().trim();
     let line = if line.is_empty() { "Tools of an MCP server." } else { line };
-    Suggested { suggested: label.chars().map(legal).collect(), description: line.to_owned() }
+    SuggestedNamespace {
+        suggested: label.chars().map(legal).collect(),
+        description: line.to_owned(),
+    }
 }

@@ -1,4 +1,5 @@
-//! One server, started or reached on its own, to see what it has.
+//! Connects to a single server outside of any gateway, to see what it lists and how fast
+//! it answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,33 +10,33 @@ use mcp::revision::{Revision, method};
 use roster::{Connector, Profile};
 use tool::{Ask, Context, Failure, Listing, Object};
 
-use super::connector::Remote;
+use super::connector::RemoteConnector;
 use super::credential;
 use super::listing_store::ListingDirectory;
 use config::Upstream;
 
-/// What a server answered.
+/// What a probe of a server found.
 #[derive(Clone, Debug)]
 pub(crate) struct Probed {
     pub(crate) listing: Arc<Listing>,
-    /// How long it took to start and to list what it has.
+    /// How long connecting and listing took.
     pub(crate) took: Duration,
-    /// How long its smallest answer takes.
+    /// The round trip of the cheapest request; `None` if it was not answered.
     pub(crate) ping: Option<Duration>,
 }
 
 /// How long a ping may take.
-const PING: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a server may take to end.
-const GRACE: Duration = Duration::from_secs(3);
+/// How long the server may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Connects as gatelet would, asks what there is, and ends it again.
+/// Connects as a gateway would, lists what the server has, pings it, and ends it again.
 pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, Failure> {
     let shutdown = Shutdown::default();
-    let shelf = Arc::new(ListingDirectory::new(&state.join("listings"), None));
-    let shown = credential::for_upstream(upstream, None, &credential::vault(state));
-    let remote = Remote::new(upstream, shelf, shown, &shutdown);
+    let listings = Arc::new(ListingDirectory::new(&state.join("listings"), None));
+    let credential = credential::for_upstream(upstream, None, &credential::vault(state));
+    let remote = RemoteConnector::new(upstream, listings, credential, &shutdown);
     let since = Instant::now();
     let client = Profile::default().client();
     let connected = tokio::time::timeout(upstream.start_timeout, remote.connect(&client));
@@ -49,23 +50,23 @@ pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, F
     let took = since.elapsed();
     let probed = match connected {
         Ok(provider) => {
-            let listing = Arc::new(roster::readable::listing(&provider.listing()));
+            let listing = Arc::new(roster::readable::published_form(&provider.listing()));
             let since = Instant::now();
             let context = Context { client: Arc::new(client), ..Context::anonymous() };
-            let answer = provider.ask(smallest(&listing.server.protocol), &context);
+            let answer = provider.ask(cheapest_ask(&listing.server.protocol), &context);
             let answered =
-                tokio::time::timeout(PING, answer).await.is_ok_and(|answer| answer.is_ok());
+                tokio::time::timeout(PING_TIMEOUT, answer).await.is_ok_and(|answer| answer.is_ok());
             Ok(Probed { listing, took, ping: answered.then(|| since.elapsed()) })
         }
         Err(failure) => Err(failure),
     };
-    shutdown.end_all(GRACE).await;
+    shutdown.end_all(END_TIMEOUT).await;
     probed
 }
 
-/// The smallest question that a server answers itself. Servers of the newest
-/// revision have no `ping`.
-pub(crate) fn smallest(protocol: &str) -> Ask {
+/// The cheapest request that a server of this protocol revision answers: `ping`, which
+/// the newest revision does not have any more.
+pub(crate) fn cheapest_ask(protocol: &str) -> Ask {
     let is_modern = Revision::LATEST.as_str() <= protocol;
     let method = if is_modern { method::DISCOVER } else { method::PING };
     Ask::Other { method: method.to_owned(), params: Object::new() }

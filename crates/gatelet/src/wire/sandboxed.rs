@@ -1,4 +1,5 @@
-//! Programs that are confined before they run, and refusals that say so.
+//! Runs the programs of upstreams in sandboxes, and mentions the sandbox in errors that
+//! it may have caused.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +14,12 @@ use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply, Resource};
 use crate::paths;
 use config::Sandbox;
 
-/// The program that confines itself and then becomes this one; or why it cannot
-/// be confined here. Without a sandbox it stays as it is.
-pub(crate) fn confined(program: Program, sandbox: Option<&Sandbox>) -> Result<Program, String> {
+/// The command that runs `program` inside of its sandbox; or why this machine cannot
+/// enforce the sandbox. Without a sandbox, `program` itself.
+pub(crate) fn confine_program(
+    program: Program,
+    sandbox: Option<&Sandbox>,
+) -> Result<Program, String> {
     let Some(sandbox) = sandbox else { return Ok(program) };
     let command = program.command.display().to_string();
     match sandbox {
@@ -23,7 +27,8 @@ pub(crate) fn confined(program: Program, sandbox: Option<&Sandbox>) -> Result<Pr
             let unenforceable = |why| format!("its sandbox cannot be enforced: {why}");
             policy.check(sandbox::support()).map_err(unenforceable)?;
             let args = launch::arguments(policy, &command, &program.args);
-            // The launcher is our own executable, whatever stands at its path by now.
+            // Our own executable confines itself and then becomes the program. Its path
+            // may lead to another version by now.
             Ok(Program { command: PathBuf::from("/proc/self/exe"), args, ..program })
         }
         Sandbox::Container { image, policy } => {
@@ -37,41 +42,41 @@ pub(crate) fn confined(program: Program, sandbox: Option<&Sandbox>) -> Result<Pr
     }
 }
 
-/// Whether somebody was refused something by the system.
-pub(crate) fn is_refusal(text: &str) -> bool {
+/// Whether a message looks as if the operating system refused something.
+pub(crate) fn looks_like_refusal(text: &str) -> bool {
     let words =
         ["permission denied", "eacces", "eperm", "operation not permitted", launch::REFUSAL];
     let text = text.to_lowercase();
     words.iter().any(|word| text.contains(word))
 }
 
-/// What is added to a refusal, for who can widen the sandbox.
-fn note(sandbox: &Sandbox) -> String {
+/// The sentence that is added to a refusal, for the operator, who can widen the sandbox.
+fn sandbox_note(sandbox: &Sandbox) -> String {
     format!(
         "gatelet runs this server in a sandbox ({}), which may be why; the operator can widen `sandbox` in its entry",
         sandbox.policy()
     )
 }
 
-/// A failure to start that says that there is a sandbox, where that may be why.
-pub(super) fn explained(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
+/// A failure to start, with a note about the sandbox if that may be the cause.
+pub(super) fn explain_failure(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
     match (failure, sandbox) {
-        (Failure::Unavailable { reason }, Some(sandbox)) if is_refusal(&reason) => {
-            Failure::Unavailable { reason: format!("{reason}. {}", note(sandbox)) }
+        (Failure::Unavailable { reason }, Some(sandbox)) if looks_like_refusal(&reason) => {
+            Failure::Unavailable { reason: format!("{reason}. {}", sandbox_note(sandbox)) }
         }
         (failure, _) => failure,
     }
 }
 
-/// A session with a confined program: errors that look like a refusal by the
-/// sandbox say so.
-pub(super) struct Explained {
+/// A session with a program in a sandbox, which adds a note to errors that the sandbox
+/// may have caused.
+pub(super) struct SandboxedSession {
     pub(super) inner: Arc<dyn Provider>,
     pub(super) sandbox: Sandbox,
 }
 
 #[async_trait]
-impl Provider for Explained {
+impl Provider for SandboxedSession {
     fn listing(&self) -> Arc<Listing> {
         self.inner.listing()
     }
@@ -97,13 +102,16 @@ impl Provider for Explained {
     }
 }
 
-/// The reply with a note behind it, if it reports a refusal.
+/// The reply with a note appended, if it is an error that looks like a refusal.
 fn with_note(reply: &Reply, sandbox: &Sandbox) -> Option<Reply> {
-    let view = reply.tool_result().filter(|view| view.is_error && is_refusal(&view.text()))?;
-    drop(view);
+    let is_refusal =
+        reply.tool_result().is_some_and(|view| view.is_error && looks_like_refusal(&view.text()));
+    if !is_refusal {
+        return None;
+    }
     let Reply::Result(result) = reply else { return None };
     let mut result = result.to_value().ok()?;
-    let note = json!({"type": "text", "text": note(sandbox)});
+    let note = json!({"type": "text", "text": sandbox_note(sandbox)});
     result.get_mut("content").and_then(Value::as_array_mut)?.push(note);
     Some(Reply::Result(result.into()))
 }

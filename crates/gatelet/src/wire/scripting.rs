@@ -1,8 +1,9 @@
-//! What runs scripts: workers that are our own executable.
+//! Sets up scripts and recipes as the configuration asks for: the pool of worker
+//! processes (each is our own executable), the recipes, and where they are saved.
 
 use std::sync::Arc;
 
-use gateway::dispatch::Scripting;
+use gateway::dispatch::ScriptRunner;
 use gateway::recipes::{RecipeStore, Recipes};
 use script::Pool;
 use script::pool;
@@ -10,11 +11,11 @@ use script::pool;
 use crate::recipe_files::{self, RecipeDirectory};
 use config::Scripts;
 
-/// Scripts of one session that may wait for a worker.
-const WAITING: usize = 1_024;
+/// How many scripts of one session may wait for a worker.
+const MAX_WAITING: usize = 1_024;
 
-/// What runs scripts, if they are on.
-pub(super) fn scripting(config: &Scripts) -> Option<Arc<Scripting>> {
+/// The engine that runs scripts; `None` where scripts are off.
+pub(super) fn scripting(config: &Scripts) -> Option<Arc<ScriptRunner>> {
     if !config.enabled {
         return None;
     }
@@ -29,13 +30,13 @@ pub(super) fn scripting(config: &Scripts) -> Option<Arc<Scripting>> {
         program,
         arguments: Vec::new(),
         workers: config.workers,
-        waiting: WAITING,
+        waiting: MAX_WAITING,
         limits: config.limits.clone(),
     });
-    Some(Arc::new(Scripting::new(pool)))
+    Some(Arc::new(ScriptRunner::new(pool)))
 }
 
-/// Where models save recipes, while scripts are on.
+/// The store in which models save recipes; `None` where scripts are off.
 pub(super) fn recipe_store(config: &Scripts) -> Option<Arc<dyn RecipeStore>> {
     config.enabled.then(|| Arc::new(RecipeDirectory(config.recipes.clone())) as _)
 }
@@ -43,7 +44,7 @@ pub(super) fn recipe_store(config: &Scripts) -> Option<Arc<dyn RecipeStore>> {
 /// The recipes in force: none while scripts are off.
 pub(super) fn recipes(config: &Scripts) -> Recipes {
     match config.enabled {
-        true => recipe_files::read(&config.recipes),
+        true => recipe_files::load(&config.recipes),
         false => Recipes::default(),
     }
 }

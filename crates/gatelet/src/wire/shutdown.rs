@@ -1,4 +1,4 @@
-//! How the program ends: the signals that ask for it, and nobody left behind.
+//! How the process ends: the signals that ask for it, and waiting for child processes.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -8,15 +8,14 @@ use tokio::signal::unix::{SignalKind, signal as catch};
 /// What a SIGHUP means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HangUp {
-    /// That the program is to end.
+    /// The process ends.
     Ends,
-    /// That the configuration is to be read again; the end only where the
-    /// terminal of the program has gone.
+    /// The configuration is read again; the process ends only if its terminal is gone.
     Reloads,
 }
 
-/// Ready when a signal asks us to end. Signals are caught from now on, not only
-/// once somebody waits.
+/// A future that is ready when a signal asks the process to end. Signals are caught from
+/// this call on, not only while the future is awaited.
 pub(crate) fn asked_to_end(meaning: HangUp) -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = catch(SignalKind::interrupt())?;
     let mut terminate = catch(SignalKind::terminate())?;
@@ -41,10 +40,10 @@ pub(crate) fn asked_to_end(meaning: HangUp) -> io::Result<impl Future<Output = (
     })
 }
 
-/// Waits until no child of ours is left, for as long as `limit`.
+/// Waits until no child process is left, at most for `limit`.
 ///
-/// Upstreams were asked to end when their sessions were dropped. One that does
-/// not is killed when we are gone, so this is a courtesy, not the guarantee.
+/// Upstreams were asked to end when their sessions were dropped. One that does not is
+/// killed when this process ends, so waiting is only a courtesy.
 pub(crate) async fn children_have_ended(limit: Duration) {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

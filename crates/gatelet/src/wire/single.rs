@@ -1,9 +1,9 @@
-//! An upstream that runs at one replica at a time (`single = true`).
+//! Connects to an upstream that only one replica runs at a time (`single = true`).
 //!
-//! Whoever holds its lease runs it; the others reach it through a pipe to that
+//! The replica that holds its lease runs it; the others reach it through tunnels to that
 //! replica. A holder that cannot renew its lease in time stops the upstream before
-//! another may start it. When the holder is gone the pipes end, the upstream is
-//! connected anew, and whoever gets the lease first runs it.
+//! another replica may start it. When the holder is gone the tunnels end, all replicas
+//! connect anew, and the first that gets the lease runs the upstream.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,44 +20,48 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tool::{Ask, Client, Context, CredentialHealth, Event, Failure, Listing, Provider, Reply};
 
-use super::connector::Remote;
-use super::shared::Shared;
+use super::cluster::Cluster;
+use super::connector::RemoteConnector;
 
-/// How long a lease holds after it was last renewed, and how often it is.
-const LIFE: Duration = Duration::from_secs(6);
-const RENEW: Duration = Duration::from_secs(2);
+/// How long a lease holds after it was last renewed.
+const LEASE_TIME: Duration = Duration::from_secs(6);
+/// How often a lease is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
 /// How long before its end a lease that could not be renewed counts as lost.
 const MARGIN: Duration = Duration::from_millis(1500);
-const WITHIN: Duration = Duration::from_secs(1);
-/// How long to wait before looking again who has it.
+/// How long one operation of the store may take.
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause between two checks: who holds the lease, or whether sessions are left.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Opens sessions with an upstream that runs once.
-pub(super) struct Single {
-    remote: Remote,
-    shared: Shared,
+/// Opens sessions with an upstream that only one replica runs at a time.
+pub(super) struct SingleInstance {
+    remote: RemoteConnector,
+    cluster: Cluster,
+    /// The name of the lease, and of the upstream among replicas.
     name: String,
-    /// What runs here, which all sessions of this replica share.
-    held: tokio::sync::Mutex<Weak<Held>>,
+    /// The upstream as this replica runs it; its sessions here share it.
+    running: tokio::sync::Mutex<Weak<LeasedUpstream>>,
 }
 
-impl Single {
-    pub(super) fn new(remote: Remote, shared: Shared) -> Single {
+impl SingleInstance {
+    pub(super) fn new(remote: RemoteConnector, cluster: Cluster) -> SingleInstance {
         let name = format!("single {}", remote.fingerprint());
-        Single { remote, shared, name, held: tokio::sync::Mutex::default() }
+        SingleInstance { remote, cluster, name, running: tokio::sync::Mutex::default() }
     }
 
-    async fn open_somewhere(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        let mut held = self.held.lock().await;
-        if let Some(running) = held.upgrade().filter(|running| !running.is_over()) {
-            return Ok(running);
+    /// Runs the upstream here if its lease is free, else reaches it at its owner.
+    async fn open_anywhere(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        let mut running = self.running.lock().await;
+        if let Some(upstream) = running.upgrade().filter(|upstream| !upstream.has_ended()) {
+            return Ok(upstream);
         }
         loop {
-            match self.shared.store().acquire(&self.name, LIFE, WITHIN).await {
+            match self.cluster.store().acquire(&self.name, LEASE_TIME, STORE_TIMEOUT).await {
                 Ok(lease) => {
-                    let running = self.run_here(lease, client).await?;
-                    *held = Arc::downgrade(&running);
-                    return Ok(running);
+                    let upstream = self.run_here(lease, client).await?;
+                    *running = Arc::downgrade(&upstream);
+                    return Ok(upstream);
                 }
                 Err(StateError::Conflict) => {}
                 Err(error) => {
@@ -66,20 +70,24 @@ impl Single {
                 }
             }
             if let Some(owner) = self.owner().await
-                && let Ok(there) = self.reach(owner, client).await
+                && let Ok(session) = self.connect_to_owner(owner, client).await
             {
-                return Ok(there);
+                return Ok(session);
             }
-            // It starts there, or it has just ended there. The roster bounds this.
+            // It is just starting or ending there. The roster limits how long this takes.
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn run_here(&self, lease: Lease, client: &Client) -> Result<Arc<Held>, Failure> {
-        let keeping = Keeping::new(self.shared.clone(), self.name.clone(), lease);
+    async fn run_here(
+        &self,
+        lease: Lease,
+        client: &Client,
+    ) -> Result<Arc<LeasedUpstream>, Failure> {
+        let keeper = LeaseKeeper::new(self.cluster.clone(), self.name.clone(), lease);
         let started = tokio::select! {
             started = self.remote.connect(client) => started,
-            () = keeping.clone().renew_until_lost() => {
+            () = keeper.clone().renew_until_lost() => {
                 let reason = "another replica has taken it over while it started".to_owned();
                 Err(Failure::Unavailable { reason })
             }
@@ -87,46 +95,47 @@ impl Single {
         let inner = match started {
             Ok(inner) => inner,
             Err(failure) => {
-                keeping.release().await;
+                keeper.release().await;
                 return Err(failure);
             }
         };
         let events = inner.events();
-        let held = Arc::new(Held {
+        let upstream = Arc::new(LeasedUpstream {
             listing: RwLock::new(inner.listing()),
             inner: RwLock::new(Some(inner)),
-            over: watch::Sender::new(None),
+            ended: watch::Sender::new(None),
         });
-        self.shared.offer(&self.name, keeping.fence(), Arc::downgrade(&held) as _);
-        keeping.say_owner().await;
-        tokio::spawn(keeping.keep(Arc::downgrade(&held), events));
-        Ok(held)
+        self.cluster.offer(&self.name, keeper.fence(), Arc::downgrade(&upstream) as _);
+        keeper.announce_owner().await;
+        tokio::spawn(keeper.run(Arc::downgrade(&upstream), events));
+        Ok(upstream)
     }
 
-    /// The replica that runs it, and the number of its lease.
-    async fn owner(&self) -> Option<(u32, u64)> {
-        let note = Expiring::get(self.shared.store(), &owner_key(&self.name), WITHIN).await;
+    /// The replica that runs the upstream, if it is alive.
+    async fn owner(&self) -> Option<Owner> {
+        let key = owner_key(&self.name);
+        let note = Expiring::get(self.cluster.store(), &key, STORE_TIMEOUT).await;
         let note = String::from_utf8(note.ok()??.into()).ok()?;
         let (replica, fence) = note.split_once(' ')?;
-        let owner = (replica.parse().ok()?, fence.parse().ok()?);
-        self.shared.is_there(owner.0).await.then_some(owner)
+        let owner = Owner { replica: replica.parse().ok()?, fence: fence.parse().ok()? };
+        self.cluster.is_alive(owner.replica).await.then_some(owner)
     }
 
-    async fn reach(
+    async fn connect_to_owner(
         &self,
-        (replica, fence): (u32, u64),
+        Owner { replica, fence }: Owner,
         client: &Client,
     ) -> Result<Arc<dyn Provider>, Failure> {
-        let (shared, name) = (self.shared.clone(), self.name.clone());
-        let open = move || shared.open_tunnel(replica, &name, fence);
+        let (cluster, name) = (self.cluster.clone(), self.name.clone());
+        let open = move || cluster.open_tunnel(replica, &name, fence);
         self.remote.connect_through(Pipes::new(open), client).await
     }
 }
 
 #[async_trait]
-impl Connector for Single {
+impl Connector for SingleInstance {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        self.open_somewhere(client).await
+        self.open_anywhere(client).await
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -135,9 +144,9 @@ impl Connector for Single {
 }
 
 #[async_trait]
-impl OpenSession for Single {
+impl OpenSession for SingleInstance {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
-        let upstream = self.open_somewhere(client).await?;
+        let upstream = self.open_anywhere(client).await?;
         Ok(OpenedSession { listing_session: Arc::clone(&upstream), upstream })
     }
 
@@ -146,33 +155,41 @@ impl OpenSession for Single {
     }
 }
 
+/// The key in the store under which the owner of an upstream is noted.
 fn owner_key(name: &str) -> String {
     format!("{name} owner")
 }
 
-/// The upstream as it runs here. It ends with its lease.
-struct Held {
-    inner: RwLock<Option<Arc<dyn Provider>>>,
-    /// What it listed last, for who asks after its end.
-    listing: RwLock<Arc<Listing>>,
-    /// Why it is over, once it is.
-    over: watch::Sender<Option<String>>,
+/// The replica that runs an upstream, with the fencing number of its lease.
+struct Owner {
+    replica: u32,
+    fence: u64,
 }
 
-impl Held {
-    fn is_over(&self) -> bool {
-        self.over.borrow().is_some()
+/// The upstream while this replica holds its lease and runs it.
+struct LeasedUpstream {
+    /// `None` once it has ended.
+    inner: RwLock<Option<Arc<dyn Provider>>>,
+    /// Its last listing, also after its end.
+    listing: RwLock<Arc<Listing>>,
+    /// Why it has ended, once it has.
+    ended: watch::Sender<Option<String>>,
+}
+
+impl LeasedUpstream {
+    fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
     }
 
-    /// Stops it: whoever talks to it loses the connection.
+    /// Stops the upstream; requests that are under way fail.
     fn end(&self, reason: &str) {
         drop(self.inner.write().take());
-        self.over.send_replace(Some(reason.to_owned()));
+        self.ended.send_replace(Some(reason.to_owned()));
     }
 }
 
 #[async_trait]
-impl Provider for Held {
+impl Provider for LeasedUpstream {
     fn listing(&self) -> Arc<Listing> {
         if let Some(inner) = &*self.inner.read() {
             *self.listing.write() = inner.listing();
@@ -181,30 +198,31 @@ impl Provider for Held {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        let (mut over, why) = (self.over.subscribe(), self.over.subscribe());
-        let told = self.inner.read().as_ref().map(|inner| inner.events());
-        let told = told.unwrap_or_else(|| futures::stream::empty().boxed());
-        // Its own end is told by who keeps it.
+        let (mut ended, why) = (self.ended.subscribe(), self.ended.subscribe());
+        let events = self.inner.read().as_ref().map(|inner| inner.events());
+        let events = events.unwrap_or_else(|| futures::stream::empty().boxed());
+        // Its end is reported once, when the lease keeper has noticed it.
         let goes_on = |event: &Event| std::future::ready(!matches!(event, Event::Gone { .. }));
-        let is_over = async move { drop(over.wait_for(Option::is_some).await) };
+        let has_ended = async move { drop(ended.wait_for(Option::is_some).await) };
         let gone = async move { Event::Gone { reason: why.borrow().clone().unwrap_or_default() } };
-        told.filter(goes_on)
+        events
+            .filter(goes_on)
             .chain(futures::stream::pending())
-            .take_until(Box::pin(is_over))
+            .take_until(Box::pin(has_ended))
             .chain(futures::stream::once(gone))
             .boxed()
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let inner = self.inner.read().clone();
-        let mut over = self.over.subscribe();
+        let mut ended = self.ended.subscribe();
         let Some(inner) = inner else {
-            let reason = over.borrow().clone().unwrap_or_default();
+            let reason = ended.borrow().clone().unwrap_or_default();
             return Err(Failure::Unavailable { reason });
         };
         tokio::select! {
             answer = inner.ask(ask, context) => answer,
-            reason = over.wait_for(Option::is_some) => {
+            reason = ended.wait_for(Option::is_some) => {
                 let reason = reason.ok().and_then(|reason| reason.clone()).unwrap_or_default();
                 Err(Failure::Lost { reason, sent: tool::Sent::Perhaps })
             }
@@ -216,43 +234,46 @@ impl Provider for Held {
     }
 }
 
-/// Keeps a lease. Clones are the same.
+/// Renews the lease of an upstream and gives it back. Clones keep the same lease.
 #[derive(Clone)]
-struct Keeping(Arc<Kept>);
+struct LeaseKeeper(Arc<KeptLease>);
 
-struct Kept {
-    shared: Shared,
+struct KeptLease {
+    cluster: Cluster,
+    /// The name of the upstream among replicas.
     name: String,
     lease: Lease,
 }
 
-impl Keeping {
-    fn new(shared: Shared, name: String, lease: Lease) -> Keeping {
-        Keeping(Arc::new(Kept { shared, name, lease }))
+impl LeaseKeeper {
+    fn new(cluster: Cluster, name: String, lease: Lease) -> LeaseKeeper {
+        LeaseKeeper(Arc::new(KeptLease { cluster, name, lease }))
     }
 
     fn fence(&self) -> u64 {
         self.0.lease.fence
     }
 
-    /// Tells the others where it runs.
-    async fn say_owner(&self) {
-        let Kept { shared, name, lease } = &*self.0;
-        let note = format!("{} {}", shared.tag(), lease.fence);
-        let _ = Expiring::put(shared.store(), &owner_key(name), note.into(), LIFE, WITHIN).await;
+    /// Tells the other replicas which one runs the upstream.
+    async fn announce_owner(&self) {
+        let KeptLease { cluster, name, lease } = &*self.0;
+        let (key, note) = (owner_key(name), format!("{} {}", cluster.tag(), lease.fence));
+        let put = Expiring::put(cluster.store(), &key, note.into(), LEASE_TIME, STORE_TIMEOUT);
+        let _ = put.await;
     }
 
-    /// Renews the lease until it is lost, or may be by the time that anybody hears.
+    /// Renews the lease until it is lost, or could run out before the upstream is stopped.
     async fn renew_until_lost(self) {
-        let Kept { shared, lease, .. } = &*self.0;
-        let mut end = Instant::now() + LIFE - MARGIN;
+        let KeptLease { cluster, lease, .. } = &*self.0;
+        let mut end = Instant::now() + LEASE_TIME - MARGIN;
         loop {
-            tokio::time::sleep(RENEW.min(end.saturating_duration_since(Instant::now()))).await;
+            let left = end.saturating_duration_since(Instant::now());
+            tokio::time::sleep(RENEW_EVERY.min(left)).await;
             let asked = Instant::now();
-            match shared.store().renew(lease, LIFE, WITHIN).await {
+            match cluster.store().renew(lease, LEASE_TIME, STORE_TIMEOUT).await {
                 Ok(()) => {
-                    end = asked + LIFE - MARGIN;
-                    self.say_owner().await;
+                    end = asked + LEASE_TIME - MARGIN;
+                    self.announce_owner().await;
                 }
                 Err(StateError::Gone | StateError::Conflict) => return,
                 Err(_) if end <= Instant::now() => return,
@@ -261,8 +282,9 @@ impl Keeping {
         }
     }
 
-    /// Keeps an upstream running until it ends, nobody uses it, or the lease is lost.
-    async fn keep(self, held: Weak<Held>, mut events: BoxStream<'static, Event>) {
+    /// Waits until the upstream ends, no session uses it, or the lease is lost; then
+    /// stops the upstream and gives the lease back. `events` are those of the upstream.
+    async fn run(self, upstream: Weak<LeasedUpstream>, mut events: BoxStream<'static, Event>) {
         let ended = async {
             loop {
                 match events.next().await {
@@ -273,7 +295,7 @@ impl Keeping {
             }
         };
         let unused = async {
-            while held.strong_count() != 0 {
+            while upstream.strong_count() != 0 {
                 tokio::time::sleep(PAUSE).await;
             }
         };
@@ -284,18 +306,18 @@ impl Keeping {
                 "this replica lost the lease of the upstream".to_owned()
             }
         };
-        if let Some(held) = held.upgrade() {
-            held.end(&reason);
+        if let Some(upstream) = upstream.upgrade() {
+            upstream.end(&reason);
         }
-        self.0.shared.withdraw(&self.0.name, self.fence());
+        self.0.cluster.withdraw(&self.0.name, self.fence());
         self.release().await;
     }
 
     async fn release(self) {
-        let Kept { shared, name, lease } = &*self.0;
-        let _ = Expiring::remove(shared.store(), &owner_key(name), WITHIN).await;
+        let KeptLease { cluster, name, lease } = &*self.0;
+        let _ = Expiring::remove(cluster.store(), &owner_key(name), STORE_TIMEOUT).await;
         let lease = Lease { name: lease.name.clone(), fence: lease.fence };
-        // What cannot be released ends by itself.
-        let _ = shared.store().release(lease, WITHIN).await;
+        // A lease that cannot be released runs out.
+        let _ = cluster.store().release(lease, STORE_TIMEOUT).await;
     }
 }

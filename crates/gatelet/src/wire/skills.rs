@@ -1,4 +1,7 @@
-//! Skills, read from their directories.
+//! Loads skills from the directories that the configuration names.
+//!
+//! Whoever can write into a skills directory must not be able to show other files of this
+//! machine, so links count only where they lead into one of those directories.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,20 +13,23 @@ use tool::{Finding, Severity};
 use crate::recipe_files;
 use config::Config;
 
-/// Skills lie at most this deep below the directory that is named.
-const DEEPEST: usize = 6;
-/// How far down one is looked for, so that what lies too deep is said to.
-const LOOKED: usize = 16;
-const MOST: usize = 5_000;
-/// Larger files are no instructions; one byte more shows that a file is.
-const LARGEST: u64 = (1 << 20) + 1;
-const LARGEST_LOCK: u64 = 16 << 20;
+/// How many directories deep a skill may lie below the named directory.
+const MAX_DEPTH: usize = 6;
+/// How deep the search goes, so that skills that lie too deep are reported.
+const SEARCH_DEPTH: usize = 16;
+/// How many skills are loaded.
+const MAX_SKILLS: usize = 5_000;
+/// How many bytes of a file are read: one more than a skill may have, so that a longer
+/// file is noticed.
+const READ_BYTES: u64 = (1 << 20) + 1;
+/// How many bytes of a lock file are read.
+const READ_LOCK_BYTES: u64 = 16 << 20;
 
 const OUTSIDE: &str = "leads out of the skills directories; name where it leads in `directories`";
 
-/// All skills of a configuration. What is odd about one goes to the log.
+/// Loads all skills of a configuration, and logs the findings.
 pub(super) fn library(config: &Config) -> Library {
-    let (library, findings) = read(config);
+    let (library, findings) = load(config);
     for finding in findings {
         match finding.severity {
             Severity::Info => tracing::debug!("{finding}"),
@@ -34,11 +40,11 @@ pub(super) fn library(config: &Config) -> Library {
     library.with_prompts(prompts.map(|upstream| upstream.label.clone()))
 }
 
-/// Changes whenever the files of skills or recipes do.
+/// A digest of the files of skills and recipes.
 pub(super) fn digest(config: &Config) -> [u8; 32] {
-    let (walk, lock) = files(config);
+    let (search, lock) = find_files(config);
     let mut digest = Sha256::new();
-    for text in walk.files.iter().flat_map(|file| [&file.path, &file.text]) {
+    for text in search.files.iter().flat_map(|file| [&file.path, &file.text]) {
         digest.update(text.len().to_le_bytes());
         digest.update(text);
     }
@@ -47,114 +53,113 @@ pub(super) fn digest(config: &Config) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// All skills that are here, and what is odd about them.
-pub(crate) fn read(config: &Config) -> (Library, Vec<Finding>) {
-    let (mut walk, lock) = files(config);
-    let (library, findings) = Library::read(&walk.files);
-    walk.findings.extend(findings);
-    (library.with_lock(lock), walk.findings)
+/// Loads all skills on this machine, with findings about files that are left out or odd.
+pub(crate) fn load(config: &Config) -> (Library, Vec<Finding>) {
+    let (mut search, lock) = find_files(config);
+    let (library, findings) = Library::parse(&search.files);
+    search.findings.extend(findings);
+    (library.with_lock(lock), search.findings)
 }
 
-/// The files of all skills, and what they are locked to.
-fn files(config: &Config) -> (Walk, Lock) {
-    let mut walk = Walk::new(&config.skills.directories);
+/// Finds the files of all skills, and the lock that pins their contents.
+fn find_files(config: &Config) -> (Search, Lock) {
+    let mut search = Search::new(&config.skills.directories);
     let mut lock = Lock::default();
     if config.builtin {
         let (path, text) = builtin::SKILL;
-        walk.files.push(File { path: path.to_owned(), text: text.to_owned() });
+        search.files.push(File { path: path.to_owned(), text: text.to_owned() });
     }
     for directory in &config.skills.directories {
-        walk.root(directory);
-        if let Ok(text) = regular(&directory.join(lock::FILE), LARGEST_LOCK) {
+        search.visit_root(directory);
+        if let Ok(text) = read_regular(&directory.join(lock::FILE), READ_LOCK_BYTES) {
             lock.extend(Lock::parse(&text));
         }
     }
-    (walk, lock)
+    (search, lock)
 }
 
-/// A search for skills. Whoever can write into a skills directory must not be
-/// able to show other files of this machine, so links lead nowhere but into
-/// the directories that are named; and every real directory is read once, so
-/// links may go in circles.
-struct Walk {
-    /// Where the named directories really are.
+/// A search for the files of skills. It visits every real directory once, so links may
+/// form cycles.
+struct Search {
+    /// The named directories, with links resolved.
     roots: Vec<PathBuf>,
-    seen: HashSet<PathBuf>,
+    /// The directories that were visited, with links resolved.
+    visited: HashSet<PathBuf>,
     files: Vec<File>,
     findings: Vec<Finding>,
 }
 
-impl Walk {
-    fn new(directories: &[PathBuf]) -> Walk {
+impl Search {
+    fn new(directories: &[PathBuf]) -> Search {
         let roots = directories.iter().filter_map(|directory| directory.canonicalize().ok());
         let (files, findings) = (Vec::new(), Vec::new());
-        Walk { roots: roots.collect(), seen: HashSet::new(), files, findings }
+        Search { roots: roots.collect(), visited: HashSet::new(), files, findings }
     }
 
-    fn root(&mut self, root: &Path) {
+    fn visit_root(&mut self, root: &Path) {
         if !root.is_dir() {
             let shown = root.display().to_string();
             let message = "there is no such skills directory";
             self.findings.push(Finding::new(Severity::Error, "skill-directory", shown, message));
         }
-        self.directory(root, &mut PathBuf::new());
+        self.visit_directory(root, &mut PathBuf::new());
     }
 
-    /// Gathers every `SKILL.md` in and below a directory, in the order of
-    /// their paths; what is really there comes before links to it.
-    fn directory(&mut self, root: &Path, below: &mut PathBuf) {
+    /// Collects every `SKILL.md` in and below the directory `below` of `root`, in the
+    /// order of their paths; real files and directories come before links.
+    fn visit_directory(&mut self, root: &Path, below: &mut PathBuf) {
         let path = root.join(&*below);
         let Ok(real) = path.canonicalize() else { return };
         if !self.is_inside(&real) {
-            return self.note(below, "skill-link", OUTSIDE);
+            return self.report(below, "skill-link", OUTSIDE);
         }
-        if !self.seen.insert(real) {
+        if !self.visited.insert(real) {
             return;
         }
         let Ok(entries) = std::fs::read_dir(&path) else {
-            return self.note(below, "skill-directory", "cannot be read");
+            return self.report(below, "skill-directory", "cannot be read");
         };
         let mut entries: Vec<std::fs::DirEntry> = entries.filter_map(Result::ok).collect();
         let is_link = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|t| t.is_symlink());
         entries.sort_by_key(|entry| (is_link(entry), entry.file_name()));
         for entry in entries {
             below.push(entry.file_name());
-            self.entry(root, below);
+            self.visit_entry(root, below);
             below.pop();
         }
     }
 
-    fn entry(&mut self, root: &Path, below: &mut PathBuf) {
+    fn visit_entry(&mut self, root: &Path, below: &mut PathBuf) {
         let name = below.file_name().unwrap_or_default();
         let depth = below.components().count();
         if name.eq_ignore_ascii_case("SKILL.md") {
-            self.skill(root, below);
+            self.add_skill(root, below);
         } else if !name.to_string_lossy().starts_with('.')
-            && depth <= LOOKED
+            && depth <= SEARCH_DEPTH
             && root.join(&*below).is_dir()
         {
-            self.directory(root, below);
+            self.visit_directory(root, below);
         }
     }
 
-    fn skill(&mut self, root: &Path, below: &Path) {
+    fn add_skill(&mut self, root: &Path, below: &Path) {
         let path = root.join(below);
-        if DEEPEST + 1 < below.components().count() {
-            let message = format!("lies more than {DEEPEST} directories deep and was left out");
-            return self.note(below, "skill-depth", &message);
+        if MAX_DEPTH + 1 < below.components().count() {
+            let message = format!("lies more than {MAX_DEPTH} directories deep and was left out");
+            return self.report(below, "skill-depth", &message);
         }
         if !path.canonicalize().is_ok_and(|real| self.is_inside(&real)) {
-            return self.note(below, "skill-link", OUTSIDE);
+            return self.report(below, "skill-link", OUTSIDE);
         }
-        if MOST <= self.files.len() {
-            let message = format!("is one more than {MOST} skills and was left out");
-            return self.note(below, "skill-count", &message);
+        if MAX_SKILLS <= self.files.len() {
+            let message = format!("is one more than {MAX_SKILLS} skills and was left out");
+            return self.report(below, "skill-count", &message);
         }
-        match regular(&path, LARGEST) {
+        match read_regular(&path, READ_BYTES) {
             Ok(text) => {
                 self.files.push(File { path: below.to_string_lossy().into_owned(), text });
             }
-            Err(error) => self.note(below, "skill-file", &format!("cannot be read: {error}")),
+            Err(error) => self.report(below, "skill-file", &format!("cannot be read: {error}")),
         }
     }
 
@@ -162,21 +167,21 @@ impl Walk {
         self.roots.iter().any(|root| real.starts_with(root))
     }
 
-    fn note(&mut self, below: &Path, code: &str, message: &str) {
+    fn report(&mut self, below: &Path, code: &str, message: &str) {
         let subject = below.display().to_string();
         self.findings.push(Finding::new(Severity::Error, code, subject, message));
     }
 }
 
-/// The text of a regular file, up to so many bytes. Whoever opens a pipe waits
-/// until somebody writes into it, so nothing else is opened.
-fn regular(path: &Path, most: u64) -> std::io::Result<String> {
+/// Reads a regular file, at most `limit` bytes of it. Nothing else is opened: opening a
+/// named pipe would wait for its writer.
+fn read_regular(path: &Path, limit: u64) -> std::io::Result<String> {
     use std::io::Read;
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::other("it is no regular file"));
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,4 +1,5 @@
-//! The stages of a call, as the configuration has them.
+//! Builds the policies that a call passes (trust, rules, quota, approval, cache, retry,
+//! masking of secrets) from the configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,43 +8,44 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use policy::admission::{Check, ListingCheck};
-use policy::approval::queued::Page;
+use policy::approval::queued::PageUrl;
 use policy::approval::{Approval, Approvals, QueuedApproval, TokenApproval};
-use policy::attempt::{self, Caller, Retry};
+use policy::attempt::{self, Retry, UpstreamCaller};
 use policy::cache::{Cache, ReplyCache};
 use policy::quota::{self, Limiter, Quota};
 use policy::rules::{self, Rules};
 use policy::trust::TrustCheck;
-use policy::{Open, Stages};
+use policy::{AllowAll, Stages};
 use redact::{self, Scrubber};
 use store::limits::SharedLimiter;
 use tool::clock::Clock;
 
+use super::cluster::Cluster;
 use super::identity::Identities;
-use super::shared::Shared;
 use super::trust;
 use config::{Config, Confirm, Reach};
 
-/// The stages in force, kept to take over what a changed configuration leaves
-/// as it is: counts, kept answers and broken circuits stay where the settings
-/// that they belong to stay.
-pub(super) struct Current {
+/// The stages in force. When the configuration changes, stages whose settings stay the
+/// same stay too, with their counts, cached replies and open circuits.
+pub(super) struct CurrentStages {
     approvals: Arc<Approvals>,
-    page: Page,
-    made: Mutex<Option<Made>>,
+    /// The console's page for a request for approval.
+    page: PageUrl,
+    built: Mutex<Option<Built>>,
 }
 
-struct Made {
+/// The stages as they were last built, and what from.
+struct Built {
     config: Config,
     clock: Arc<dyn Clock>,
-    shared: Option<Shared>,
+    cluster: Option<Cluster>,
     trust: Option<Arc<TrustCheck>>,
     stages: Stages,
 }
 
-impl Current {
-    pub(super) fn new(approvals: Arc<Approvals>, page: Page) -> Current {
-        Current { approvals, page, made: Mutex::default() }
+impl CurrentStages {
+    pub(super) fn new(approvals: Arc<Approvals>, page: PageUrl) -> CurrentStages {
+        CurrentStages { approvals, page, built: Mutex::default() }
     }
 
     fn approval(&self, config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Approval> {
@@ -57,52 +59,51 @@ impl Current {
         }
     }
 
-    /// The stages of the configuration that a gatelet begins with.
-    pub(super) fn first(
+    /// Builds all stages, for the configuration that a gatelet starts with.
+    pub(super) fn build(
         &self,
         config: &Config,
         state: &Path,
-        shared: Option<&Shared>,
+        cluster: Option<&Cluster>,
         identities: &Identities,
         clock: &Arc<dyn Clock>,
     ) -> Stages {
-        let trust = trust::trust(config, state, identities, clock);
+        let trust = trust::trust_check(config, state, identities, clock);
         let stages = Stages {
             checks: checks(config, trust.as_ref()),
             listings: listings(trust.as_ref()),
             approval: self.approval(config, clock),
-            quota: quota(config, shared, clock),
+            quota: quota(config, cluster, clock),
             cache: cache(config, clock),
             retry: retry(config, clock),
             scrubber: scrubber(config),
         };
         let (config, clock) = (config.clone(), Arc::clone(clock));
-        let shared = shared.cloned();
-        let made = Made { config, clock, shared, trust, stages: stages.clone() };
-        *self.made.lock() = Some(made);
+        let cluster = cluster.cloned();
+        let built = Built { config, clock, cluster, trust, stages: stages.clone() };
+        *self.built.lock() = Some(built);
         stages
     }
 
-    /// The stages of a configuration that has changed.
-    pub(super) fn next(&self, config: &Config, state: &Path, identities: &Identities) -> Stages {
-        let mut made = self.made.lock();
-        // There is a first one before there is a next.
-        let Some(Made { config: before, clock, shared, trust, stages }) = &mut *made else {
+    /// Builds the stages whose settings have changed, after [`CurrentStages::build`].
+    pub(super) fn rebuild(&self, config: &Config, state: &Path, identities: &Identities) -> Stages {
+        let mut built = self.built.lock();
+        let Some(Built { config: before, clock, cluster, trust, stages }) = &mut *built else {
             return Stages::default();
         };
         if !trust::is_same(before, config) {
-            *trust = trust::trust(config, state, identities, clock);
+            *trust = trust::trust_check(config, state, identities, clock);
         }
         let (old, new) = (&before.controls, &config.controls);
-        // The queue stays where it is; tokens that were given out do, too, unless
-        // it is said how calls are confirmed.
+        // The queue stays in any case; confirmation tokens that were given out stay valid
+        // while the settings of approval are the same.
         if before.approvals != config.approvals {
             stages.approval = self.approval(config, clock);
         }
         stages.checks = checks(config, trust.as_ref());
         stages.listings = listings(trust.as_ref());
         if old.rates != new.rates {
-            stages.quota = quota(config, shared.as_ref(), clock);
+            stages.quota = quota(config, cluster.as_ref(), clock);
         }
         if old.cache != new.cache {
             stages.cache = cache(config, clock);
@@ -118,7 +119,7 @@ impl Current {
     }
 }
 
-// What is not configured stays as it is by default, and costs nothing.
+// A stage that is not configured is `AllowAll`, which lets everything pass and costs nothing.
 
 fn checks(config: &Config, trust: Option<&Arc<TrustCheck>>) -> Vec<Arc<dyn Check>> {
     let trust = trust.map(|trust| Arc::clone(trust) as Arc<dyn Check>);
@@ -131,18 +132,18 @@ fn checks(config: &Config, trust: Option<&Arc<TrustCheck>>) -> Vec<Arc<dyn Check
 fn listings(trust: Option<&Arc<TrustCheck>>) -> Arc<dyn ListingCheck> {
     match trust {
         Some(trust) => Arc::clone(trust) as _,
-        None => Arc::new(Open),
+        None => Arc::new(AllowAll),
     }
 }
 
-fn quota(config: &Config, shared: Option<&Shared>, clock: &Arc<dyn Clock>) -> Arc<dyn Quota> {
+fn quota(config: &Config, cluster: Option<&Cluster>, clock: &Arc<dyn Clock>) -> Arc<dyn Quota> {
     let (rates, clock) = (config.controls.rates.clone(), Arc::clone(clock));
     if rates == quota::Config::default() {
-        return Arc::new(Open);
+        return Arc::new(AllowAll);
     }
-    match shared.zip(config.state.as_ref()) {
-        Some((shared, state)) => {
-            let counters = Arc::new(shared.store().clone());
+    match cluster.zip(config.state.as_ref()) {
+        Some((cluster, state)) => {
+            let counters = Arc::new(cluster.store().clone());
             Arc::new(SharedLimiter::new(rates, counters, state.on_loss, clock))
         }
         None => Arc::new(Limiter::new(rates, clock)),
@@ -153,15 +154,17 @@ fn cache(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Cache> {
     let cache = &config.controls.cache;
     match cache.read_only {
         true => Arc::new(ReplyCache::new(cache.clone(), Arc::clone(clock))),
-        false => Arc::new(Open),
+        false => Arc::new(AllowAll),
     }
 }
 
 fn retry(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Retry> {
     let calls = &config.controls.calls;
     match *calls == attempt::Config::default() {
-        true => Arc::new(Open),
-        false => Arc::new(Caller::new(calls.clone(), Arc::clone(clock), rand::random::<f64>)),
+        true => Arc::new(AllowAll),
+        false => {
+            Arc::new(UpstreamCaller::new(calls.clone(), Arc::clone(clock), rand::random::<f64>))
+        }
     }
 }
 
@@ -170,8 +173,8 @@ fn scrubber(config: &Config) -> Arc<Scrubber> {
     Arc::new(Scrubber::new(redact::Config { enabled, known_secrets }))
 }
 
-/// What upstreams are given under names that say that it is secret, wherever
-/// it came from. They may repeat it, in an error or among their settings.
+/// The secrets that upstreams get from the configuration, to be masked in answers: an
+/// upstream may repeat them, in an error or among its settings.
 fn secrets(config: &Config) -> Vec<String> {
     let mounted = config.mounts.iter().flat_map(|mount| &mount.headers);
     let given = config.upstreams.iter().flat_map(|upstream| match &upstream.reach {
@@ -180,11 +183,11 @@ fn secrets(config: &Config) -> Vec<String> {
         }
         Reach::Content { .. } | Reach::Nowhere { .. } => Vec::new(),
     });
-    // What single callers are known by is as secret as what everybody is.
+    // Credentials of single callers are as secret as shared ones.
     let callers = config.upstreams.iter().flat_map(|upstream| upstream.access.callers.values());
     let callers = callers.flatten().flat_map(|own| own.headers.iter().chain(&own.env));
     let secret = |(name, value): (&String, &String)| {
-        // Of `Bearer abc`, the scheme is none.
+        // Of `Bearer abc`, only `abc` is secret.
         let is_login = name.to_ascii_lowercase().ends_with("authorization");
         let name = if is_login { "token" } else { name };
         let value = value.split_whitespace().last().filter(|_| is_login).unwrap_or(value);
@@ -199,10 +202,10 @@ fn secrets(config: &Config) -> Vec<String> {
         let password = password(database)?;
         redact::looks_like_secret("password", password).then(|| password.to_owned())
     });
-    // What the operator keeps elsewhere is secret, whatever it is called here.
+    // Whatever a reference such as `${keyring:…}` stands for is secret, under any name.
     let kept = config.named_secrets.0.iter();
     let kept = kept.filter(|value| redact::looks_like_secret("secret", value)).cloned();
-    // Who shows a name and a password shows them in base64.
+    // Basic authentication has the password in base64.
     let logins = mounted.clone().chain(given.clone()).chain(callers.clone());
     let logins = logins.filter_map(|(_, value)| basic_password(value));
     let named = mounted.chain(given).chain(callers).filter_map(secret);
@@ -219,8 +222,8 @@ fn basic_password(header: &str) -> Option<String> {
     redact::looks_like_secret("password", password).then(|| password.to_owned())
 }
 
-/// The password in the address of a database, which may hold any character:
-/// the host begins behind the last `@`.
+/// The password in the URL of a database. It may hold any character, so the host begins
+/// after the last `@`.
 fn password(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     let (login, _) = rest.rsplit_once('@')?;
@@ -230,7 +233,7 @@ fn password(address: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::Source;
+    use config::SourceFile;
 
     #[test]
     fn what_upstreams_are_given_in_secret_is_masked() {
@@ -245,8 +248,9 @@ mod tests {
             url = "http://127.0.0.1:1/mcp"
             headers = { Authorization = "Bearer abc-DEF-123", X-Team = "everybody" }
         "#;
-        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-        let (config, _) = config::read(source, Path::new(""), &config::Process).unwrap();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let (config, _) =
+            config::parse(source, Path::new(""), &config::ProcessEnvironment).unwrap();
         assert_eq!(secrets(&config), ["correct-horse-1", "abc-DEF-123"]);
         let told = "/home/somebody correct-horse-1 everybody abc-DEF-123";
         let masked = "/home/somebody [REDACTED-SECRET] everybody [REDACTED-SECRET]";
@@ -269,9 +273,9 @@ mod tests {
             url = "http://127.0.0.1:1/mcp?auth=${cmd:printf in-the-URL-88}"
             headers = { Authorization = "Basic YW5uOnBhc3MtVzByZC05OQ==" }
         "#;
-        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-        let machine = crate::config_loader::Machine::new(None);
-        let (config, _) = config::read(source, home.path(), &machine).unwrap();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let machine = crate::config_loader::OperatorEnvironment::new(None);
+        let (config, _) = config::parse(source, home.path(), &machine).unwrap();
         for secret in ["kept-by-PASS-77", "host=db-Q7zzz;pw=1", "in-the-URL-88", "pass-W0rd-99"] {
             let masked = scrubber(&config).scrub(&format!("it is {secret} here")).into_owned();
             assert_eq!(masked, "it is [REDACTED-SECRET] here");
@@ -303,8 +307,9 @@ mod tests {
             kind = "content"
             database = "postgres://user:p@ss-W0RD@host/db"
         "#;
-        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
-        let (config, _) = config::read(source, Path::new(""), &config::Process).unwrap();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let (config, _) =
+            config::parse(source, Path::new(""), &config::ProcessEnvironment).unwrap();
         for secret in [
             "oauth-SECRET-0001",
             "ann-DEF-123456",

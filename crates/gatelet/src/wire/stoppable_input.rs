@@ -1,4 +1,4 @@
-//! Input that ends when we are told to.
+//! An input stream that also ends when something else happens, such as a signal.
 
 use std::io;
 use std::pin::Pin;
@@ -9,32 +9,32 @@ use std::task::{Context, Poll};
 use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Reads until its input ends, or until the end has come otherwise.
+/// Reads `reader` until it ends or is stopped.
 pub(crate) struct StoppableInput<R> {
     reader: R,
-    end: Arc<End>,
+    stop: Arc<StopFlag>,
 }
 
 #[derive(Default)]
-struct End {
-    has_come: AtomicBool,
+struct StopFlag {
+    is_set: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl<R> StoppableInput<R> {
-    /// The end comes when `end` is ready.
+    /// Stops when `stop` is ready.
     pub(crate) fn new(
         reader: R,
-        end: impl Future<Output = ()> + Send + 'static,
+        stop: impl Future<Output = ()> + Send + 'static,
     ) -> StoppableInput<R> {
-        let until = StoppableInput { reader, end: Arc::default() };
-        let told = Arc::clone(&until.end);
+        let input = StoppableInput { reader, stop: Arc::default() };
+        let flag = Arc::clone(&input.stop);
         tokio::spawn(async move {
-            end.await;
-            told.has_come.store(true, Ordering::Release);
-            told.waker.wake();
+            stop.await;
+            flag.is_set.store(true, Ordering::Release);
+            flag.waker.wake();
         });
-        until
+        input
     }
 }
 
@@ -44,14 +44,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for StoppableInput<R> {
         task: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.end.has_come.load(Ordering::Acquire) {
+        if self.stop.is_set.load(Ordering::Acquire) {
             return Poll::Ready(Ok(()));
         }
         let read = Pin::new(&mut self.reader).poll_read(task, buffer);
         if read.is_pending() {
-            self.end.waker.register(task.waker());
-            // It may have come before anybody could be woken.
-            if self.end.has_come.load(Ordering::Acquire) {
+            self.stop.waker.register(task.waker());
+            // The flag may have been set before the waker was registered.
+            if self.stop.is_set.load(Ordering::Acquire) {
                 return Poll::Ready(Ok(()));
             }
         }

@@ -1,16 +1,16 @@
-//! Sessions with upstreams that somebody traces.
+//! Adds tracing to the sessions with upstreams.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::Url;
 use roster::Connector;
-use telemetry::traces::{Peer, Tracer, asking};
+use telemetry::traces::{Peer, Tracer, traced_upstream};
 use tool::{Client, CredentialHealth, Failure, Provider};
 
 use config::Reach;
 
-/// Opens sessions with a span around every question.
+/// Opens sessions that make a span for every request.
 struct TracedConnector {
     connector: Arc<dyn Connector>,
     tracer: Tracer,
@@ -21,7 +21,7 @@ struct TracedConnector {
 impl Connector for TracedConnector {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let session = self.connector.connect(client).await?;
-        Ok(asking(&self.tracer, session, self.peer.clone()))
+        Ok(traced_upstream(&self.tracer, session, self.peer.clone()))
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -29,8 +29,8 @@ impl Connector for TracedConnector {
     }
 }
 
-/// A connector whose sessions are traced, if somebody traces.
-pub(super) fn traced(
+/// The connector with traced sessions, or unchanged where there is no tracer.
+pub(super) fn trace_sessions(
     connector: Arc<dyn Connector>,
     tracer: Option<&Tracer>,
     label: &str,
@@ -46,6 +46,7 @@ pub(super) fn traced(
     Arc::new(TracedConnector { connector, tracer: tracer.clone(), peer })
 }
 
+/// Host and port.
 fn address(url: &Url) -> Option<(String, u16)> {
     Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }

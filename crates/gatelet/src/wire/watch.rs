@@ -1,4 +1,4 @@
-//! Taking up changes of the configuration while serving.
+//! Reloads the configuration while serving, when its files change or on SIGHUP.
 
 mod watched_paths;
 
@@ -17,29 +17,29 @@ use crate::paths::Paths;
 use config::{LoadError, Loaded};
 use watched_paths::WatchedPaths;
 
-/// Editors write a file in several steps.
-const QUIET: Duration = Duration::from_millis(200);
+/// How long to wait after a change for further ones: editors write in several steps.
+const SETTLE_TIME: Duration = Duration::from_millis(200);
 
-/// Where a gatelet reads its configuration, and what that said.
-pub(crate) struct Watched {
+/// Where a gatelet read its configuration, and what it read.
+pub(crate) struct WatchedConfig {
     pub(crate) paths: Paths,
-    /// Where gatelet listens, which a file that leaves it open does not say.
+    /// The address of `--listen`, if it was given.
     pub(crate) listen: Option<SocketAddr>,
-    /// What the file says, without the flags of the command line.
+    /// The configuration of the file, without the flags of the command line.
     pub(crate) written: Loaded,
 }
 
-/// Takes up the configuration whenever it, a skill or a recipe changes, and when SIGHUP
-/// asks for it, until dropped.
+/// Reloads the configuration whenever it, a skill or a recipe changes, and on SIGHUP,
+/// until dropped.
 ///
-/// A configuration that is wrong is reported and changes nothing.
-pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
+/// A configuration that is wrong is logged and changes nothing.
+pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: WatchedConfig) {
     let Ok(mut hang_ups) = signal(SignalKind::hangup()) else { return };
-    let Watched { paths, listen, written: mut current } = watched;
+    let WatchedConfig { paths, listen, written: mut current } = watched;
     loop {
-        let mut files = Files::new(&current);
-        // What changed before the watch began is taken up at once.
-        let mut began = true;
+        let mut files = FileWatch::new(&current);
+        // Files may have changed before the watch began, so they are read once at first.
+        let mut is_first = true;
         loop {
             let config = current.file.clone().or_else(|| paths.config.clone());
             let named = Paths { config, ..paths.clone() };
@@ -47,7 +47,7 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
                 tokio::task::spawn_blocking(move || config_loader::load_for(&named, listen)).await;
             match read {
                 Ok(Ok(loaded)) => {
-                    if !began || !wiring.has_applied(&loaded.config) {
+                    if !is_first || !wiring.has_applied(&loaded.config) {
                         wiring.reload(&gateway, &loaded.config);
                         announce(&current, &loaded);
                         wiring.log_unmatched(&gateway);
@@ -57,12 +57,12 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
                 Ok(Err(error)) => report(&error),
                 Err(error) => tracing::error!(%error, "reading the configuration broke off"),
             }
-            // A link that leads elsewhere now, or a directory that is another
-            // one under the old name, has to be looked at anew.
+            // A link may lead elsewhere now, or a directory may have been replaced: then
+            // other paths have to be watched.
             if WatchedPaths::for_configuration(&current) != files.paths {
                 break;
             }
-            began = false;
+            is_first = false;
             tokio::select! {
                 () = files.changed() => {}
                 _ = hang_ups.recv() => tracing::info!("SIGHUP came: reading the configuration"),
@@ -72,7 +72,7 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
 }
 
 impl WatchedPaths {
-    /// What to look at for a configuration; nothing for the embedded one.
+    /// The files and directories of a configuration; none for the embedded one.
     fn for_configuration(loaded: &Loaded) -> WatchedPaths {
         let file = loaded.file.as_deref();
         let mut directories = loaded.config.skills.directories.clone();
@@ -82,8 +82,9 @@ impl WatchedPaths {
     }
 }
 
+/// Logs that the configuration was reloaded, and which changes need a restart.
 fn announce(before: &Loaded, after: &Loaded) {
-    let sections = before.config.restart_for(&after.config);
+    let sections = before.config.sections_needing_restart(&after.config);
     if !sections.is_empty() {
         tracing::warn!("changes of {} need a restart", sections.join(", "));
     }
@@ -98,48 +99,49 @@ fn report(error: &LoadError) {
     tracing::error!("the configuration changed and is wrong, so the old one stays: {problems}");
 }
 
-/// The files of a configuration, and news of them.
-struct Files {
+/// Watches the files of a configuration.
+struct FileWatch {
     paths: WatchedPaths,
-    /// `None` where there is nothing to watch, or no way to.
-    news: Option<(RecommendedWatcher, mpsc::Receiver<()>)>,
+    /// Receives a message per change, while the watcher lives; `None` where there is
+    /// nothing to watch, or no way to.
+    changes: Option<(RecommendedWatcher, mpsc::Receiver<()>)>,
 }
 
-impl Files {
+impl FileWatch {
     /// Watches from now on.
-    fn new(loaded: &Loaded) -> Files {
+    fn new(loaded: &Loaded) -> FileWatch {
         let paths = WatchedPaths::for_configuration(loaded);
-        let Some(file) = &loaded.file else { return Files { paths, news: None } };
-        let news = changes(&paths).ok();
-        if news.is_none() {
+        let Some(file) = &loaded.file else { return FileWatch { paths, changes: None } };
+        let changes = start_watcher(&paths).ok();
+        if changes.is_none() {
             tracing::warn!(
                 file = %file.display(),
                 "cannot watch the configuration for changes: SIGHUP has it read"
             );
         }
-        Files { paths, news }
+        FileWatch { paths, changes }
     }
 
-    /// Ready when something has changed, and for a moment nothing more.
+    /// Waits for a change, and until there were no more for a moment.
     async fn changed(&mut self) {
-        let Some((_, changes)) = &mut self.news else { return std::future::pending().await };
+        let Some((_, changes)) = &mut self.changes else { return std::future::pending().await };
         if changes.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
-        tokio::time::sleep(QUIET).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         while changes.try_recv().is_ok() {}
     }
 }
 
-/// Says when something changes at one of these places.
-fn changes(paths: &WatchedPaths) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<()>)> {
+/// Starts to watch these paths; the receiver gets a message when one changes.
+fn start_watcher(paths: &WatchedPaths) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<()>)> {
     let (sender, receiver) = mpsc::channel(1);
     let watched = paths.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else { return };
         let matters = !matches!(event.kind, EventKind::Access(_));
-        if matters && event.paths.iter().any(|path| watched.concern(path)) {
-            // A full channel holds a change that is not yet taken up.
+        if matters && event.paths.iter().any(|path| watched.is_affected_by(path)) {
+            // A full channel holds a message that has not been received yet.
             let _ = sender.try_send(());
         }
     })?;

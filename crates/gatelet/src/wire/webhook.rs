@@ -1,9 +1,9 @@
-//! A team's own service hears of requests for approval: one signed message for
-//! each that begins to wait, in the form of Standard Webhooks.
+//! Tells the operator's own service about new requests for approval: one signed message
+//! each, as Standard Webhooks specifies.
 //!
-//! A message is tried a few times and then given up; the request waits all the
-//! same. Nothing that the service answers agrees to anything: it decides by a
-//! signed message of its own.
+//! A message is sent a few times at most; the request stays in the queue in any case. The
+//! response of the service decides nothing: it decides with a signed message of its own,
+//! which the console receives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use base64::Engine;
 use hmac::{Hmac, KeyInit, Mac};
 use mcp::http_client;
 use policy::approval::QueuedRequest;
-use policy::approval::desk::Announce;
-use policy::approval::queued::Page;
+use policy::approval::approvals::Announce;
+use policy::approval::queued::PageUrl;
 use reqwest::redirect::Policy;
 use serde_json::json;
 use sha2::Sha256;
@@ -21,40 +21,42 @@ use tokio::sync::Semaphore;
 
 use crate::time;
 
-/// How often a message is tried.
+/// How often a message is sent at most.
 const ATTEMPTS: u32 = 5;
 /// The pause before the second attempt, doubled each time.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long the service may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How many messages may be on their way at once.
-const AT_ONCE: usize = 32;
+/// How many messages may be in delivery at once.
+const MAX_DELIVERIES: usize = 32;
 
-/// Sends messages.
+/// Announces requests for approval to the service at the configured URL.
 pub(super) struct Webhook(Arc<Sender>);
 
 struct Sender {
     client: reqwest::Client,
     url: String,
+    /// The key that messages are signed with.
     key: Vec<u8>,
-    page: Page,
-    room: Arc<Semaphore>,
+    /// The console's page for a request, which messages link to.
+    page: PageUrl,
+    deliveries: Arc<Semaphore>,
 }
 
 impl Webhook {
-    pub(super) fn new(config: &config::Webhook, page: Page) -> anyhow::Result<Webhook> {
-        // The operator named the address; nobody else leads us to another.
+    pub(super) fn new(config: &config::Webhook, page: PageUrl) -> anyhow::Result<Webhook> {
+        // Only the operator names the address, so redirects are not followed.
         let client = http_client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?;
         let (url, key) = (config.url.clone(), config.key.clone());
-        let room = Arc::new(Semaphore::new(AT_ONCE));
-        Ok(Webhook(Arc::new(Sender { client, url, key, page, room })))
+        let deliveries = Arc::new(Semaphore::new(MAX_DELIVERIES));
+        Ok(Webhook(Arc::new(Sender { client, url, key, page, deliveries })))
     }
 }
 
 impl Announce for Webhook {
     fn requested(&self, request: &QueuedRequest) {
         let sender = Arc::clone(&self.0);
-        let Ok(permit) = Arc::clone(&sender.room).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&sender.deliveries).try_acquire_owned() else {
             tracing::warn!(
                 number = request.number,
                 "the webhook is not told: too many wait for it"
@@ -69,9 +71,10 @@ impl Announce for Webhook {
     }
 }
 
-/// One message; its id stays the same however often it is tried.
+/// One message; its id is the same in every attempt.
 struct Message {
     id: String,
+    /// The number of the request for approval.
     number: u64,
     body: String,
 }
@@ -94,7 +97,7 @@ impl Message {
                 "page": page,
             },
         });
-        // Unique over restarts: numbers are never given twice.
+        // Unique also over restarts, because a number is never used twice.
         let id = format!(
             "approval-{}-{}",
             request.number,
@@ -110,16 +113,16 @@ impl Sender {
         for attempt in 1..=ATTEMPTS {
             match self.send(message).await {
                 Ok(()) => return,
-                Err(Undelivered::Refused(status)) => {
+                Err(DeliveryError::Refused(status)) => {
                     let number = message.number;
                     tracing::warn!(number, status, "the webhook does not take the message");
                     return;
                 }
-                Err(Undelivered::Failed(error)) if attempt == ATTEMPTS => {
+                Err(DeliveryError::Failed(error)) if attempt == ATTEMPTS => {
                     let number = message.number;
                     tracing::warn!(number, error, "the webhook was not reached; the request waits");
                 }
-                Err(Undelivered::Failed(_)) => {
+                Err(DeliveryError::Failed(_)) => {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 }
@@ -127,7 +130,7 @@ impl Sender {
         }
     }
 
-    async fn send(&self, message: &Message) -> Result<(), Undelivered> {
+    async fn send(&self, message: &Message) -> Result<(), DeliveryError> {
         let timestamp = time::unix_seconds().to_string();
         let signature = signature(&self.key, &message.id, &timestamp, &message.body);
         let request = self
@@ -140,26 +143,27 @@ impl Sender {
             .body(message.body.clone());
         let response = request.send().await;
         let response = response
-            .map_err(|error| Undelivered::Failed(http_client::deepest(&error).to_string()))?;
+            .map_err(|error| DeliveryError::Failed(http_client::root_cause(&error).to_string()))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             // Too busy, or broken: it may work later.
             status if status.is_server_error() || status.as_u16() == 429 => {
-                Err(Undelivered::Failed(status.to_string()))
+                Err(DeliveryError::Failed(status.to_string()))
             }
-            status => Err(Undelivered::Refused(status.as_u16())),
+            status => Err(DeliveryError::Refused(status.as_u16())),
         }
     }
 }
 
 /// Why a message did not arrive.
-enum Undelivered {
-    /// Trying again is no use.
+enum DeliveryError {
+    /// The service answered with this status; sending again would not help.
     Refused(u16),
+    /// It may work later.
     Failed(String),
 }
 
-/// The signature of a message, by the scheme `v1`.
+/// The signature of a message by the scheme `v1` of Standard Webhooks.
 pub(crate) fn signature(key: &[u8], id: &str, timestamp: &str, body: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
     mac.update(format!("{id}.{timestamp}.{body}").as_bytes());

@@ -1,4 +1,5 @@
-//! The API keys, by their hashes. One that is revoked anywhere stays revoked.
+//! The API keys as entries that replicas merge, by the hashes of the keys. A key that was
+//! revoked at one replica stays revoked.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use super::local_copy::LocalCopy;
 use super::merge::Entries;
 use crate::key_file;
 
-/// The keys of a state directory.
+/// The keys of the state directory that it holds.
 pub(crate) struct KeyFile(pub(crate) PathBuf);
 
 impl LocalCopy for KeyFile {
@@ -33,7 +34,7 @@ impl LocalCopy for KeyFile {
             let mut after = entries(ring);
             change.lock().expect("nothing panics while it holds this")(&mut after);
             ring.keys = after.into_values().filter_map(|key| Key::deserialize(key).ok()).collect();
-            // As they were made, for whoever lists them.
+            // In the order in which they were created, as listings show them.
             ring.keys.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
             Ok(())
         });

@@ -1,5 +1,6 @@
-//! The trust ledger, by its tools. What is revoked anywhere stays revoked until
-//! somebody who knows of it grants it anew.
+//! The trust ledger as entries that replicas merge, one per tool. Trust that was revoked
+//! at one replica stays revoked until it is granted anew by a replica that has the
+//! revocation.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use super::local_copy::LocalCopy;
 use super::merge::Entries;
 use crate::ledger_file::LedgerFile;
 
-/// The ledger of a state directory. Each replica signs its own file.
+/// The entries of the ledger of a state directory. Each replica signs its own file.
 pub(crate) struct LedgerEntries {
     store: LedgerFile,
     file: PathBuf,
@@ -49,7 +50,7 @@ impl LocalCopy for LedgerEntries {
                 if before.get(&name) == Some(&entry) {
                     continue;
                 }
-                // One that cannot be read is of a later release, and is left alone.
+                // An entry that does not parse is of a later release, and is left out.
                 if let Ok(entry) = Entry::deserialize(entry) {
                     ledger.insert(name, entry);
                 }

@@ -1,4 +1,4 @@
-//! A file of this replica whose entries others have as well.
+//! What a mirror needs to know of a local file whose entries all replicas share.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,19 @@ use serde_json::Value;
 
 use super::merge::Entries;
 
-/// A file whose entries replicas have in common.
+/// A file of the state directory whose entries are the same at all replicas.
 pub(crate) trait LocalCopy: Send + Sync {
-    /// What the entries are called in the store.
+    /// The name of the copy in the store.
     fn name(&self) -> &'static str;
 
     fn file(&self) -> PathBuf;
 
     fn read(&self) -> Result<Entries, String>;
 
-    /// Changes the entries while nobody else does.
+    /// Changes the entries under a lock.
     fn change(&self, change: &mut (dyn FnMut(&mut Entries) + Send)) -> Result<(), String>;
 
-    /// Which of two states of one entry stays; `None` is one that is not there.
+    /// The version of an entry that wins where two replicas changed it; `None` stands
+    /// for a deleted entry.
     fn stricter<'a>(&self, one: Option<&'a Value>, other: Option<&'a Value>) -> Option<&'a Value>;
 }

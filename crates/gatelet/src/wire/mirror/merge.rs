@@ -1,4 +1,4 @@
-//! Two sets of entries that were one before.
+//! Three-way merge of two sets of entries that were the same before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 /// Entries by name.
 pub(crate) type Entries = BTreeMap<String, Value>;
 
-/// What becomes of two sets of changes. An entry that only one side changed is as
-/// that side has it; of an entry that both changed, `stricter` says which stays.
+/// Merges the changes from `base` to `ours` and from `base` to `theirs`. Where only one
+/// side changed an entry, its version wins; where both did, `stricter` chooses.
 pub(super) fn merge(
     base: &Entries,
     ours: &Entries,
@@ -16,16 +16,16 @@ pub(super) fn merge(
     stricter: impl for<'a> Fn(Option<&'a Value>, Option<&'a Value>) -> Option<&'a Value>,
 ) -> Entries {
     let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
-    let settle = |name: &String| {
+    let merge_entry = |name: &String| {
         let (base, ours, theirs) = (base.get(name), ours.get(name), theirs.get(name));
-        let stays = if ours == base {
+        let winner = if ours == base {
             theirs
         } else if theirs == base || ours == theirs {
             ours
         } else {
             stricter(ours, theirs)
         };
-        stays.map(|entry| (name.clone(), entry.clone()))
+        winner.map(|entry| (name.clone(), entry.clone()))
     };
-    names.into_iter().filter_map(settle).collect()
+    names.into_iter().filter_map(merge_entry).collect()
 }

@@ -23,16 +23,16 @@ impl Replicas {
         Replicas { store: store(), states: [(); 2].map(|()| tempfile::tempdir().unwrap()) }
     }
 
-    fn mirror(&self, replica: usize, seal: &Seal) -> Mirror {
+    fn mirror(&self, replica: usize, signer: &Signer) -> Mirror {
         let state = self.states[replica].path();
         let copy = Arc::new(KeyFile(state.to_owned()));
-        Mirror::new(copy, Arc::clone(&self.store) as _, seal.clone(), state)
+        Mirror::new(copy, Arc::clone(&self.store) as _, signer.clone(), state)
     }
 
     /// Brings every replica in line, one after another, until nothing changes.
     async fn align(&self) {
         for replica in [0, 1, 0] {
-            self.mirror(replica, &Seal::new(None)).align().await.unwrap();
+            self.mirror(replica, &Signer::new(None)).align().await.unwrap();
         }
     }
 
@@ -95,13 +95,14 @@ async fn a_store_that_lost_changes_brings_nothing_back() {
     replicas.create(0, "a");
     replicas.create(0, "bb");
     replicas.align().await;
-    let early = Documents::read(&*replicas.store, "keys", WITHIN).await.unwrap().unwrap();
+    let early = Documents::read(&*replicas.store, "keys", STORE_TIMEOUT).await.unwrap().unwrap();
     replicas.revoke(1, "a");
     replicas.align().await;
     replicas.check(&["-a", "bb"]);
     // A failover to a replica of the store that had not heard of it.
-    let now = Documents::read(&*replicas.store, "keys", WITHIN).await.unwrap().unwrap();
-    let swapped = replicas.store.swap("keys", Some(now.version), Some(early.bytes), WITHIN).await;
+    let now = Documents::read(&*replicas.store, "keys", STORE_TIMEOUT).await.unwrap().unwrap();
+    let swapped =
+        replicas.store.swap("keys", Some(now.version), Some(early.bytes), STORE_TIMEOUT).await;
     assert!(swapped.is_ok());
     replicas.align().await;
     replicas.check(&["-a", "bb"]);
@@ -116,8 +117,8 @@ async fn a_store_that_lost_changes_brings_nothing_back() {
 async fn what_is_forged_changes_nothing_and_is_not_overwritten() {
     let replicas = Replicas::new();
     replicas.create(0, "a");
-    let ours = Seal::new(Some("the operator's own key"));
-    replicas.mirror(0, &Seal::new(Some("another key"))).align().await.unwrap();
+    let ours = Signer::new(Some("the operator's own key"));
+    replicas.mirror(0, &Signer::new(Some("another key"))).align().await.unwrap();
     replicas.create(1, "bb");
     let refused = replicas.mirror(1, &ours).align().await;
     assert!(matches!(refused, Err(MirrorError::Forged(_))), "{refused:?}");

@@ -25,12 +25,12 @@ impl Shelf {
     /// The paths of the skills in `skills`, then what is wrong.
     #[track_caller]
     fn check(&self, skills: &[&str], findings: &[&str]) {
-        let mut walk = Walk::new(&[self.at("skills")]);
-        walk.root(&self.at("skills"));
-        let found: Vec<&str> = walk.files.iter().map(|file| file.path.as_str()).collect();
+        let mut search = Search::new(&[self.at("skills")]);
+        search.visit_root(&self.at("skills"));
+        let found: Vec<&str> = search.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(found, skills);
         let found: Vec<String> =
-            walk.findings.iter().map(|f| format!("{} {}", f.code, f.subject)).collect();
+            search.findings.iter().map(|f| format!("{} {}", f.code, f.subject)).collect();
         assert_eq!(found, findings);
     }
 }

@@ -1,50 +1,54 @@
-//! Where to look for changes of a file or a directory.
+//! The paths to watch in order to notice changes of a file or a directory.
 //!
-//! A name may be a link, and so may every directory on the way: whoever swaps
-//! one of them changes what the name stands for. What is not there yet is
-//! looked for where the first missing piece of it would appear.
+//! The path or any directory on the way to it may be a link, and changing the link changes
+//! what the path means, so links are watched too. For a path that does not exist, its
+//! first missing component is watched.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Longer ways go in circles.
-const LONGEST: usize = 40;
+/// How many links are followed; a longer chain is a cycle.
+const MAX_LINKS: usize = 40;
 
-/// Names, each in a directory that is watched, and directories that are
-/// watched with everything in them.
+/// The paths to watch for one configuration. Two values differ also when a directory was
+/// replaced by another of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WatchedPaths {
-    names: Vec<(PathBuf, Identity)>,
-    trees: Vec<(PathBuf, Identity)>,
+    /// Files and links; their parent directories are watched.
+    names: Vec<(PathBuf, DirectoryId)>,
+    /// Directories that are watched with everything below them.
+    trees: Vec<(PathBuf, DirectoryId)>,
 }
 
-/// Which directory it is that a name stands for; `None` when there is none.
-type Identity = Option<(u64, u64)>;
+/// Device and inode of a directory; `None` when it does not exist.
+type DirectoryId = Option<(u64, u64)>;
 
 impl WatchedPaths {
-    /// The configuration at `file` and its directories of skills and recipes.
+    /// The paths for the configuration at `file` and its `directories` of skills and
+    /// recipes.
     pub(super) fn new(file: &Path, directories: &[PathBuf]) -> WatchedPaths {
         let mut names = Vec::new();
-        way(&whole(file), &mut names, LONGEST);
+        add_names(&absolute(file), &mut names, MAX_LINKS);
         let mut trees = Vec::new();
         for directory in directories {
-            let directory = whole(directory);
-            way(&directory, &mut names, LONGEST);
+            let directory = absolute(directory);
+            add_names(&directory, &mut names, MAX_LINKS);
             if directory.is_dir() {
                 trees.push(directory);
             }
         }
-        let identified = |paths: Vec<PathBuf>, of: fn(&Path) -> Identity| {
-            paths.into_iter().map(|path| (path.clone(), of(&path))).collect()
+        let with_ids = |paths: Vec<PathBuf>, id: fn(&Path) -> DirectoryId| {
+            paths.into_iter().map(|path| (path.clone(), id(&path))).collect()
         };
         WatchedPaths {
-            // Files come and go under a name; directories must be watched anew.
-            names: identified(names, |name| identity(parent(name))),
-            trees: identified(trees, identity),
+            // A replaced file is noticed by its name; a replaced directory must be
+            // watched anew.
+            names: with_ids(names, |name| directory_id(parent(name))),
+            trees: with_ids(trees, directory_id),
         }
     }
 
-    /// The directories in which the names are, that of the file first.
+    /// The parent directories of the names, that of the configuration file first.
     pub(super) fn parents(&self) -> Vec<PathBuf> {
         self.names.iter().map(|(name, _)| parent(name).to_owned()).collect()
     }
@@ -53,17 +57,17 @@ impl WatchedPaths {
         self.trees.iter().map(|(tree, _)| tree.as_path())
     }
 
-    /// Whether a change there is one of ours. A directory may be known by two
-    /// names, so the last part of a path decides.
-    pub(super) fn concern(&self, changed: &Path) -> bool {
-        let named = |(name, _): &(PathBuf, Identity)| name.file_name() == changed.file_name();
+    /// Whether a change of the path `changed` matters. A directory may have two paths, so
+    /// only the last component of a name is compared.
+    pub(super) fn is_affected_by(&self, changed: &Path) -> bool {
+        let named = |(name, _): &(PathBuf, DirectoryId)| name.file_name() == changed.file_name();
         self.names.iter().any(named) || self.trees().any(|tree| changed.starts_with(tree))
     }
 }
 
-/// Every link on the way to `path`, then what is at its end, or the first
-/// piece of it that is missing.
-fn way(path: &Path, names: &mut Vec<PathBuf>, left: usize) {
+/// Adds every link on the way to `path`, then its target or the first component that is
+/// missing. Follows at most `links_left` links.
+fn add_names(path: &Path, names: &mut Vec<PathBuf>, links_left: usize) {
     let mut here = PathBuf::new();
     let mut rest = path.components();
     while let Some(component) = rest.next() {
@@ -71,8 +75,8 @@ fn way(path: &Path, names: &mut Vec<PathBuf>, left: usize) {
         if let Ok(target) = std::fs::read_link(&here) {
             let target = parent(&here).join(target).join(rest.as_path());
             names.push(here);
-            if 0 < left {
-                way(&target, names, left - 1);
+            if 0 < links_left {
+                add_names(&target, names, links_left - 1);
             }
             return;
         }
@@ -83,7 +87,7 @@ fn way(path: &Path, names: &mut Vec<PathBuf>, left: usize) {
     names.push(here);
 }
 
-fn whole(path: &Path) -> PathBuf {
+fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -91,9 +95,9 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-fn identity(path: &Path) -> Identity {
-    let known = path.metadata().ok()?;
-    Some((known.dev(), known.ino()))
+fn directory_id(path: &Path) -> DirectoryId {
+    let metadata = path.metadata().ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]
@@ -105,7 +109,7 @@ mod tests {
     /// The names that are looked at, below a directory.
     fn names(home: &Path, file: &str) -> Vec<String> {
         let paths = WatchedPaths::new(&home.join(file), &[]);
-        let below = |(name, _): &(PathBuf, Identity)| {
+        let below = |(name, _): &(PathBuf, DirectoryId)| {
             name.strip_prefix(home).unwrap().display().to_string()
         };
         paths.names.iter().map(below).collect()
@@ -122,7 +126,7 @@ mod tests {
         assert_eq!(names(home, "gatelet.toml"), ["gatelet.toml", "..data", "v1/gatelet.toml"]);
         assert_eq!(names(home, "v1/gatelet.toml"), ["v1/gatelet.toml"]);
         symlink("round", home.join("round")).unwrap();
-        assert_eq!(names(home, "round").len(), LONGEST + 1, "a circle ends");
+        assert_eq!(names(home, "round").len(), MAX_LINKS + 1, "a circle ends");
     }
 
     #[test]
@@ -132,11 +136,11 @@ mod tests {
         assert_eq!(names(home, "a/b/c"), ["a"]);
         let skills = [home.join("skills")];
         let before = WatchedPaths::new(&home.join("f"), &skills);
-        assert!(before.concern(&home.join("skills")));
+        assert!(before.is_affected_by(&home.join("skills")));
         std::fs::create_dir(home.join("skills")).unwrap();
         let after = WatchedPaths::new(&home.join("f"), &skills);
         assert_ne!(before, after, "it is watched anew");
-        assert!(after.concern(&home.join("skills/s/SKILL.md")));
-        assert!(!after.concern(&home.join("other")));
+        assert!(after.is_affected_by(&home.join("skills/s/SKILL.md")));
+        assert!(!after.is_affected_by(&home.join("other")));
     }
 }

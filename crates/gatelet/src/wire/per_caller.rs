@@ -1,4 +1,5 @@
-//! An upstream that callers enter with credentials of their own.
+//! Connects to an upstream for which callers have credentials of their own: one session
+//! that callers share, and one more for each caller with a credential.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,34 +13,34 @@ use roster::per_caller::{self, Access, CallerConnector, Limits};
 use store::vault::Vault;
 use tool::{Client, CredentialHealth, Failure, Identity, Provider};
 
-use super::connector::Remote;
+use super::connector::RemoteConnector;
 use super::credential;
 use super::listing_store::ListingDirectory;
 use config::{Reach, Upstream};
 
-/// How many callers' tokens are watched over at once.
-const WATCHED: usize = 1_024;
+/// How many callers have a connector at once; then all are dropped and made anew.
+const MAX_CALLERS: usize = 1_024;
 
-/// Opens one session for all and more for single callers.
+/// Opens the shared session, and the callers' own sessions behind it.
 pub(super) struct PerCallerSessions {
-    shared: Remote,
+    shared: RemoteConnector,
     connections: Arc<CallerConnections>,
 }
 
-/// Knows every caller's way in.
+/// Connects as single callers, each with their own credential.
 struct CallerConnections {
     upstream: Upstream,
     listings: Arc<ListingDirectory>,
     vault: Vault,
-    /// Kept while the process lives, so that what is known of a dead token is
-    /// not forgotten with a session.
-    remotes: Mutex<HashMap<String, Arc<Remote>>>,
+    /// By subject. They outlive sessions, so that a token that was refused is not tried
+    /// again with the next session.
+    remotes: Mutex<HashMap<String, Arc<RemoteConnector>>>,
     shutdown: Shutdown,
 }
 
 impl PerCallerSessions {
     pub(super) fn new(
-        shared: Remote,
+        shared: RemoteConnector,
         upstream: &Upstream,
         listings: Arc<ListingDirectory>,
         vault: Vault,
@@ -55,9 +56,9 @@ impl PerCallerSessions {
         PerCallerSessions { shared, connections: Arc::new(connections) }
     }
 
-    /// The session that is listed from: the shared one, or where everybody has
-    /// their own and there is nothing to share, that of a configured caller.
-    async fn first(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+    /// The session that tools are listed from: the shared one, or where that is refused
+    /// because every caller needs a credential, the one of a configured caller.
+    async fn listing_session(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let refused = match self.shared.connect(client).await {
             Err(refused @ (Failure::Unauthorized { .. } | Failure::Forbidden { .. })) => refused,
             other => return other,
@@ -76,12 +77,12 @@ impl PerCallerSessions {
 #[async_trait]
 impl OpenSession for PerCallerSessions {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
-        let first = self.first(client).await?;
+        let listing_session = self.listing_session(client).await?;
         let connections = Arc::clone(&self.connections) as Arc<dyn CallerConnector>;
         let upstream = &self.connections.upstream;
         let idle = upstream.idle_stop.unwrap_or(Limits::default().idle);
         let limits = Limits { idle, start_timeout: upstream.start_timeout, ..Limits::default() };
-        let shared = Arc::clone(&first);
+        let shared = Arc::clone(&listing_session);
         let callers = per_caller::PerCallerSessions::new(
             &upstream.label,
             shared,
@@ -89,7 +90,7 @@ impl OpenSession for PerCallerSessions {
             client,
             limits,
         );
-        Ok(OpenedSession { upstream: Arc::new(callers), listing_session: first })
+        Ok(OpenedSession { upstream: Arc::new(callers), listing_session })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -112,8 +113,10 @@ impl CallerConnector for CallerConnections {
         match access.callers.get(subject) {
             Some(Ok(_)) => Access::Own,
             Some(Err(reason)) => Access::Denied(reason.clone()),
-            None if self.vault.has(&credential::entry(label, Some(subject))) => Access::Own,
-            None if access.per_caller => Access::Denied(credential::login(label, Some(subject))),
+            None if self.vault.has(&credential::vault_entry(label, Some(subject))) => Access::Own,
+            None if access.per_caller => {
+                Access::Denied(credential::login_hint(label, Some(subject)))
+            }
             None => Access::Shared,
         }
     }
@@ -124,25 +127,26 @@ impl CallerConnector for CallerConnections {
 }
 
 impl CallerConnections {
-    fn remote(&self, subject: &str) -> Arc<Remote> {
+    fn remote(&self, subject: &str) -> Arc<RemoteConnector> {
         let mut remotes = self.remotes.lock();
         if let Some(remote) = remotes.get(subject) {
             return Arc::clone(remote);
         }
-        if WATCHED <= remotes.len() {
+        if MAX_CALLERS <= remotes.len() {
             remotes.clear();
         }
-        let upstream = as_caller(&self.upstream, subject);
-        let shown = credential::for_upstream(&upstream, Some(subject), &self.vault);
+        let upstream = with_caller_credentials(&self.upstream, subject);
+        let credential = credential::for_upstream(&upstream, Some(subject), &self.vault);
+        let listings = Arc::clone(&self.listings);
         let remote =
-            Arc::new(Remote::new(&upstream, Arc::clone(&self.listings), shown, &self.shutdown));
+            Arc::new(RemoteConnector::new(&upstream, listings, credential, &self.shutdown));
         remotes.insert(subject.to_owned(), Arc::clone(&remote));
         remote
     }
 }
 
 /// The upstream with a caller's credentials in place of its own.
-fn as_caller(upstream: &Upstream, subject: &str) -> Upstream {
+fn with_caller_credentials(upstream: &Upstream, subject: &str) -> Upstream {
     let mut upstream = upstream.clone();
     let own = match upstream.access.callers.get(subject) {
         Some(Ok(own)) => own.clone(),
@@ -150,7 +154,7 @@ fn as_caller(upstream: &Upstream, subject: &str) -> Upstream {
     };
     match &mut upstream.reach {
         Reach::Address { headers, .. } => {
-            // Nobody goes in with the operator's token.
+            // No caller may use the operator's token.
             headers.retain(|name, _| !name.eq_ignore_ascii_case("authorization"));
             let replaced = |name: &String| own.headers.keys().any(|k| k.eq_ignore_ascii_case(name));
             headers.retain(|name, _| !replaced(name));

@@ -1,6 +1,6 @@
-//! A pipe to another replica, carried by messages: each line is one.
+//! A byte stream to another replica, carried by messages: one per line.
 //!
-//! What is written at one end comes out at the other in the same order. The pipe
+//! Lines that are written at one end come out at the other in the same order. The tunnel
 //! ends when either end closes it, and when the other replica is gone.
 
 use std::collections::HashMap;
@@ -12,41 +12,41 @@ use tokio::io::{
 };
 use tokio::sync::mpsc;
 
-/// How many lines may wait to be read at one end. Whoever does not read is cut off.
-const WAITING: usize = 4096;
-/// How many bytes wait between this replica and its own end.
-const BUFFER: usize = 1 << 16;
+/// How many lines may wait to be read at one end; then that end is closed.
+const MAX_WAITING: usize = 4096;
+/// How many bytes may wait in the local stream of a tunnel.
+const BUFFER_BYTES: usize = 1 << 16;
 /// The longest line, which is the longest value of a store.
-const LONGEST: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// The ends of pipes that are open here.
+/// The tunnels that are open at this replica, by number.
 #[derive(Default)]
 pub(super) struct Tunnels(Mutex<HashMap<u64, mpsc::Sender<String>>>);
 
-/// This replica's end of a pipe, before it is carried.
-pub(super) struct End {
+/// This replica's end of a tunnel. Nothing moves until it is [`run`](TunnelEnd::run).
+pub(super) struct TunnelEnd {
     number: u64,
     stream: DuplexStream,
     incoming: mpsc::Receiver<String>,
 }
 
-/// What an end has to say to the other.
+/// What one end sends to the other.
 pub(super) enum Outgoing {
     Line(String),
     Closed,
 }
 
 impl Tunnels {
-    /// An end for whoever talks here, and the end to be carried.
-    pub(super) fn open(&self, number: u64) -> (DuplexStream, End) {
-        let (near, stream) = tokio::io::duplex(BUFFER);
-        let (sender, incoming) = mpsc::channel(WAITING);
+    /// Opens a tunnel: the stream for local use, and the end that moves its lines.
+    pub(super) fn open(&self, number: u64) -> (DuplexStream, TunnelEnd) {
+        let (near, stream) = tokio::io::duplex(BUFFER_BYTES);
+        let (sender, incoming) = mpsc::channel(MAX_WAITING);
         self.0.lock().insert(number, sender);
-        (near, End { number, stream, incoming })
+        (near, TunnelEnd { number, stream, incoming })
     }
 
-    /// Takes a line of the other replica. Whoever does not read is cut off.
-    pub(super) fn take(&self, number: u64, line: String) {
+    /// Receives a line of the other replica. Closes an end that nobody reads.
+    pub(super) fn receive_line(&self, number: u64, line: String) {
         let mut open = self.0.lock();
         if open.get(&number).is_some_and(|end| end.try_send(line).is_err()) {
             open.remove(&number);
@@ -58,48 +58,49 @@ impl Tunnels {
     }
 }
 
-impl End {
-    /// Carries lines until either end closes. `say` sends to the other replica, in
-    /// order; `gone` ends when that replica is not there any more.
-    pub(super) async fn carry<F: Future<Output = bool>>(
+impl TunnelEnd {
+    /// Moves lines in both directions until either end closes. `send` sends to the other
+    /// replica, in order, and returns whether it could; `peer_gone` is ready when that
+    /// replica is gone.
+    pub(super) async fn run<F: Future<Output = bool>>(
         self,
         tunnels: Arc<Tunnels>,
-        say: impl Fn(Outgoing) -> F,
-        gone: impl Future<Output = ()>,
+        send: impl Fn(Outgoing) -> F,
+        peer_gone: impl Future<Output = ()>,
     ) {
-        let End { number, stream, incoming } = self;
+        let TunnelEnd { number, stream, incoming } = self;
         let (reader, writer) = tokio::io::split(stream);
         tokio::select! {
-            () = outgoing(reader, &say) => {}
-            () = deliver(incoming, writer) => {}
-            () = gone => {}
+            () = send_lines(reader, &send) => {}
+            () = write_lines(incoming, writer) => {}
+            () = peer_gone => {}
         }
         tunnels.close(number);
-        say(Outgoing::Closed).await;
+        send(Outgoing::Closed).await;
     }
 }
 
-async fn outgoing<F: Future<Output = bool>>(
+async fn send_lines<F: Future<Output = bool>>(
     reader: ReadHalf<DuplexStream>,
-    say: &impl Fn(Outgoing) -> F,
+    send: &impl Fn(Outgoing) -> F,
 ) {
     let mut reader = BufReader::new(reader);
     loop {
         let mut line = Vec::new();
-        match (&mut reader).take(LONGEST).read_until(b'\n', &mut line).await {
+        match (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        // What is longer than a store takes ends the pipe, and the call with it.
+        // A line that is too long for the store ends the tunnel, and the call with it.
         let is_whole = line.pop() == Some(b'\n');
         let Some(line) = String::from_utf8(line).ok().filter(|_| is_whole) else { return };
-        if !say(Outgoing::Line(line)).await {
+        if !send(Outgoing::Line(line)).await {
             return;
         }
     }
 }
 
-async fn deliver(mut incoming: mpsc::Receiver<String>, mut writer: WriteHalf<DuplexStream>) {
+async fn write_lines(mut incoming: mpsc::Receiver<String>, mut writer: WriteHalf<DuplexStream>) {
     while let Some(mut line) = incoming.recv().await {
         line.push('\n');
         if writer.write_all(line.as_bytes()).await.is_err() {
@@ -122,14 +123,14 @@ mod tests {
             let other = Arc::clone(other);
             move |said: Outgoing| {
                 match said {
-                    Outgoing::Line(line) => other.take(1, line),
+                    Outgoing::Line(line) => other.receive_line(1, line),
                     Outgoing::Closed => other.close(1),
                 }
                 std::future::ready(true)
             }
         };
-        tokio::spawn(left.carry(Arc::clone(&here), to(&there), std::future::pending()));
-        tokio::spawn(right.carry(Arc::clone(&there), to(&here), std::future::pending()));
+        tokio::spawn(left.run(Arc::clone(&here), to(&there), std::future::pending()));
+        tokio::spawn(right.run(Arc::clone(&there), to(&here), std::future::pending()));
         let (mut near, mut far) = (near, BufReader::new(far));
         near.write_all("one\ntwo \u{e9}\n".as_bytes()).await.unwrap();
         let mut text = String::new();
