@@ -1,7 +1,7 @@
-//! The requests for approval of one configuration, in the state directory.
+//! The queue of requests for approval, in the state directory.
 //!
-//! Gatelets that share a state directory and a configuration share the queue.
-//! It is signed with a key that lies beside it, readable only by its owner.
+//! Gatelets with the same state directory and configuration share one queue. It is signed
+//! with a key in the same directory, which only its owner can read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use tool::hex;
 use crate::local_socket::config_digest;
 use crate::secret;
 
-/// Who decided, where it was done in a shell: whoever may run programs as the
-/// user that gatelet runs as.
+/// The name of who decides by a command: anybody who may run programs as gatelet's user.
 pub(crate) const BY_SHELL: &str = "the shell";
 
+/// The file with the key that signs the queue.
 const KEY: &str = "approvals.key";
 
-/// How long it may take to find the key, or to make one.
-const WITHIN: Duration = Duration::from_secs(5);
+/// How long to wait for the lock of the key file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The queue of a configuration, on disk; in memory where the state directory
-/// cannot be written.
+/// Opens the queue of the configuration `file`: on disk, or in memory where the state
+/// directory cannot be written.
 pub(crate) fn open(state: &Path, file: Option<&Path>, config: &config::Approvals) -> Approvals {
-    let store: Arc<dyn QueueStore> = match stored(state, file) {
+    let store: Arc<dyn QueueStore> = match open_stored(state, file) {
         Ok(store) => Arc::new(store),
         Err(error) => {
             tracing::warn!("requests for approval are forgotten when this gate ends: {error:#}");
@@ -42,14 +42,14 @@ pub(crate) fn open(state: &Path, file: Option<&Path>, config: &config::Approvals
     Approvals::new(store, clock, config.life)
 }
 
-fn stored(state: &Path, file: Option<&Path>) -> anyhow::Result<StoredQueue> {
+fn open_stored(state: &Path, file: Option<&Path>) -> anyhow::Result<StoredQueue> {
     let files = Files::at(state);
     let key = key(&files)?;
     let name = format!("approvals-{}.json", config_digest(file));
     Ok(StoredQueue::new(Arc::new(files), &name, &key))
 }
 
-/// The key of a state directory, made when it is first asked for.
+/// Reads the key of a state directory, or makes one.
 fn key(files: &Files) -> anyhow::Result<Vec<u8>> {
     let file = files.path().join(KEY);
     let read = || {
@@ -59,9 +59,9 @@ fn key(files: &Files) -> anyhow::Result<Vec<u8>> {
     if let Some(key) = read() {
         return Ok(key);
     }
-    store::file::private(files.path()).context("there is no state directory")?;
-    // Whoever else begins at the same time makes no other.
-    files.alone(KEY, WITHIN, |file| {
+    store::file::create_private_dir(files.path()).context("there is no state directory")?;
+    // Under a lock, so that gatelets that start at the same time make one key.
+    files.with_lock(KEY, LOCK_TIMEOUT, |file| {
         if let Some(key) = read() {
             return Ok(key);
         }
@@ -71,16 +71,17 @@ fn key(files: &Files) -> anyhow::Result<Vec<u8>> {
     })?
 }
 
-/// The requests as commands and the socket tell them.
-pub(crate) async fn listed(approvals: &Approvals) -> Value {
+/// Lists the requests as JSON, as the local socket answers.
+pub(crate) async fn list(approvals: &Approvals) -> Value {
     match approvals.list().await {
         Ok(requests) => json!({"now": approvals.now(), "requests": requests}),
         Err(error) => json!({"error": error.to_string()}),
     }
 }
 
-/// Decides about a request, and says how that went.
-pub(crate) async fn decided(approvals: &Approvals, number: u64, allow: bool, by: &str) -> Value {
+/// Allows or denies a request, in the name of `by`. Returns the request or an error as
+/// JSON, as the local socket answers.
+pub(crate) async fn decide(approvals: &Approvals, number: u64, allow: bool, by: &str) -> Value {
     let verdict = if allow { Verdict::Allow } else { Verdict::Deny };
     match approvals.decide(number, verdict, by).await {
         Ok(request) => json!({"request": request}),
@@ -88,12 +89,12 @@ pub(crate) async fn decided(approvals: &Approvals, number: u64, allow: bool, by:
     }
 }
 
-/// What [`listed`] tells, as requests.
-pub(crate) fn requests(told: &Value) -> Result<Vec<QueuedRequest>, String> {
-    if let Some(error) = told["error"].as_str() {
+/// Parses the answer of [`list`].
+pub(crate) fn parse_list(answer: &Value) -> Result<Vec<QueuedRequest>, String> {
+    if let Some(error) = answer["error"].as_str() {
         return Err(error.to_owned());
     }
-    serde_json::from_value(told["requests"].clone()).map_err(|error| error.to_string())
+    serde_json::from_value(answer["requests"].clone()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

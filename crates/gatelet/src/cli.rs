@@ -1,6 +1,8 @@
-//! The command line: a command, and the flags that all of them share.
+//! The command line: one command, and the flags that all commands share.
 //!
 //! The commands, and the flags of each, are in `commands/`.
+
+mod groups;
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -10,7 +12,7 @@ use mcp::revision::Revision;
 
 use crate::commands::Command;
 use crate::paths::Paths;
-use crate::terminal::Color;
+use crate::terminal::ColorMode;
 
 /// A small gate to any number of MCP servers.
 ///
@@ -24,6 +26,7 @@ use crate::terminal::Color;
     disable_help_subcommand = true,
     arg_required_else_help = true,
     max_term_width = 100,
+    help_template = HELP.as_str(),
     after_help = EXIT_CODES,
 )]
 pub(crate) struct Cli {
@@ -39,15 +42,15 @@ pub(crate) struct Cli {
 
     /// Colours: as the terminal allows, always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: Color,
+    pub(crate) color: ColorMode,
 }
 
 impl Cli {
-    /// Reads the words of a command line, or says what is wrong with them and
-    /// ends the program.
-    pub(crate) fn read(words: &[OsString]) -> Cli {
+    /// Parses a command line. If it is wrong, prints why and ends the process.
+    pub(crate) fn parse_words(words: &[OsString]) -> Cli {
         let mut cli = Cli::parse_from(words);
-        // What follows a URL is ours, and what follows a program is the program's.
+        // After a program, `gatelet conform` takes all options for the program's. After a
+        // URL they can only be ours, so the line is parsed again with them before it.
         if let Command::Conform(args) = &cli.command
             && let Some(words) = args.options_first(words)
             && let again = Cli::try_parse_from(words).unwrap_or_else(|error| error.exit())
@@ -62,8 +65,10 @@ impl Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 it was done and the answer is an error; 2 the command line or the
+Exit codes: 0 done; 1 it ran, and its result is an error; 2 the command line or the
 configuration is wrong; 3 no answer came; 4 the machine refused (a port, a file).";
+
+static HELP: LazyLock<String> = LazyLock::new(groups::help_template);
 
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let revisions = Revision::ALL.map(Revision::as_str).join(", ");
@@ -77,7 +82,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Cli {
-        Cli::read(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+        Cli::parse_words(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
     fn conform(line: &str) -> Box<crate::commands::conform::Args> {
@@ -91,7 +96,9 @@ mod tests {
             "gatelet conform --role dynamic-aggregator http://h/mcp --trial a.b --brief --header A:b",
         );
         assert_eq!(args.target, ["http://h/mcp"]);
-        assert!(args.brief && matches!(args.role, crate::commands::conform::As::DynamicAggregator));
+        assert!(
+            args.brief && matches!(args.role, crate::commands::conform::RoleArg::DynamicAggregator)
+        );
         assert_eq!(args.trial.unwrap().to_string(), "a.b");
         assert_eq!(args.headers, [("A".to_owned(), "b".to_owned())]);
         let more = conform("gatelet conform http://h/mcp more");

@@ -39,6 +39,7 @@ mod own_program;
 
 mod host_files;
 pub(crate) mod install;
+mod relative_path;
 pub(crate) mod undo;
 pub(crate) mod uninstall;
 
@@ -61,7 +62,8 @@ use crate::exit::Done;
 use crate::paths::Paths;
 use crate::trusted_directories;
 
-/// Every command. To add one, add its file, a variant and an arm of [`run`].
+/// Every command. To add one, add its file, a variant, an arm of [`run`], and its name to
+/// a group in `cli/groups.rs`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
@@ -126,8 +128,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it acts on the configuration, and so must not take up one that
-    /// merely lies in the working directory. `config` judges for itself.
+    /// Whether the command acts on the configuration. Then a `gatelet.toml` that merely
+    /// lies in the working directory must be trusted first; `config` checks that itself.
     fn reads_configuration(&self) -> bool {
         match self {
             Command::Serve(_)
@@ -233,7 +235,7 @@ pub(crate) fn run(
         Command::Conform(args) => conform::run(&args),
         Command::Key(action) => key::run(&action, paths),
         Command::Login(args) => login::run(&args, paths),
-        Command::Logout(args) => login::forget(&args, paths),
+        Command::Logout(args) => login::logout(&args, paths),
         Command::Approvals(args) => approvals::run(&args, paths),
         Command::Trust(action) => trust::run(&action, paths),
         Command::Spec(action) => spec::run(&action, paths),

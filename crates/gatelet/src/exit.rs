@@ -1,4 +1,4 @@
-//! How a command ends: the documented exit codes and the last words on stderr.
+//! How a command ends: its exit code, and the error message on stderr.
 //!
 //! | code | meaning |
 //! |---|---|
@@ -10,17 +10,17 @@
 
 use std::process::ExitCode;
 
-use crate::terminal::{BAD, DIM, foreign, paint, say, unwritten};
-use config::edit::Unedited;
+use crate::terminal::{BAD, DIM, foreign, paint, say, write_error};
+use config::edit::EditError;
 use config::{LoadError, Problems};
 
-/// What a command that ran to its end has to say.
+/// How a command ended that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Fine,
     /// The answer was given, and it is an error.
     AnswerIsError,
-    /// What was said is why no answer came.
+    /// No answer came, and the command has printed why.
     NoAnswer,
 }
 
@@ -36,9 +36,10 @@ pub(crate) enum CliError {
     Refused(String),
 }
 
-/// Picks the exit code of a command that ran to its end, if its answer arrived.
+/// The exit code of a command that ran to its end; a failure if its output could not be
+/// written.
 pub(crate) fn success(done: Done) -> ExitCode {
-    if let Some(error) = unwritten() {
+    if let Some(error) = write_error() {
         return failure(&anyhow::anyhow!("cannot write to standard output: {error}"));
     }
     match done {
@@ -48,7 +49,7 @@ pub(crate) fn success(done: Done) -> ExitCode {
     }
 }
 
-/// Says what went wrong and picks the exit code for it.
+/// Prints an error and picks the exit code for it.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if let Some(problems) = problems(error) {
         say(&problems.to_string());
@@ -61,16 +62,15 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
-/// The causes that say more than what was said before them: many messages have
-/// their cause in them already.
+/// The causes of an error that no earlier message contains already.
 fn new_causes(error: &anyhow::Error) -> Vec<String> {
-    let mut said = vec![error.to_string()];
+    let mut messages = vec![error.to_string()];
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !said.iter().any(|said| said.contains(&cause)) {
-            said.push(cause);
+        if !messages.iter().any(|message| message.contains(&cause)) {
+            messages.push(cause);
         }
     }
-    said.split_off(1)
+    messages.split_off(1)
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -78,23 +78,23 @@ fn code(error: &anyhow::Error) -> u8 {
         Some(CliError::Usage(_)) => 2,
         Some(CliError::NoAnswer(_)) => 3,
         Some(CliError::Refused(_)) => 1,
-        None if error.is::<LoadError>() || error.is::<Problems>() || error.is::<Unedited>() => 2,
+        None if error.is::<LoadError>() || error.is::<Problems>() || error.is::<EditError>() => 2,
         None => 4,
     }
 }
 
-/// What is wrong in a configuration, if that is why.
+/// The problems of the configuration, if the error is about those.
 fn problems(error: &anyhow::Error) -> Option<&Problems> {
     match error.downcast_ref() {
         Some(LoadError::Wrong(problems)) => Some(problems),
         Some(LoadError::Unreadable { .. } | LoadError::NoServers(_)) => None,
         None => match error.downcast_ref() {
-            Some(Unedited::Wrong(problems)) => Some(problems),
+            Some(EditError::Wrong(problems)) => Some(problems),
             Some(
-                Unedited::Foreign(_)
-                | Unedited::Taken(_)
-                | Unedited::Unknown { .. }
-                | Unedited::Unsafe { .. },
+                EditError::Foreign(_)
+                | EditError::Taken(_)
+                | EditError::Unknown { .. }
+                | EditError::Unsafe { .. },
             ) => None,
             None => error.downcast_ref(),
         },

@@ -1,5 +1,4 @@
-//! The API keys of a state directory, in a file that commands change below a gatelet
-//! that runs.
+//! The API keys of a state directory, in a file that commands change while a gatelet runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +14,7 @@ use crate::exit::CliError;
 /// The file's name.
 const NAME: &str = "keys.json";
 
-/// Changes the keys, while somebody else may make or revoke one. What the change
-/// refuses changes nothing.
+/// Changes the keys under a lock. If `change` fails, nothing changes.
 pub(crate) fn change<T: Send>(
     state: &Path,
     change: impl Fn(&mut KeyRing) -> Result<T, KeyError> + Sync,

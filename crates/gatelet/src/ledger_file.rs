@@ -1,8 +1,8 @@
-//! The trust ledger on disk: signed with a key that only its owner reads.
+//! The trust ledger on disk, signed with a key that only its owner can read.
 //!
-//! Several gatelets may share one state directory, and `gatelet trust` changes the
-//! ledger below gatelets that run: whoever writes holds a lock, and whoever cannot
-//! make sense of what is there looks again, with the lock and the key of today.
+//! Several gatelets may share one state directory, and `gatelet trust` changes the ledger
+//! while they run. So writers hold a lock, and a reader that cannot verify the file reads
+//! ledger and key once more, under the lock.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -10,42 +10,41 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use policy::trust::{Ledger, LedgerStore, Tampered};
+use policy::trust::{Ledger, LedgerError, LedgerStore};
 use store::files::Files;
 use tool::hex;
 
-use crate::changed_file::ChangedFile;
+use crate::polled_file::PolledFile;
 use crate::secret;
 
 const LEDGER: &str = "trust.json";
-/// How long a command may wait for others.
-const WITHIN: Duration = Duration::from_secs(5);
-/// How long a call may: everybody waits with it. What is not noted by then is
-/// noted by the next call.
-const WITHIN_CALL: Duration = Duration::from_millis(30);
+/// How long a command may wait for the lock.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a call may wait for the lock: it is short, because other calls wait too. What
+/// cannot be recorded in time is recorded by the next call.
+const CALL_TIMEOUT: Duration = Duration::from_millis(30);
 
-/// The ledger of a state directory. Made, with its key, when it is first asked
-/// for and there is none.
+/// The ledger of a state directory. Created, with its key, at its first use.
 pub(crate) struct LedgerFile {
     documents: Files,
-    within: Duration,
+    lock_timeout: Duration,
     key_file: PathBuf,
-    known: Mutex<Cached>,
+    cached: Mutex<Cached>,
 }
 
-/// The file, and what was read last, unless that is not to be believed.
+/// The last key and ledger that could be verified.
 struct Cached {
-    file_state: ChangedFile,
+    file: PolledFile,
     key: Option<Vec<u8>>,
     ledger: Option<Arc<Ledger>>,
 }
 
 impl LedgerFile {
     pub(crate) fn at(state: &Path) -> LedgerFile {
-        let file_state = ChangedFile::at(LedgerFile::file(state));
-        let known = Mutex::new(Cached { file_state, key: None, ledger: None });
+        let file = PolledFile::at(LedgerFile::file(state));
+        let cached = Mutex::new(Cached { file, key: None, ledger: None });
         let (documents, key_file) = (Files::at(state), state.join("trust.key"));
-        LedgerFile { documents, within: WITHIN, key_file, known }
+        LedgerFile { documents, lock_timeout: COMMAND_TIMEOUT, key_file, cached }
     }
 
     /// Where the ledger of a state directory is.
@@ -53,49 +52,49 @@ impl LedgerFile {
         state.join(LEDGER)
     }
 
-    /// The same for a gatelet that serves, where nobody may wait for long.
+    /// The ledger for a gatelet that serves, where calls must not wait long.
     pub(crate) fn for_calls(state: &Path) -> LedgerFile {
-        LedgerFile { within: WITHIN_CALL, ..LedgerFile::at(state) }
+        LedgerFile { lock_timeout: CALL_TIMEOUT, ..LedgerFile::at(state) }
     }
 
     /// Starts over: a new key and an empty ledger.
     pub(crate) fn reset(state: &Path) -> anyhow::Result<()> {
         let file = LedgerFile::at(state);
-        file.documents.alone(LEDGER, WITHIN, |ledger| {
+        file.documents.with_lock(LEDGER, COMMAND_TIMEOUT, |ledger| {
             let key = file.make_key()?;
-            secret::write(ledger, &Ledger::default().write(&key))
+            secret::write(ledger, &Ledger::default().to_signed_text(&key))
         })?
     }
 
-    fn known(&self) -> MutexGuard<'_, Cached> {
-        self.known.lock().expect("nothing panics while it holds this")
+    fn cached(&self) -> MutexGuard<'_, Cached> {
+        self.cached.lock().expect("nothing panics while it holds this")
     }
 
-    /// Reads key and ledger as they are now, while nobody changes them.
-    fn look(&self, known: &mut Cached) -> Result<Arc<Ledger>, Tampered> {
+    /// Reads key and ledger from disk, or creates them. The caller holds the lock.
+    fn read_locked(&self, cached: &mut Cached) -> Result<Arc<Ledger>, LedgerError> {
         if is_open(&self.key_file) {
-            return Err(Tampered::OpenKey(self.key_file.display().to_string()));
+            return Err(LedgerError::OpenKey(self.key_file.display().to_string()));
         }
         let key = match std::fs::read_to_string(&self.key_file) {
             Ok(text) => hex::decode(text.trim())
                 .filter(|key| key.len() == 32)
-                .ok_or(Tampered::Unreadable)?,
+                .ok_or(LedgerError::Unreadable)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let key = self.make_key().map_err(no_state_directory)?;
-                // A key without a ledger means that somebody took the ledger
-                // away, so both are made together.
-                if !known.file_state.file().exists() {
-                    let empty = Ledger::default().write(&key);
-                    secret::write(known.file_state.file(), &empty).map_err(no_state_directory)?;
+                // Both are created together: a key without a ledger means that somebody
+                // removed the ledger.
+                if !cached.file.file().exists() {
+                    let empty = Ledger::default().to_signed_text(&key);
+                    secret::write(cached.file.file(), &empty).map_err(no_state_directory)?;
                 }
                 key
             }
             Err(error) => return Err(no_state_directory(error)),
         };
-        let text = std::fs::read_to_string(known.file_state.file());
-        let ledger = Ledger::read(&text.map_err(|_| Tampered::Unreadable)?, &key)?;
-        known.key = Some(key);
-        Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
+        let text = std::fs::read_to_string(cached.file.file());
+        let ledger = Ledger::parse_signed(&text.map_err(|_| LedgerError::Unreadable)?, &key)?;
+        cached.key = Some(key);
+        Ok(Arc::clone(cached.ledger.insert(Arc::new(ledger))))
     }
 
     fn make_key(&self) -> anyhow::Result<Vec<u8>> {
@@ -106,30 +105,30 @@ impl LedgerFile {
 }
 
 impl LedgerStore for LedgerFile {
-    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
-        let mut known = self.known();
-        let due = known.file_state.is_due();
-        if let Some(ledger) = known.ledger.take().filter(|_| !due) {
-            return Ok(Arc::clone(known.ledger.insert(ledger)));
+    fn read(&self) -> Result<Arc<Ledger>, LedgerError> {
+        let mut cached = self.cached();
+        let due = cached.file.has_changed();
+        if let Some(ledger) = cached.ledger.take().filter(|_| !due) {
+            return Ok(Arc::clone(cached.ledger.insert(ledger)));
         }
-        let text = std::fs::read_to_string(known.file_state.file()).ok();
-        let read = |(text, key): (String, &Vec<u8>)| Ledger::read(&text, key).ok();
-        if let Some(ledger) = text.zip(known.key.as_ref()).and_then(read) {
-            return Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))));
+        let text = std::fs::read_to_string(cached.file.file()).ok();
+        let read = |(text, key): (String, &Vec<u8>)| Ledger::parse_signed(&text, key).ok();
+        if let Some(ledger) = text.zip(cached.key.as_ref()).and_then(read) {
+            return Ok(Arc::clone(cached.ledger.insert(Arc::new(ledger))));
         }
         self.documents
-            .alone(LEDGER, self.within, |_| self.look(&mut known))
+            .with_lock(LEDGER, self.lock_timeout, |_| self.read_locked(&mut cached))
             .map_err(no_state_directory)?
     }
 
-    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
-        let mut known = self.known();
-        let changed = self.documents.alone(LEDGER, self.within, |file| {
-            let mut ledger = Arc::unwrap_or_clone(self.look(&mut known)?);
+    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, LedgerError> {
+        let mut cached = self.cached();
+        let changed = self.documents.with_lock(LEDGER, self.lock_timeout, |file| {
+            let mut ledger = Arc::unwrap_or_clone(self.read_locked(&mut cached)?);
             change(&mut ledger);
-            let key = known.key.as_ref().ok_or(Tampered::Unreadable)?;
-            secret::write(file, &ledger.write(key)).map_err(no_state_directory)?;
-            Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
+            let key = cached.key.as_ref().ok_or(LedgerError::Unreadable)?;
+            secret::write(file, &ledger.to_signed_text(key)).map_err(no_state_directory)?;
+            Ok(Arc::clone(cached.ledger.insert(Arc::new(ledger))))
         });
         changed.map_err(no_state_directory)?
     }
@@ -140,8 +139,8 @@ fn is_open(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
 }
 
-fn no_state_directory(error: impl Into<anyhow::Error>) -> Tampered {
-    Tampered::Homeless(format!("{:#}", error.into()))
+fn no_state_directory(error: impl Into<anyhow::Error>) -> LedgerError {
+    LedgerError::NoStorage(format!("{:#}", error.into()))
 }
 
 #[cfg(test)]
@@ -177,9 +176,9 @@ mod tests {
         let path = state.path().join("trust.json");
         let text = std::fs::read_to_string(&path).unwrap().replace("verified", "trusted");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(LedgerFile::at(state.path()).read(), Err(Tampered::Forged));
+        assert_eq!(LedgerFile::at(state.path()).read(), Err(LedgerError::Forged));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(LedgerFile::at(state.path()).read(), Err(Tampered::Unreadable));
+        assert_eq!(LedgerFile::at(state.path()).read(), Err(LedgerError::Unreadable));
         LedgerFile::reset(state.path()).unwrap();
         assert_eq!(LedgerFile::at(state.path()).read(), Ok(Arc::default()));
     }
@@ -193,7 +192,7 @@ mod tests {
         for mode in [0o666, 0o640, 0o602] {
             set(mode);
             let told = LedgerFile::at(state.path()).read().unwrap_err();
-            assert!(matches!(&told, Tampered::OpenKey(path) if path.ends_with("trust.key")));
+            assert!(matches!(&told, LedgerError::OpenKey(path) if path.ends_with("trust.key")));
         }
         set(0o600);
         assert!(LedgerFile::at(state.path()).read().is_ok());
@@ -208,12 +207,12 @@ mod tests {
         let gate = LedgerFile::at(state.path());
         gate.change(&mut granted).unwrap();
         LedgerFile::reset(state.path()).unwrap();
-        gate.known().file_state.mark_changed();
+        gate.cached().file.mark_changed();
         assert_eq!(gate.read(), Ok(Arc::default()));
         for name in ["trust.json", "trust.key"] {
             std::fs::remove_file(state.path().join(name)).unwrap();
         }
-        gate.known().file_state.mark_changed();
+        gate.cached().file.mark_changed();
         assert_eq!(gate.read(), Ok(Arc::default()));
     }
 
@@ -252,11 +251,11 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let gate = LedgerFile::for_calls(state.path());
         gate.change(&mut granted).unwrap();
-        let held = Files::at(state.path()).alone(LEDGER, WITHIN, |_| {
+        let held = Files::at(state.path()).with_lock(LEDGER, COMMAND_TIMEOUT, |_| {
             assert_eq!(gate.read().unwrap().iter().count(), 1, "who reads does not wait");
             gate.change(&mut granted)
         });
-        assert!(matches!(held.unwrap(), Err(Tampered::Homeless(_))));
+        assert!(matches!(held.unwrap(), Err(LedgerError::NoStorage(_))));
         gate.change(&mut granted).unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! Logs, on stderr always: on stdio, stdout is the wire.
+//! Logging: always to stderr, because stdout may carry MCP; with secrets masked. A gatelet
+//! that serves also keeps its last lines for `gatelet logs`.
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
@@ -10,30 +11,30 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::terminal::{Color, colours_only};
+use crate::terminal::{ColorMode, colours_only};
 
-/// What the program runs for.
+/// What the process runs for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be a gatelet.
+    /// To serve clients.
     Serve,
-    /// To do one thing and end.
+    /// To run one command and end.
     Command,
 }
 
-/// Starts logging at the level that the command line asks for: what a server
-/// does is worth a line, what a one-off command does only when it goes wrong.
-pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: Color) {
-    // What upstreams write on their standard error is for who looks for a fault.
+/// Starts logging with the filter of `--log`. By default a gatelet that serves logs what
+/// it does, and a command only errors.
+pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: ColorMode) {
+    // What upstreams write to their stderr is shown only on request.
     let quiet = match purpose {
         Purpose::Serve => "info,upstream=warn",
         Purpose::Command => "error",
     };
     let filter = filter.unwrap_or(quiet);
     let ansi = match color {
-        Color::Auto => std::io::stderr().is_terminal(),
-        Color::Always => true,
-        Color::Never => false,
+        ColorMode::Auto => std::io::stderr().is_terminal(),
+        ColorMode::Always => true,
+        ColorMode::Never => false,
     };
     let shown = tracing_subscriber::fmt::layer()
         .with_writer(|| Scrubbed(std::io::stderr()))
@@ -41,7 +42,7 @@ pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: Color) {
         .with_target(false)
         .compact()
         .with_filter(EnvFilter::new(filter));
-    // A gatelet keeps its last lines, with what upstreams wrote, for who asks later.
+    // The lines for `gatelet logs` include what upstreams write to their stderr.
     let kept = (purpose == Purpose::Serve).then(|| {
         tracing_subscriber::fmt::layer()
             .with_writer(|| Scrubbed(Recent))
@@ -57,22 +58,22 @@ pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: Color) {
 /// The last lines of the log.
 static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
-/// How many are kept.
-const KEPT: usize = 2_000;
+/// How many lines are kept.
+const MAX_RECENT: usize = 2_000;
 
-/// The last lines of the log, at most so many.
+/// The last lines of the log, at most `n_lines`.
 pub(crate) fn recent(n_lines: usize) -> Vec<String> {
     let recent = RECENT.lock();
     recent.iter().skip(recent.len().saturating_sub(n_lines)).cloned().collect()
 }
 
-/// Writes to the lines that are kept.
+/// A writer that appends to [`RECENT`].
 struct Recent;
 
 impl Write for Recent {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         let mut recent = RECENT.lock();
-        if recent.len() == KEPT {
+        if recent.len() == MAX_RECENT {
             recent.pop_front();
         }
         recent.push_back(String::from_utf8_lossy(line).trim_end().to_owned());
@@ -84,14 +85,13 @@ impl Write for Recent {
     }
 }
 
-/// A writer that lets no secret through, and nothing that a terminal obeys or that nobody
-/// sees: what upstreams say on their own standard error, or when they fail, ends up in
-/// logs too. What it said over several lines is indented, so that none of them looks like
-/// a line of the log.
+/// A writer that masks secrets and escapes control and invisible characters: text of
+/// upstreams ends up in logs too. Further lines of a message are indented, so that none of
+/// them looks like a line of the log.
 struct Scrubbed<W>(W);
 
 impl<W: Write> Write for Scrubbed<W> {
-    /// A whole line comes at once, so that no secret is cut in two.
+    /// Gets whole messages, so that no secret is cut in two.
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         static SCRUBBER: LazyLock<Scrubber> = LazyLock::new(Scrubber::default);
         let text = String::from_utf8_lossy(line);

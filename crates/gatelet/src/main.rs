@@ -1,4 +1,6 @@
-//! The binary: read the command line, do the thing, report how it went.
+//! The binary: parses the command line, runs the command, and picks the exit code. Started
+//! with other first arguments, the same executable launches an upstream, confines a program
+//! in a sandbox, or runs scripts.
 
 mod cli;
 mod commands;
@@ -13,11 +15,11 @@ mod mounts;
 mod running;
 
 mod approval_queue;
-mod changed_file;
 mod exit;
 mod key_file;
 mod ledger_file;
 mod logging;
+mod polled_file;
 mod recipe_files;
 mod secret;
 mod secrets;
@@ -38,30 +40,30 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Upstreams are started through ourselves, so that they die with us.
-    if let Some(done) = mcp::connect::launch::take(std::env::args_os().skip(1)) {
+    if let Some(done) = mcp::connect::launch::run_if_requested(std::env::args_os().skip(1)) {
         return match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 terminal::say(&error.to_string());
-                ExitCode::from(mcp::connect::launcher::UNSTARTED)
+                ExitCode::from(mcp::connect::launcher::EXIT_NOT_STARTED)
             }
         };
     }
     // A program with a sandbox is started by an executable that confines itself.
-    if let Some(done) = sandbox::launch::take(std::env::args_os().skip(1)) {
+    if let Some(done) = sandbox::launch::run_if_requested(std::env::args_os().skip(1)) {
         return match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 terminal::say(&error.to_string());
-                ExitCode::from(mcp::connect::launcher::UNSTARTED)
+                ExitCode::from(mcp::connect::launcher::EXIT_NOT_STARTED)
             }
         };
     }
     // Scripts of callers run in processes that can do nothing else.
-    if let Some(done) = script::worker::take(std::env::args_os().skip(1)) {
+    if let Some(done) = script::worker::run_if_requested(std::env::args_os().skip(1)) {
         return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let cli = cli::Cli::read(&std::env::args_os().collect::<Vec<_>>());
+    let cli = cli::Cli::parse_words(&std::env::args_os().collect::<Vec<_>>());
     cli.color.write_global();
     let serves = matches!(cli.command, commands::Command::Serve(_) | commands::Command::Connect(_));
     let purpose = match serves {

@@ -1,5 +1,4 @@
-//! Where the configuration is read and where things are remembered, as the
-//! command line says.
+//! Finds the configuration file, the state directory, the user's directories and programs.
 
 use std::path::{Path, PathBuf};
 
@@ -24,19 +23,19 @@ pub(crate) struct Paths {
     pub(crate) state: Option<PathBuf>,
 }
 
-/// A path that may be empty, as a variable that is set to nothing is.
+/// Parses a path; an empty one too, because an environment variable may be empty.
 fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
 impl Paths {
-    /// Takes what is empty for what is not given.
+    /// The same, with empty paths as if they were not given.
     pub(crate) fn without_empty(self) -> Paths {
         let given = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
         Paths { config: given(self.config), state: given(self.state) }
     }
 
-    /// The directory in which things are remembered between runs.
+    /// The directory for everything that gatelet stores between runs.
     pub(crate) fn state_directory(&self) -> anyhow::Result<PathBuf> {
         if let Some(state) = &self.state {
             return Ok(state.clone());
@@ -45,23 +44,23 @@ impl Paths {
         Ok(state.context("no home directory: name a state directory with --state")?.join("gatelet"))
     }
 
-    /// The configuration in the working directory, where it would be read though
-    /// nobody named it.
-    pub(crate) fn unnamed_file(&self) -> Option<PathBuf> {
+    /// The `gatelet.toml` of the working directory, if it would be used because no
+    /// configuration was named.
+    pub(crate) fn implicit_file(&self) -> Option<PathBuf> {
         let nearest = candidates().into_iter().next();
         nearest.filter(|path| self.config.is_none() && path.is_file())
     }
 
-    /// The file of the configuration, where there is one. Whatever stands in the place
-    /// of the user's own is meant for it, also when it cannot be read.
+    /// The configuration file, if there is one: named, in the working directory, or the
+    /// user's own. The last counts also if it cannot be read.
     pub(crate) fn config_file(&self) -> Option<PathBuf> {
-        let found = || self.unnamed_file().or_else(|| user_file().filter(|path| is_there(path)));
+        let found = || self.implicit_file().or_else(|| user_file().filter(|path| exists(path)));
         self.config.clone().or_else(found)
     }
 
-    /// Why the configuration that was found cannot be read; to open a pipe would be to
-    /// wait for its writer. One that somebody named is read, whatever it is.
-    pub(crate) fn unreadable(&self, found: &Path) -> Option<std::io::Error> {
+    /// Why a configuration that was found, not named, cannot be read. One that was named
+    /// is read whatever it is; opening a named pipe waits for its writer.
+    pub(crate) fn why_unreadable(&self, found: &Path) -> Option<std::io::Error> {
         let error = std::io::Error::other;
         match std::fs::metadata(found) {
             _ if self.config.is_some() => None,
@@ -72,11 +71,11 @@ impl Paths {
     }
 }
 
-/// Whether there is something of this name, or nobody can tell.
-fn is_there(path: &Path) -> bool {
+/// Whether a path exists; true also if that cannot be found out.
+fn exists(path: &Path) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
-    let about = path.symlink_metadata();
-    about.map_or_else(|error| !matches!(error.kind(), NotFound | NotADirectory), |_| true)
+    let metadata = path.symlink_metadata();
+    metadata.map_or_else(|error| !matches!(error.kind(), NotFound | NotADirectory), |_| true)
 }
 
 /// The user's home directory.
@@ -85,7 +84,7 @@ pub(crate) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// What this user's environment says about where programs keep their files.
+/// Home directory and environment variables, by which the files of hosts are found.
 pub(crate) fn host_environment() -> anyhow::Result<hosts::Environment> {
     let text = |value: std::ffi::OsString| value.into_string().ok();
     let variables: std::collections::BTreeMap<String, String> =
@@ -97,12 +96,13 @@ pub(crate) fn host_environment() -> anyhow::Result<hosts::Environment> {
     Ok(hosts::Environment { platform, home, variables })
 }
 
-/// The configuration of the user's own, there or not.
+/// The path of the user's own configuration, whether it exists or not.
 pub(crate) fn user_file() -> Option<PathBuf> {
     candidates().into_iter().nth(1)
 }
 
-/// Where a configuration is looked for when none is named.
+/// The files that are tried in order when no configuration is named: in the working
+/// directory, then in the user's configuration directory.
 pub(crate) fn candidates() -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("gatelet.toml")];
     let user = user_directory("XDG_CONFIG_HOME", ".config");
@@ -110,7 +110,7 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
     files
 }
 
-/// Where a program is that is named as on a command line.
+/// The path of a program that is named as on a command line; searches `PATH`.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = Path::new(name);
     if 1 < path.components().count() {
@@ -121,7 +121,7 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .find(|path| is_executable(path))
 }
 
-/// Where programs are looked for.
+/// The value of `PATH`.
 pub(crate) fn search_path() -> String {
     #[expect(clippy::disallowed_methods, reason = "where programs are looked for")]
     let places = std::env::var_os("PATH").unwrap_or_default();
@@ -134,7 +134,7 @@ fn is_executable(path: &Path) -> bool {
     about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// A directory of the user: what the variable says, or its usual place.
+/// A directory of the user: the value of `variable`, or `usual` below the home directory.
 #[expect(clippy::disallowed_methods, reason = "where the user's directories are")]
 pub(crate) fn user_directory(variable: &str, usual: &str) -> Option<PathBuf> {
     let named = |name: &str| {

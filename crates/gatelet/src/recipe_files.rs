@@ -1,4 +1,4 @@
-//! Recipes as files: JavaScript with a head that says what it is.
+//! Recipes as files: JavaScript with a head in YAML that describes it.
 //!
 //! ```js
 //! /*---
@@ -18,17 +18,17 @@ use policy::pattern::Pattern;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// What stands around the head.
+/// The marks before and after the head.
 const OPENS: &str = "/*---";
 const CLOSES: &str = "---*/";
 
-/// Larger files are no recipes.
-const LARGEST: u64 = 256 << 10;
+/// Larger files are ignored.
+const MAX_BYTES: u64 = 256 << 10;
 
-/// How many recipes there are at most.
-const MOST: usize = 500;
+/// How many recipes a directory may have.
+const MAX_RECIPES: usize = 500;
 
-/// The head of a recipe, as it is written.
+/// The head of a recipe.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -42,12 +42,13 @@ struct Head {
     read_only: bool,
 }
 
-/// Reads a recipe; the error says what is wrong with it.
+/// Parses the text of a recipe.
 pub(crate) fn parse(text: &str) -> Result<Recipe, String> {
     let without = format!("a recipe begins with `{OPENS}`, its head in YAML, and `{CLOSES}`");
     let rest = text.trim_start().strip_prefix(OPENS).ok_or_else(|| without.clone())?;
     let (head, code) = rest.split_once(CLOSES).ok_or(without)?;
-    let head = document::yaml::read(head).map_err(|(_, message)| format!("its head: {message}"))?;
+    let head =
+        document::yaml::parse(head).map_err(|(_, message)| format!("its head: {message}"))?;
     let head: Head = serde_json::from_value(head.to_json()).map_err(|error| {
         format!("its head: {error}; it has name, description, inputs, functions and read_only")
     })?;
@@ -71,23 +72,23 @@ pub(crate) fn parse(text: &str) -> Result<Recipe, String> {
     Ok(Recipe { name, description, inputs, functions, read_only, code })
 }
 
-/// The files of a directory that may be recipes, in order.
+/// The files of a directory that may be recipes, sorted.
 pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_script = |path: &PathBuf| {
         path.extension().is_some_and(|end| end == "js")
             && std::fs::symlink_metadata(path)
-                .is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
+                .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_BYTES)
     };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_script).collect();
     files.sort();
-    files.truncate(MOST);
+    files.truncate(MAX_RECIPES);
     files
 }
 
-/// All recipes of a directory. What is wrong with a file goes to the log.
-pub(crate) fn read(directory: &Path) -> Recipes {
-    let read = |path: &PathBuf| {
+/// Loads all recipes of a directory. A file that is wrong is logged and left out.
+pub(crate) fn load(directory: &Path) -> Recipes {
+    let load = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
         match text.and_then(|text| parse(&text)) {
             Ok(recipe) => Some(recipe),
@@ -97,7 +98,7 @@ pub(crate) fn read(directory: &Path) -> Recipes {
             }
         }
     };
-    Recipes::new(files(directory).iter().filter_map(read).collect())
+    Recipes::new(files(directory).iter().filter_map(load).collect())
 }
 
 /// A directory in which models save recipes.
@@ -111,20 +112,20 @@ impl RecipeDirectory {
 
 impl RecipeStore for RecipeDirectory {
     fn check(&self, draft: &Draft) -> Result<(), String> {
-        let recipe = parse(&written(draft)?)?;
+        let recipe = parse(&render(draft)?)?;
         if recipe.functions.is_empty() {
             return Err("`functions` must name what it calls".to_owned());
         }
-        let is_there = read(&self.0).iter().any(|other| other.name == recipe.name);
+        let is_there = load(&self.0).iter().any(|other| other.name == recipe.name);
         if is_there || self.file(&recipe.name).exists() {
             return Err(format!(
                 "there is a recipe `{}` already, and only the operator replaces it",
                 recipe.name
             ));
         }
-        match files(&self.0).len() < MOST {
+        match files(&self.0).len() < MAX_RECIPES {
             true => Ok(()),
-            false => Err(format!("there are {MOST} recipes already")),
+            false => Err(format!("there are {MAX_RECIPES} recipes already")),
         }
     }
 
@@ -134,15 +135,15 @@ impl RecipeStore for RecipeDirectory {
         let save = || {
             std::fs::create_dir_all(&self.0)?;
             let mut file = std::fs::File::create_new(&file)?;
-            std::io::Write::write_all(&mut file, written(draft).unwrap_or_default().as_bytes())
+            std::io::Write::write_all(&mut file, render(draft).unwrap_or_default().as_bytes())
         };
         save().map_err(|error: std::io::Error| format!("`{}`: {error}", file.display()))
     }
 }
 
-/// A draft as the text of a recipe. It never says that it only reads: nobody has
-/// looked into that.
-fn written(draft: &Draft) -> Result<String, String> {
+/// Renders a model's draft as the text of a recipe. It never claims `read_only`, because
+/// nobody has checked that.
+fn render(draft: &Draft) -> Result<String, String> {
     let Draft { name, description, inputs, functions, code } = draft;
     let inputs = inputs.clone().unwrap_or_else(|| serde_json::json!({"type": "object"}));
     let line = |key: &str, value: serde_json::Value| format!("{key}: {value}\n");
@@ -159,7 +160,7 @@ fn written(draft: &Draft) -> Result<String, String> {
     }
 }
 
-/// Changes whenever the files do.
+/// A digest of the recipe files of a directory.
 pub(crate) fn digest(directory: &Path) -> [u8; 32] {
     let mut digest = Sha256::new();
     for path in files(directory) {
@@ -197,7 +198,7 @@ mod tests {
         };
         let sums = draft("sums", "Sums: \"a\", # 'b'\n\tand c", "return 1 // ---*/ /*---");
         shelf.save(&sums).unwrap();
-        let saved = read(&shelf.0);
+        let saved = load(&shelf.0);
         let saved: Vec<_> = saved.iter().collect();
         assert_eq!(saved.len(), 1);
         assert_eq!((&saved[0].description, &saved[0].code), (&sums.description, &sums.code));

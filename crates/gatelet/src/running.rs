@@ -1,9 +1,8 @@
-//! The running gatelet on this machine, for commands that talk to it.
+//! How commands reach the admin API of a gatelet that serves over HTTP on this machine.
 //!
-//! A gatelet that serves over HTTP leaves a note in its state directory: where it
-//! is, and a key with which its operator is let in. Only the owner can read it,
-//! and it is taken away when gatelet closes. Of several gatelets with the same
-//! state directory, the one that came last is asked first.
+//! Such a gatelet leaves a note in its state directory: its URL, and a key for its
+//! operator. Only the owner can read it, and it is removed when gatelet ends. Of several
+//! gatelets with the same state directory, the latest is asked first.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -21,43 +20,43 @@ use store::state::wait;
 /// How long a gatelet may take to answer, which includes fetching a manifest.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where a gatelet is.
+/// URL and operator's key of one running gatelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     url: String,
     key: String,
 }
 
-/// All notes, oldest first.
+/// The notes of all running gatelets, oldest first.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Notes {
     gates: Vec<Note>,
 }
 
-/// So many notes of gatelets that were killed may lie around.
-const MOST: usize = 8;
+/// How many notes are kept, also of gatelets that were killed.
+const MAX_NOTES: usize = 8;
 
-/// A note on disk; taken away when dropped.
+/// A note on disk; removed when dropped.
 pub(crate) struct NoteGuard {
     notes: JsonDocument<Notes>,
     key: String,
 }
 
-/// What gatelet answered.
+/// An answer of the admin API.
 pub(crate) struct AdminAnswer {
     pub(crate) status: u16,
     pub(crate) body: Value,
 }
 
-/// Leaves the note of a gatelet that listens at `address`. A gatelet works without
-/// one: where it cannot be written, that is told and nothing else.
-pub(crate) fn leave(
+/// Writes the note of a gatelet that listens at `address`. If that fails, logs an error
+/// and returns `None`; the gatelet works all the same.
+pub(crate) fn write_note(
     state: &Path,
     scheme: &str,
     address: SocketAddr,
     key: String,
 ) -> Option<NoteGuard> {
-    // Everywhere includes here.
+    // A gatelet that listens on all addresses is reached on loopback.
     let here = match address.ip().is_unspecified() {
         true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
         false => address,
@@ -65,10 +64,10 @@ pub(crate) fn leave(
     let note = Note { url: format!("{scheme}://{here}"), key: key.clone() };
     let notes = notes(state);
     let added = wait(notes.change(|notes| {
-        // Whoever was there before is not there any more.
+        // An older note with this address is of a gatelet that has ended.
         notes.gates.retain(|other| other.url != note.url);
         notes.gates.push(note.clone());
-        let n_old = notes.gates.len().saturating_sub(MOST);
+        let n_old = notes.gates.len().saturating_sub(MAX_NOTES);
         notes.gates.drain(..n_old);
     }));
     if let Err(error) = added {
@@ -94,7 +93,8 @@ impl Drop for NoteGuard {
     }
 }
 
-/// Asks the gatelet of a state directory; `None` when none runs.
+/// Sends a request to the admin API of the gatelet of a state directory; `None` when none
+/// runs.
 pub(crate) async fn ask(
     state: &Path,
     method: Method,
@@ -102,8 +102,8 @@ pub(crate) async fn ask(
     body: &Value,
 ) -> anyhow::Result<Option<AdminAnswer>> {
     rustls::crypto::ring::default_provider().install_default().ok();
-    // The certificate is for gatelet's public name, and this is loopback; who
-    // else might listen there learns a key that is good for nothing.
+    // The certificate is for gatelet's public name, but this is loopback. Another program
+    // that listens there would learn only a key of a gatelet that has ended.
     let client = Client::builder()
         .no_proxy()
         .timeout(TIMEOUT)
@@ -136,7 +136,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let leave = |port: u16, key: &str| {
             let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
-            leave(state.path(), "http", address, key.to_owned()).unwrap()
+            write_note(state.path(), "http", address, key.to_owned()).unwrap()
         };
         let urls = || -> Vec<String> {
             let notes = wait(notes(state.path()).read()).unwrap();
@@ -160,6 +160,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join("file"), "").unwrap();
         let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1);
-        assert!(leave(&state.path().join("file/state"), "http", address, "k".to_owned()).is_none());
+        let missing = state.path().join("file/state");
+        assert!(write_note(&missing, "http", address, "k".to_owned()).is_none());
     }
 }

@@ -1,7 +1,7 @@
-//! Writing for people: stdout for what was asked for, stderr for everything
-//! else, colours and width as the terminal allows.
+//! Prints for people: answers to stdout, everything else to stderr, with colours and width as
+//! the terminal allows. Text of others is escaped, so that it cannot control the terminal.
 //!
-//! Nothing here is used while stdout is the wire.
+//! Nothing here is used while stdout carries MCP.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 pub(crate) use artifacts::gate::thousands;
-use tool::text::{self, is_unseen};
+use tool::text::{self, is_control_or_invisible};
 
 pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -18,56 +18,53 @@ pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
 
-/// When to colour.
+/// When colours are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Color {
+pub(crate) enum ColorMode {
     Auto,
     Always,
     Never,
 }
 
-impl Color {
-    /// Makes this the choice for everything that is written from now on.
+impl ColorMode {
+    /// Sets this for everything that is printed from now on.
     pub(crate) fn write_global(self) {
         let choice = match self {
-            Color::Auto => anstream::ColorChoice::Auto,
-            Color::Always => anstream::ColorChoice::Always,
-            Color::Never => anstream::ColorChoice::Never,
+            ColorMode::Auto => anstream::ColorChoice::Auto,
+            ColorMode::Always => anstream::ColorChoice::Always,
+            ColorMode::Never => anstream::ColorChoice::Never,
         };
         choice.write_global();
     }
 }
 
-/// Why the first answer that could not be written was not. Commands end with
-/// what they found out; whether it arrived is asked once, at the end.
-static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+/// The first error of writing to stdout. It is checked once, when the command ends.
+static WRITE_ERROR: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Text from outside, with nothing in it that a terminal obeys: control
-/// characters are shown as `\u{1b}`, and so is what turns the direction of
-/// writing or cannot be seen. Line ends and tabs stay.
+/// Escapes text from outside: control characters, invisible ones and those that change the
+/// direction of writing are shown as `\u{1b}`. Line ends and tabs stay.
 ///
-/// Everything that an upstream said goes through this before it is painted.
+/// All text of upstreams goes through this before it is painted.
 pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
-    text::spelt_out(text)
+    text::escape_invisible(text)
 }
 
-/// A name from outside, which stays on its line: what looks like a line of ours
-/// must be one.
+/// Escapes a name from outside, line ends too, so that it cannot forge a line of ours.
 pub(crate) fn foreign_line(text: &str) -> Cow<'_, str> {
-    text::spelt_out_line(text)
+    text::escape_invisible_line(text)
 }
 
-/// A document for programs. What cannot be seen in it is escaped as JSON escapes
-/// it, so that it stays JSON and does nothing to a terminal.
+/// Renders JSON for programs. Invisible characters are escaped as JSON escapes them, so that
+/// they do nothing to a terminal.
 pub(crate) fn json_text(value: &(impl serde::Serialize + ?Sized)) -> serde_json::Result<String> {
     let document = serde_json::to_string_pretty(value)?;
-    if !document.contains(is_unseen) {
+    if !document.contains(is_control_or_invisible) {
         return Ok(document);
     }
     let mut escaped = String::with_capacity(document.len() + 16);
-    // Outside of texts there is nothing of the kind.
+    // JSON has such characters only inside of strings.
     for c in document.chars() {
-        if !is_unseen(c) {
+        if !is_control_or_invisible(c) {
             escaped.push(c);
             continue;
         }
@@ -78,18 +75,18 @@ pub(crate) fn json_text(value: &(impl serde::Serialize + ?Sized)) -> serde_json:
     Ok(escaped)
 }
 
-/// What we wrote ourselves: every control character but the colours is shown
-/// instead of sent, so that whatever slipped in does nothing.
+/// Escapes every control character except colour codes in text of our own, in case that
+/// foreign text got into it unescaped.
 pub(crate) fn colours_only(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unseen) {
+    if !text.contains(is_control_or_invisible) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(is_unseen) {
+    while let Some(at) = rest.find(is_control_or_invisible) {
         shown.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = colour(rest).unwrap_or(0);
+        let length = colour_code_length(rest).unwrap_or(0);
         shown.push_str(&rest[..length]);
         rest = &rest[length..];
         if length == 0
@@ -103,15 +100,15 @@ pub(crate) fn colours_only(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The length of a sequence that only changes colours, if one begins here.
-fn colour(text: &str) -> Option<usize> {
+/// The length of the colour code with which a text begins, if it does.
+fn colour_code_length(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     rest[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
 }
 
-/// Writes an answer to stdout. A reader that went away is not an error; what
-/// else goes wrong is told by [`unwritten`].
+/// Prints an answer to stdout. A closed pipe is ignored; other errors are kept for
+/// [`write_error`].
 pub(crate) fn out(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let text = colours_only(text);
@@ -122,26 +119,26 @@ pub(crate) fn out(text: &str) {
         .and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            let _ = UNWRITTEN.set(error);
+            let _ = WRITE_ERROR.set(error);
         }
         Ok(()) | Err(_) => {}
     }
 }
 
-/// Shows a page in place of everything that is on the terminal.
+/// Replaces everything on the terminal by a page.
 pub(crate) fn fill_screen(page: &str) {
     let mut stdout = anstream::stdout().lock();
-    // Home, the page, and whatever of the last one is below it taken away.
+    // Cursor home, the page, and clear the rest of the screen.
     let page = colours_only(page).replace('\n', "\u{1b}[K\n");
     let _ = write!(stdout, "\u{1b}[H{page}\u{1b}[K\n\u{1b}[J").and_then(|()| stdout.flush());
 }
 
-/// Why an answer could not be written, if so.
-pub(crate) fn unwritten() -> Option<&'static std::io::Error> {
-    UNWRITTEN.get()
+/// The first error of printing an answer, if there was one.
+pub(crate) fn write_error() -> Option<&'static std::io::Error> {
+    WRITE_ERROR.get()
 }
 
-/// Writes a message for the person at the terminal to stderr.
+/// Prints a message for the person at the terminal to stderr.
 pub(crate) fn say(text: &str) {
     let mut stderr = anstream::stderr().lock();
     let text = colours_only(text);
@@ -151,23 +148,23 @@ pub(crate) fn say(text: &str) {
     }
 }
 
-/// Whether a person reads stdout.
+/// Whether stdout is a terminal.
 pub(crate) fn is_read_by_a_person() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// `text` in `style`; the codes are taken out again where colours are off.
+/// `text` in `style`; the colour codes are removed when it is printed where colours are off.
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// How many columns a reader has.
+/// The width of the terminal in columns.
 pub(crate) fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
     size.map(|size| size.ws_col).filter(|columns| *columns != 0).unwrap_or(80)
 }
 
-/// A table with this head, as wide as the terminal allows.
+/// An empty table with these column headings, as wide as the terminal allows.
 pub(crate) fn table(head: &[&str]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table
@@ -187,7 +184,8 @@ pub(crate) fn table(head: &[&str]) -> comfy_table::Table {
     table
 }
 
-/// A cell in a style. The table measures text, so it must set the style itself.
+/// A cell of a table in a style. The table measures texts, so they must not contain colour
+/// codes.
 pub(crate) fn cell(style: Style, text: &str) -> comfy_table::Cell {
     let cell = comfy_table::Cell::new(text);
     let cell = match style.get_fg_color() {
@@ -206,9 +204,8 @@ pub(crate) fn cell(style: Style, text: &str) -> comfy_table::Cell {
     }
 }
 
-/// Markdown with a little colour: headings, code and list marks. Lines are
-/// broken between words where a person reads; what is fenced stays as it is.
-/// The text may come from anywhere.
+/// Renders Markdown with a little colour, and wraps lines on a terminal; fenced code stays as
+/// it is. The text may come from outside.
 pub(crate) fn markdown(text: &str) -> String {
     let columns = if is_read_by_a_person() { usize::from(width()) } else { usize::MAX };
     markdown_within(text, columns)
@@ -222,21 +219,21 @@ fn markdown_within(text: &str, columns: usize) -> String {
             fenced = !fenced;
             return paint(DIM, line);
         }
-        // The columns of a table belong together.
+        // Lines of a table are not wrapped.
         if fenced || line.trim_start().starts_with('|') {
             return line.to_owned();
         }
         if line.starts_with('#') {
             return paint(HEADING, line.trim_start_matches('#').trim_start());
         }
-        between(&between(&wrapped(line, columns), "`", PLACE), "**", HEADING)
+        style_between(&style_between(&wrapped(line, columns), "`", PLACE), "**", HEADING)
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A line broken between words, so that it fits. What follows stands under the
-/// first word of its item.
-fn wrapped(line: &str, columns: usize) -> String {
+/// Wraps a line between words. Further lines are indented under the first word of their
+/// list item.
+pub(crate) fn wrapped(line: &str, columns: usize) -> String {
     if line.chars().count() <= columns {
         return line.to_owned();
     }
@@ -261,8 +258,8 @@ fn wrapped(line: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// What stands between two marks, in a style and without the marks.
-fn between(line: &str, mark: &str, style: Style) -> String {
+/// Applies a style to the text between two marks, and removes the marks.
+fn style_between(line: &str, mark: &str, style: Style) -> String {
     if !line.matches(mark).count().is_multiple_of(2) {
         return line.to_owned();
     }
@@ -270,7 +267,7 @@ fn between(line: &str, mark: &str, style: Style) -> String {
     parts.map(|(at, part)| if at % 2 == 1 { paint(style, part) } else { part.to_owned() }).collect()
 }
 
-/// Something that shows on a terminal that we are at work.
+/// A spinner with a message, shown while a command works.
 pub(crate) fn progress(message: &'static str) -> indicatif::ProgressBar {
     // Draws on stderr, and only when that is a terminal.
     let bar = indicatif::ProgressBar::new_spinner().with_message(message);
@@ -339,14 +336,14 @@ mod tests {
         fn nothing_from_outside_moves_a_terminal(text in hostile()) {
             let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
             prop_assert!(!foreign(&text).contains(obeyed));
-            prop_assert!(!foreign(&text).contains(is_unseen));
-            prop_assert!(!foreign_line(&text).contains(|c: char| c == '\n' || is_unseen(c)));
+            prop_assert!(!foreign(&text).contains(is_control_or_invisible));
+            prop_assert!(!foreign_line(&text).contains(|c: char| c == '\n' || is_control_or_invisible(c)));
             // Painted or not, what is written holds colours and nothing else.
             for written in [markdown_within(&text, 20), paint(GOOD, &text), text.clone()] {
                 let mut rest = &*colours_only(&written);
                 while let Some(at) = rest.find(obeyed) {
                     rest = &rest[at..];
-                    let length = colour(rest);
+                    let length = colour_code_length(rest);
                     prop_assert!(length.is_some(), "{written:?}");
                     rest = &rest[length.unwrap_or(1)..];
                 }

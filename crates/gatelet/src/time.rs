@@ -1,4 +1,4 @@
-//! What the clock on the wall says.
+//! The wall clock, as seconds, milliseconds or text.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) fn unix_millis() -> u64 {
     u64::try_from(since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds since 1970 as a date and a time.
+/// Formats milliseconds since 1970 as RFC 3339.
 pub(crate) fn rfc3339(unix_millis: u64) -> String {
     let millis = i64::try_from(unix_millis).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX).to_string()

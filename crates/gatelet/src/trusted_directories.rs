@@ -1,10 +1,9 @@
-//! Which directories' `gatelet.toml` is read though nobody named it.
+//! The directories whose `gatelet.toml` is used without being named on the command line.
 //!
-//! A configuration names programs to start, and `${cmd:…}` in it runs one as soon
-//! as it is read. So a file that merely lies where somebody runs gatelet, in a
-//! repository just cloned or in a shared directory, is not read before the user
-//! said once that this directory is trusted. The user's home and configuration
-//! directory are the user's own.
+//! A configuration names programs to start, and `${cmd:…}` in it runs one as soon as it is
+//! read. So a file in the working directory, perhaps of a repository just cloned, is not
+//! read before the user has trusted that directory once. The user's home and configuration
+//! directory are always trusted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,9 +17,9 @@ use crate::paths::{self, Paths};
 /// The list of trusted directories in the state directory, one on each line.
 const LIST: &str = "trusted-directories";
 
-/// Refuses a configuration in the working directory that nobody named or trusted.
+/// Refuses a configuration in the working directory that is neither named nor trusted.
 pub(crate) fn check(paths: &Paths) -> anyhow::Result<()> {
-    let Some(file) = paths.unnamed_file() else { return Ok(()) };
+    let Some(file) = paths.implicit_file() else { return Ok(()) };
     let directory = working_directory()?;
     if is_own(&directory) || trusted(&paths.state_directory()?)?.contains(&directory) {
         return Ok(());
@@ -34,11 +33,11 @@ pub(crate) fn check(paths: &Paths) -> anyhow::Result<()> {
     Err(CliError::Usage(why).into())
 }
 
-/// Trusts the working directory where a command just wrote its `gatelet.toml`.
-pub(crate) fn wrote(paths: &Paths, file: &Path) -> anyhow::Result<()> {
+/// Trusts the working directory, if `file` is its `gatelet.toml`, which a command just wrote.
+pub(crate) fn trust_written(paths: &Paths, file: &Path) -> anyhow::Result<()> {
     let own = std::fs::canonicalize(file).ok();
     if own.is_some()
-        && own == paths.unnamed_file().and_then(|file| std::fs::canonicalize(file).ok())
+        && own == paths.implicit_file().and_then(|file| std::fs::canonicalize(file).ok())
     {
         trust(paths)?;
     }
@@ -54,7 +53,7 @@ pub(crate) fn trust(paths: &Paths) -> anyhow::Result<PathBuf> {
     }
     let mut all = trusted(&state)?;
     if all.insert(directory.clone()) {
-        store::file::private(&state)
+        store::file::create_private_dir(&state)
             .with_context(|| format!("cannot make `{}`", state.display()))?;
         let lines: String = all.iter().map(|path| format!("{}\n", path.display())).collect();
         let list = state.join(LIST);
@@ -64,7 +63,7 @@ pub(crate) fn trust(paths: &Paths) -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// The directories that were trusted.
+/// The directories that the user has trusted.
 fn trusted(state: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     let list = state.join(LIST);
     match std::fs::read_to_string(&list) {
@@ -74,13 +73,13 @@ fn trusted(state: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     }
 }
 
-/// Where the command runs, by the one name that no link gives it.
+/// The working directory, with links resolved.
 fn working_directory() -> anyhow::Result<PathBuf> {
     let directory = std::env::current_dir().and_then(std::fs::canonicalize);
     directory.context("cannot find out which directory this is")
 }
 
-/// Whether only the user puts files there.
+/// Whether a directory is the user's home or configuration directory.
 fn is_own(directory: &Path) -> bool {
     let own = [paths::home(), paths::user_file().and_then(|file| Some(file.parent()?.to_owned()))];
     own.into_iter()

@@ -1,10 +1,9 @@
-//! What searches learnt from use, on disk: a file that a person can read.
+//! The usage history, from which searches learn, in a file that a person can read.
 //!
-//! Several gatelets may share one state directory; each adds to what the others
-//! wrote, so nothing is overwritten. A call that is noted does not wait for any of this: notes are
-//! written by a thread beside the calls, and searches of this process know them
-//! at once. The file is read again whenever it has changed, so that a gatelet that
-//! runs forgets what `gatelet habits forget` erased.
+//! Several gatelets may share one state directory; each adds to what the others wrote.
+//! Calls do not wait for the disk: a thread writes, and searches of this process see new
+//! choices at once. The file is read again whenever it has changed, so that a running
+//! gatelet forgets what `gatelet history forget` erased.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,33 +16,34 @@ use store::file::{Stamp, stamp};
 use store::files::Files;
 use store::state::wait;
 
-/// The habits of a state directory.
+/// The usage history of a state directory.
 pub(crate) struct UsageFile {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the file has in common with the thread that writes it.
+/// What is shared with the thread that writes.
 struct Shared {
     path: PathBuf,
     document: JsonDocument<UsageHistory>,
-    known: Mutex<Cached>,
+    cached: Mutex<Cached>,
 }
 
-/// What this process knows.
+/// The history in memory.
 #[derive(Default)]
 struct Cached {
-    /// When and how long the file was when it was last read or written.
+    /// Time and size of the file when it was last read.
     stamp: Stamp,
-    /// What it held then, and what was noted since.
-    habits: Arc<UsageHistory>,
-    /// What is not in the file yet, oldest first.
-    unwritten: Vec<Note>,
+    /// The contents of the file then, with the choices that were added since.
+    history: Arc<UsageHistory>,
+    /// Choices that are not in the file yet, oldest first.
+    unwritten: Vec<Choice>,
+    /// Whether the writer thread runs.
     is_writing: bool,
 }
 
-/// One choice that was made.
-struct Note {
+/// A tool that was called after a search.
+struct Choice {
     query: String,
     tool: String,
     day: u32,
@@ -52,14 +52,14 @@ struct Note {
 /// The file's name.
 const NAME: &str = "habits.json";
 
-/// The most notes that wait for a disk that does not answer.
+/// How many choices may wait to be written.
 const MOST_UNWRITTEN: usize = 10_000;
 
 impl UsageFile {
     pub(crate) fn at(state: &Path) -> UsageFile {
         let document = JsonDocument::new(Arc::new(Files::at(state)), NAME, IfDamaged::Fail);
-        let (known, writer) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { path: state.join(NAME), document, known });
+        let (cached, writer) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { path: state.join(NAME), document, cached });
         UsageFile { shared, writer }
     }
 
@@ -67,12 +67,12 @@ impl UsageFile {
         &self.shared.path
     }
 
-    /// What is known now; nothing when there is no file.
+    /// Reads the history; empty when there is no file.
     pub(crate) fn load(&self) -> anyhow::Result<Arc<UsageHistory>> {
         self.shared.load()
     }
 
-    /// Changes what the file holds, while nobody else does.
+    /// Changes the history under a lock.
     pub(crate) fn change(
         &self,
         change: impl FnMut(&mut UsageHistory) + Send,
@@ -80,12 +80,12 @@ impl UsageFile {
         wait(self.shared.document.change(change)).map(drop).map_err(explain(self.path()))
     }
 
-    /// Forgets everything, whatever is in the file.
+    /// Erases the file, even one that is damaged.
     pub(crate) fn erase(&self) -> anyhow::Result<()> {
         Ok(wait(self.shared.document.clear())?)
     }
 
-    /// Waits until everything that was noted is in the file.
+    /// Waits until all choices are in the file.
     pub(crate) fn flush(&self) {
         let writer = lock(&self.writer).take();
         if let Some(writer) = writer
@@ -98,34 +98,34 @@ impl UsageFile {
 
 impl Shared {
     fn load(&self) -> anyhow::Result<Arc<UsageHistory>> {
-        let mut known = lock(&self.known);
+        let mut cached = lock(&self.cached);
         let stamp = stamp(&self.path);
-        if known.stamp != stamp {
-            let mut habits = wait(self.document.read()).map_err(explain(&self.path))?;
-            known.unwritten.iter().for_each(|note| note.enter(&mut habits));
-            (known.stamp, known.habits) = (stamp, Arc::new(habits));
+        if cached.stamp != stamp {
+            let mut history = wait(self.document.read()).map_err(explain(&self.path))?;
+            cached.unwritten.iter().for_each(|note| note.add_to(&mut history));
+            (cached.stamp, cached.history) = (stamp, Arc::new(history));
         }
-        Ok(Arc::clone(&known.habits))
+        Ok(Arc::clone(&cached.history))
     }
 
     /// Writes until nothing is left to write.
     fn write_all(&self) {
         loop {
-            let notes = {
-                let mut known = lock(&self.known);
-                if known.unwritten.is_empty() {
-                    known.is_writing = false;
+            let choices = {
+                let mut cached = lock(&self.cached);
+                if cached.unwritten.is_empty() {
+                    cached.is_writing = false;
                     return;
                 }
-                std::mem::take(&mut known.unwritten)
+                std::mem::take(&mut cached.unwritten)
             };
-            let enter =
-                |habits: &mut UsageHistory| notes.iter().for_each(|note| note.enter(habits));
-            let written = wait(self.document.change(enter)).map_err(explain(&self.path));
+            let add_to =
+                |history: &mut UsageHistory| choices.iter().for_each(|note| note.add_to(history));
+            let written = wait(self.document.change(add_to)).map_err(explain(&self.path));
             if let Err(error) = written.and_then(|_| self.load()) {
-                // Whatever is in the way, it is in the way of the next note too.
-                lock(&self.known).is_writing = false;
-                let (error, lost) = (format!("{error:#}"), notes.len());
+                // The next choice starts the writer again.
+                lock(&self.cached).is_writing = false;
+                let (error, lost) = (format!("{error:#}"), choices.len());
                 tracing::warn!(error, lost, "habits were not noted");
                 return;
             }
@@ -142,37 +142,37 @@ impl UsageStore for UsageFile {
     }
 
     fn note(&self, query: &str, tool: &str, day: u32) {
-        let note = Note { query: query.to_owned(), tool: tool.to_owned(), day };
-        let mut known = lock(&self.shared.known);
-        note.enter(Arc::make_mut(&mut known.habits));
-        if known.unwritten.len() < MOST_UNWRITTEN {
-            known.unwritten.push(note);
+        let note = Choice { query: query.to_owned(), tool: tool.to_owned(), day };
+        let mut cached = lock(&self.shared.cached);
+        note.add_to(Arc::make_mut(&mut cached.history));
+        if cached.unwritten.len() < MOST_UNWRITTEN {
+            cached.unwritten.push(note);
         }
-        if known.is_writing {
+        if cached.is_writing {
             return;
         }
-        known.is_writing = true;
-        drop(known);
+        cached.is_writing = true;
+        drop(cached);
         let shared = Arc::clone(&self.shared);
         let writer =
             std::thread::Builder::new().name("habits".to_owned()).spawn(move || shared.write_all());
         match writer {
             Ok(writer) => *lock(&self.writer) = Some(writer),
             Err(error) => {
-                lock(&self.shared.known).is_writing = false;
+                lock(&self.shared.cached).is_writing = false;
                 tracing::warn!(%error, "a habit is not written yet");
             }
         }
     }
 }
 
-impl Note {
-    fn enter(&self, habits: &mut UsageHistory) {
-        habits.note(&self.query, &self.tool, self.day);
+impl Choice {
+    fn add_to(&self, history: &mut UsageHistory) {
+        history.note(&self.query, &self.tool, self.day);
     }
 }
 
-/// Says what can be done about a file that cannot be read.
+/// Turns an error about the file into one that says what to do.
 fn explain(path: &Path) -> impl Fn(DocumentError) -> anyhow::Error {
     move |error| {
         let shown = path.display();
@@ -185,7 +185,7 @@ fn explain(path: &Path) -> impl Fn(DocumentError) -> anyhow::Error {
     }
 }
 
-/// Nothing that is kept under these locks is half done when somebody panics.
+/// Locks, also after a panic: what these locks protect is never half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -233,8 +233,8 @@ mod tests {
                 });
             }
         });
-        let habits = UsageFile::at(state.path()).load().unwrap();
-        let (_, choices) = habits.iter().next().unwrap();
+        let history = UsageFile::at(state.path()).load().unwrap();
+        let (_, choices) = history.iter().next().unwrap();
         let times: Vec<f32> = choices.values().map(|choice| choice.times).collect();
         assert_eq!(times, [10.0; 4]);
     }

@@ -136,7 +136,7 @@ fn a_token_opens_the_door_until_it_is_revoked() {
 
     let listed = run(&state, &["token", "list"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!((&listed["name"], &listed["owner"]), (&json!("test"), &json!(2)));
+    assert_eq!((&listed[0]["name"], &listed[0]["owner"]), (&json!("test"), &json!(2)));
     assert!(!listed.to_string().contains(&token));
     assert!(run(&state, &["token", "revoke", "1"]).status.success());
     let (status, body) = server.ask(&token, "ping", &json!({}));

@@ -1,9 +1,8 @@
-//! The person at the terminal agrees to a call, or does not.
+//! Asks the person at the terminal for approval of a call.
 //!
-//! gatelet answers a call that somebody has to agree to with a question and the
-//! number under which it waits, or with a token that is good once. Here the
-//! question is put to the person; then the request is allowed, and the same call
-//! is made again.
+//! A gateway answers a call that needs approval with a question, and with the number of
+//! the request for approval or a confirmation token. Here that answer is parsed and the
+//! question is put to the person; the command then approves and makes the call again.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -13,57 +12,57 @@ use tool::Reply;
 use crate::exit::CliError;
 use crate::terminal::{WARNING, foreign, paint, say};
 
-/// What gatelet asks before a call.
+/// What a gateway asks before a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
-    /// What is to be agreed to.
+    /// What is to be approved.
     text: String,
-    pub(super) way: Way,
+    pub(super) method: ApprovalMethod,
 }
 
-/// How somebody agrees.
+/// How the call is approved.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// By allowing the request of this number.
+pub(super) enum ApprovalMethod {
+    /// By allowing the request for approval with this number.
     Request(u64),
-    /// By showing this token.
+    /// By making the call again with this confirmation token.
     Token(String),
 }
 
-/// How a token begins.
+/// The beginning of a token.
 const TOKEN: &str = confirm::PREFIX;
 
-/// What stands before the number of a request.
+/// The text before the number of a request.
 const REQUEST: &str = "approval request ";
 
-/// What stands behind the question in gatelet's answer.
-const UNDONE: &str = ". Nothing was done.";
+/// The text after the question.
+const AFTER_QUESTION: &str = ". Nothing was done.";
 
 impl Question {
-    /// The question in an answer, if it is one.
-    pub(super) fn in_reply(reply: &Reply) -> Option<Question> {
+    /// Parses the question in a reply; `None` if the reply is not a question.
+    pub(super) fn parse(reply: &Reply) -> Option<Question> {
         let result = reply.tool_result().filter(|result| result.is_error)?;
         let text = result.text();
         let asked =
             text.strip_prefix("**Error:** ").or_else(|| text.strip_prefix("**Paused:** "))?;
-        let (question, rest) = asked.split_once(UNDONE)?;
+        let (question, rest) = asked.split_once(AFTER_QUESTION)?;
         let until = |start: usize, is_part: fn(char) -> bool| {
             rest[start..].split(|c: char| !is_part(c)).next().unwrap_or_default()
         };
-        let way = match (rest.find(REQUEST), rest.find(TOKEN)) {
-            (Some(at), _) => {
-                Way::Request(until(at + REQUEST.len(), |c| c.is_ascii_digit()).parse().ok()?)
-            }
-            (None, Some(at)) => {
-                Way::Token(until(at, |c| c.is_ascii_alphanumeric() || c == '-').to_owned())
-            }
+        let method = match (rest.find(REQUEST), rest.find(TOKEN)) {
+            (Some(at), _) => ApprovalMethod::Request(
+                until(at + REQUEST.len(), |c| c.is_ascii_digit()).parse().ok()?,
+            ),
+            (None, Some(at)) => ApprovalMethod::Token(
+                until(at, |c| c.is_ascii_alphanumeric() || c == '-').to_owned(),
+            ),
             (None, None) => return None,
         };
-        Some(Question { text: question.to_owned(), way })
+        Some(Question { text: question.to_owned(), method })
     }
 
-    /// Asks the person at the terminal, where there is one.
-    pub(super) fn is_agreed_to(&self) -> bool {
+    /// Asks the person at the terminal. Without a terminal, the answer is no.
+    pub(super) fn ask_person(&self) -> bool {
         let stdin = std::io::stdin();
         if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
             return false;
@@ -74,17 +73,17 @@ impl Question {
         read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
-    /// What is said where nobody agreed.
-    pub(super) fn refused(&self, tool: &str) -> CliError {
+    /// The error of a call that nobody approved.
+    pub(super) fn refusal(&self, tool: &str) -> CliError {
         let question = foreign(&self.text);
         let tool = tool::shell::word(tool);
         let tool = tool.as_deref().unwrap_or("NAME");
         let grant = format!("where no rule asks, `gatelet trust grant {tool}`");
-        let more = match &self.way {
-            Way::Request(number) => {
+        let more = match &self.method {
+            ApprovalMethod::Request(number) => {
                 format!("{grant}; `gatelet approvals show {number}` says whether one does")
             }
-            Way::Token(_) => grant,
+            ApprovalMethod::Token(_) => grant,
         };
         CliError::Refused(format!(
             "{question}, and nobody agreed: nothing was done. Run it again with `--yes`. What ends \
@@ -109,14 +108,17 @@ mod tests {
         let text = "**Error:** `a/b` may destroy something. Nothing was done. Ask the user; if they \
                     agree, make exactly the same call again with the token: \
                     `call(function=\"a.b\", confirm=\"confirm-00ff\")` (good once, for 10 minutes)";
-        let question = Question::in_reply(&reply(text, true)).unwrap();
-        assert_eq!(question.way, Way::Token("confirm-00ff".to_owned()));
-        let said = question.refused("a/b").to_string();
+        let question = Question::parse(&reply(text, true)).unwrap();
+        assert_eq!(question.method, ApprovalMethod::Token("confirm-00ff".to_owned()));
+        let said = question.refusal("a/b").to_string();
         assert!(said.starts_with("`a/b` may destroy something, and nobody agreed"), "{said}");
         assert!(said.contains("--yes") && said.contains("gatelet trust grant a/b"), "{said}");
-        assert_eq!(Question::in_reply(&reply(text, false)), None);
+        assert_eq!(Question::parse(&reply(text, false)), None);
         let text = "**Error:** it destroys. Nothing was done. It waits as approval request 12, for";
-        assert_eq!(Question::in_reply(&reply(text, true)).unwrap().way, Way::Request(12));
-        assert_eq!(Question::in_reply(&reply("**Error:** it broke", true)), None);
+        assert_eq!(
+            Question::parse(&reply(text, true)).unwrap().method,
+            ApprovalMethod::Request(12)
+        );
+        assert_eq!(Question::parse(&reply("**Error:** it broke", true)), None);
     }
 }

@@ -1,6 +1,6 @@
-//! `gatelet approvals`: calls that wait for somebody to agree to them.
+//! `gatelet approvals`: lists the calls that wait for approval, and allows or denies them.
 
-use policy::approval::{QueuedRequest, Remembered, RequestState};
+use policy::approval::{QueuedRequest, RememberedApproval, RequestState};
 use serde_json::Value;
 use tool::shell;
 
@@ -67,7 +67,7 @@ enum Action {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let queue = Access { paths };
+    let queue = ApprovalQueue { paths };
     match &args.action {
         None => list(&queue, false, args.output),
         Some(Action::List { all, output }) => list(&queue, *all, *output),
@@ -75,24 +75,26 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         Some(Action::Allow { number, yes, remember }) => allow(&queue, *number, *yes, *remember),
         Some(Action::Deny { number }) => {
             let request = queue.decide(*number, false)?;
-            say(&format!("{} request {number}: {}", paint(WARNING, "denied"), path(&request)));
+            say(&format!("{} request {number}: {}", paint(WARNING, "denied"), tool_path(&request)));
             Ok(Done::Fine)
         }
     }
 }
 
-/// The queue of the running gatelet, or else the one in the state directory.
-struct Access<'a> {
+/// The queue of the running gatelet, or without one, that in the state directory.
+struct ApprovalQueue<'a> {
     paths: &'a Paths,
 }
 
-impl Access<'_> {
+impl ApprovalQueue<'_> {
     fn requests(&self) -> anyhow::Result<Vec<QueuedRequest>> {
-        let told = match running::ask(self.paths, &LocalRequest::Approvals)? {
-            Some(told) => told,
-            None => self.on_disk(async |approvals| approval_queue::listed(approvals).await)?,
+        let answer = match running::ask(self.paths, &LocalRequest::Approvals)? {
+            Some(answer) => answer,
+            None => {
+                self.with_stored_queue(async |approvals| approval_queue::list(approvals).await)?
+            }
         };
-        approval_queue::requests(&told).map_err(|why| CliError::NoAnswer(why).into())
+        approval_queue::parse_list(&answer).map_err(|why| CliError::NoAnswer(why).into())
     }
 
     fn find(&self, number: u64) -> anyhow::Result<QueuedRequest> {
@@ -106,20 +108,21 @@ impl Access<'_> {
     }
 
     fn decide(&self, number: u64, allow: bool) -> anyhow::Result<QueuedRequest> {
-        let wish = LocalRequest::Decide { number, allow };
-        let told = match running::ask(self.paths, &wish)? {
-            Some(told) => told,
-            None => self.on_disk(async |approvals| {
-                approval_queue::decided(approvals, number, allow, BY_SHELL).await
+        let request = LocalRequest::Decide { number, allow };
+        let answer = match running::ask(self.paths, &request)? {
+            Some(answer) => answer,
+            None => self.with_stored_queue(async |approvals| {
+                approval_queue::decide(approvals, number, allow, BY_SHELL).await
             })?,
         };
-        match told["error"].as_str() {
+        match answer["error"].as_str() {
             Some(why) => Err(CliError::Refused(why.to_owned()).into()),
-            None => Ok(serde_json::from_value(told["request"].clone())?),
+            None => Ok(serde_json::from_value(answer["request"].clone())?),
         }
     }
 
-    fn on_disk(
+    /// Runs `act` on the queue in the state directory.
+    fn with_stored_queue(
         &self,
         act: impl AsyncFnOnce(&policy::approval::Approvals) -> Value,
     ) -> anyhow::Result<Value> {
@@ -132,7 +135,7 @@ impl Access<'_> {
     }
 }
 
-fn list(queue: &Access<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
+fn list(queue: &ApprovalQueue<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
     let mut requests = queue.requests()?;
     requests.retain(|request| all || request.is_waiting());
     if output.is_json() {
@@ -148,7 +151,7 @@ fn list(queue: &Access<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
         let subject = &request.subject;
         rows.add_row(vec![
             cell(HEADING, &request.number.to_string()),
-            cell(DIM, &path(request)),
+            cell(DIM, &tool_path(request)),
             cell(DIM, &asker(request)),
             cell(DIM, &state(&request.state)),
             cell(DIM, &shortened(&subject.arguments)),
@@ -159,18 +162,18 @@ fn list(queue: &Access<'_>, all: bool, output: Output) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-fn show(queue: &Access<'_>, number: u64, output: Output) -> anyhow::Result<Done> {
+fn show(queue: &ApprovalQueue<'_>, number: u64, output: Output) -> anyhow::Result<Done> {
     let request = queue.find(number)?;
     if output.is_json() {
         out(&crate::terminal::json_text(&request)?);
         return Ok(Done::Fine);
     }
-    out(&page(&request));
+    out(&render(&request));
     Ok(Done::Fine)
 }
 
-/// A request as a person reads it.
-fn page(request: &QueuedRequest) -> String {
+/// Renders a request for a person.
+fn render(request: &QueuedRequest) -> String {
     let subject = &request.subject;
     let arguments = match serde_json::from_str::<Value>(&subject.arguments) {
         Ok(arguments) => serde_json::to_string_pretty(&arguments).unwrap_or_default(),
@@ -186,18 +189,18 @@ fn page(request: &QueuedRequest) -> String {
         "{} {}: {}\n{}\n\nasked by  {}\nstate     {}\nexpires   {}\n\narguments\n{}{cut}\n\n{}",
         paint(HEADING, "request"),
         paint(HEADING, request.number),
-        path(request),
+        tool_path(request),
         foreign_line(&subject.question),
         asker(request),
         state(&request.state),
         time::rfc3339(request.expires_at),
         arguments.join("\n"),
-        paint(DIM, ways_out(request)),
+        paint(DIM, next_steps(request)),
     )
 }
 
-/// What the operator can do about it, now and for good.
-fn ways_out(request: &QueuedRequest) -> String {
+/// The commands by which the operator can decide about a request, once or for good.
+fn next_steps(request: &QueuedRequest) -> String {
     let number = request.number;
     let name = format!("{}/{}", request.subject.upstream, request.subject.tool);
     // Where a rule asks, vouching for the tool ends nothing.
@@ -211,11 +214,16 @@ fn ways_out(request: &QueuedRequest) -> String {
     )
 }
 
-fn allow(queue: &Access<'_>, number: u64, yes: bool, remember: bool) -> anyhow::Result<Done> {
+fn allow(
+    queue: &ApprovalQueue<'_>,
+    number: u64,
+    yes: bool,
+    remember: bool,
+) -> anyhow::Result<Done> {
     let request = queue.find(number)?;
-    let rule = remember.then(|| rule(&request)).transpose()?;
+    let rule = remember.then(|| rule_for(&request)).transpose()?;
     if !yes {
-        say(&page(&request));
+        say(&render(&request));
         if let Some(rule) = &rule {
             say(&format!("\n{}\n{}", paint(HEADING, "the rule"), foreign(rule)));
         }
@@ -233,27 +241,27 @@ fn allow(queue: &Access<'_>, number: u64, yes: bool, remember: bool) -> anyhow::
     say(&format!(
         "{} request {number}: {} goes through once{}",
         paint(GOOD, "allowed"),
-        path(&request),
+        tool_path(&request),
         if request.subject.client.is_empty() { "" } else { ", if the call is made again or waits" },
     ));
     Ok(Done::Fine)
 }
 
-/// The rule that a request becomes, as TOML.
-fn rule(request: &QueuedRequest) -> anyhow::Result<String> {
-    let rule = Remembered::from_subject(&request.subject).map_err(|why| {
+/// The rule that allows calls like this request from now on, as TOML.
+fn rule_for(request: &QueuedRequest) -> anyhow::Result<String> {
+    let rule = RememberedApproval::from_subject(&request.subject).map_err(|why| {
         CliError::Refused(format!("request {} cannot be remembered: {why}", request.number))
     })?;
     Ok(write_remembered(&rule))
 }
 
-/// Adds a rule to the configuration, unless that would change anything else.
+/// Adds a rule to the configuration file, if the file stays valid. Returns its path.
 pub(super) fn write_rule(paths: &Paths, rule: &str) -> anyhow::Result<String> {
     let file = ConfigFile::open(paths)?;
     let text = file.text().trim_end().to_owned() + "\n\n" + rule;
-    let source = config::Source { name: file.path().display().to_string(), text: text.clone() };
+    let source = config::SourceFile { name: file.path().display().to_string(), text: text.clone() };
     let base = file.path().parent().unwrap_or(std::path::Path::new("/"));
-    config::read(source, base, &config_loader::environment(paths)).map_err(|_| {
+    config::parse(source, base, &config_loader::environment(paths)).map_err(|_| {
         let why = format!(
             "the rule cannot be added to `{}` by itself: add it by hand\n{rule}",
             file.path().display()
@@ -264,7 +272,7 @@ pub(super) fn write_rule(paths: &Paths, rule: &str) -> anyhow::Result<String> {
     Ok(file.path().display().to_string())
 }
 
-fn path(request: &QueuedRequest) -> String {
+fn tool_path(request: &QueuedRequest) -> String {
     foreign_line(&format!("{}/{}", request.subject.upstream, request.subject.tool)).into_owned()
 }
 
@@ -321,14 +329,14 @@ mod tests {
             expires_at: 1,
             state: RequestState::Denied { by: forged.to_owned(), at: 0 },
         };
-        let shown = page(&request);
+        let shown = render(&request);
         let begins = |word: &str| shown.lines().filter(|line| line.starts_with(word)).count();
         assert_eq!(
             (begins("state"), begins("arguments"), begins("asked by")),
             (1, 1, 1),
             "{shown}"
         );
-        for cell in [path(&request), asker(&request), state(&request.state)] {
+        for cell in [tool_path(&request), asker(&request), state(&request.state)] {
             assert!(!cell.contains('\n'), "{cell}");
         }
     }

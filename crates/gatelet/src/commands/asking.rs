@@ -1,8 +1,10 @@
-//! The three verbs from the shell: one question to gatelet, and its answer
-//! for a person or for a program.
+//! Calls the tools `call`, `help` and `skill` from the shell, and prints the reply for a
+//! person or a program. Uses the running gatelet of the same configuration, or a gateway
+//! in this process.
 
 mod hints;
 mod running_session;
+mod start_progress;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,18 +25,19 @@ use crate::paths::Paths;
 use crate::terminal::{self, say};
 use crate::wire::{StartPolicy, Wiring, children_have_ended};
 use running_session::RunningSession;
+use start_progress::{Awaited, StartProgress, slowest_of};
 
-/// Whose words an answer is.
+/// Who wrote the text of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// gatelet's, with hints how to go on.
+    /// The gateway; hints in it are turned into shell commands.
     Gatelet,
-    /// A function's or a skill's.
+    /// A function or a skill; the text is printed as it is.
     Upstream,
 }
 
-/// `key=text` and `key:=JSON` among the words of a command line.
-pub(crate) fn pair(word: &str) -> Result<(String, Value), CliError> {
+/// Parses an argument of a command line: `key=text` or `key:=JSON`.
+pub(crate) fn parse_pair(word: &str) -> Result<(String, Value), CliError> {
     let Some((key, text)) = word.split_once('=') else {
         let message = format!("`{word}` is no argument; write `key=text` or `key:=JSON`");
         return Err(CliError::Usage(message));
@@ -49,7 +52,22 @@ pub(crate) fn pair(word: &str) -> Result<(String, Value), CliError> {
     }
 }
 
-/// Runs something with a gateway of its own.
+/// A function with a dot behind its namespace, however it was copied: `files/read` from a list,
+/// `files:read#1a2b3c4d` from a search.
+pub(crate) fn dotted(name: &str) -> String {
+    let Some(at) = name.find(['.', '/', ':']).filter(|at| !name[*at..].starts_with('.')) else {
+        return name.to_owned();
+    };
+    let (namespace, function) = (&name[..at], &name[at + 1..]);
+    let is_hash = |hash: &str| hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    let function = match function.rsplit_once('#') {
+        Some((function, hash)) if is_hash(hash) => function,
+        Some(_) | None => function,
+    };
+    format!("{namespace}.{function}")
+}
+
+/// Runs something with a gateway in this process, and ends its upstreams afterwards.
 pub(crate) fn with_gateway<T>(
     paths: &Paths,
     start_policy: StartPolicy,
@@ -72,14 +90,14 @@ pub(crate) fn with_gateway<T>(
     })
 }
 
-/// The gatelet that a command asks: the one that runs for the same configuration,
-/// or one of its own.
+/// The gateway that a command uses: that of the running gatelet with the same
+/// configuration, or one in this process.
 pub(crate) enum GatewayAccess<'a> {
     Running(RunningSession),
     InProcess(&'a Gateway),
 }
 
-/// Runs something with the running gatelet, or with one of its own.
+/// Runs something with the running gatelet, or without one, with a gateway in this process.
 pub(crate) fn with_gateway_or_running<T>(
     paths: &Paths,
     start_policy: StartPolicy,
@@ -90,8 +108,17 @@ pub(crate) fn with_gateway_or_running<T>(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let session = runtime.block_on(async {
         let stream = local_socket::connect(&state, file.as_deref()).await?;
-        RunningSession::open(stream).await.ok()
+        Some(RunningSession::open(stream).await)
     });
+    let session = match session {
+        // A second gate would start every server once more, beside one that only sleeps.
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::TimedOut => {
+            return Err(
+                CliError::NoAnswer(format!("the gate that runs gave no answer: {error}")).into()
+            );
+        }
+        session => session.and_then(Result::ok),
+    };
     match session {
         Some(session) => runtime.block_on(run(&GatewayAccess::Running(session))),
         None => {
@@ -104,14 +131,14 @@ pub(crate) fn with_gateway_or_running<T>(
 }
 
 impl GatewayAccess<'_> {
-    /// Calls one of the three tools as a client would.
-    pub(crate) async fn ask(
+    /// Calls one of the three tools (`verb`) as a client would.
+    pub(crate) async fn call_tool(
         &self,
         verb: &str,
         arguments: Map<String, Value>,
     ) -> anyhow::Result<Reply> {
         match self {
-            GatewayAccess::InProcess(gateway) => ask(gateway, verb, arguments).await,
+            GatewayAccess::InProcess(gateway) => call_tool(gateway, verb, arguments).await,
             GatewayAccess::Running(session) => {
                 session.call(verb, arguments).await.map_err(|error| {
                     CliError::NoAnswer(format!("the gate that runs broke off: {error}")).into()
@@ -120,47 +147,47 @@ impl GatewayAccess<'_> {
         }
     }
 
-    /// Decides about a call that waits for approval.
+    /// Allows or denies the request for approval with this number.
     pub(crate) async fn decide(
         &self,
         number: u64,
         allow: bool,
         paths: &Paths,
     ) -> anyhow::Result<()> {
-        let told = match self {
+        let answer = match self {
             GatewayAccess::InProcess(gateway) => {
-                approval_queue::decided(gateway.approvals(), number, allow, BY_SHELL).await
+                approval_queue::decide(gateway.approvals(), number, allow, BY_SHELL).await
             }
             GatewayAccess::Running(_) => {
-                let wish = LocalRequest::Decide { number, allow };
-                running::asked(paths, &wish).await?.unwrap_or_default()
+                let request = LocalRequest::Decide { number, allow };
+                running::ask_async(paths, &request).await?.unwrap_or_default()
             }
         };
-        match told["error"].as_str() {
+        match answer["error"].as_str() {
             Some(why) => Err(CliError::Refused(why.to_owned()).into()),
             None => Ok(()),
         }
     }
 
-    /// Waits until what is asked about is known. A running gatelet knows.
+    /// Waits for the listings of upstreams. A running gatelet has them already.
     pub(crate) async fn wait_until_known(&self, wait: Wait<'_>) {
         if let GatewayAccess::InProcess(gateway) = self {
             wait_until_known(gateway, wait).await;
         }
     }
 
-    /// Whether an upstream named like this cannot be reached.
+    /// Whether the upstream with this label is down, as far as the reply does not say so.
     pub(crate) fn is_down(&self, label: &str) -> bool {
         match self {
             GatewayAccess::InProcess(gateway) => is_down(gateway, label),
-            // What it answers says so.
+            // The reply of a running gatelet says so.
             GatewayAccess::Running(_) => false,
         }
     }
 }
 
-/// Calls one of the three tools of a gateway of our own.
-pub(crate) async fn ask(
+/// Calls one of the three tools (`verb`) of a gateway in this process.
+pub(crate) async fn call_tool(
     gateway: &Gateway,
     verb: &str,
     arguments: Map<String, Value>,
@@ -173,9 +200,9 @@ pub(crate) async fn ask(
     reply.map_err(|failure: Failure| CliError::NoAnswer(failure.to_string()).into())
 }
 
-/// Writes an answer: its text for a person; for a program the whole result, or
-/// the document that gatelet itself wrote.
-pub(crate) fn answer(reply: &Reply, words: Author, output: Output) -> anyhow::Result<Done> {
+/// Prints a reply: its text for a person; for a program the whole result as JSON, or the
+/// JSON document that the gateway itself wrote.
+pub(crate) fn print_reply(reply: &Reply, author: Author, output: Output) -> anyhow::Result<Done> {
     let result = match reply {
         Reply::Error(error) => {
             return Err(CliError::Usage(terminal::foreign(&error.message).into_owned()).into());
@@ -189,73 +216,71 @@ pub(crate) fn answer(reply: &Reply, words: Author, output: Output) -> anyhow::Re
     match view {
         Some(view) if !output.is_json() => {
             let text = view.text();
-            // What a function gives, and what a skill says, is not ours to change.
+            // The text of a function or a skill stays as it is.
             let is_refused = is_error && text.starts_with("**Error:**");
-            let is_ours = words == Author::Gatelet || is_gated || is_refused;
-            let text = if is_ours { hints::typed(&text) } else { text };
+            let is_ours = author == Author::Gatelet || is_gated || is_refused;
+            let text = if is_ours { hints::as_commands(&text) } else { text };
             terminal::out(&terminal::markdown(&text));
-            let unread = view.content.iter().filter(|block| block.member("text").is_none()).count();
-            if unread != 0 {
-                say(&format!("({unread} parts are not text; --json shows them)"));
+            let n_other =
+                view.content.iter().filter(|block| block.member("text").is_none()).count();
+            if n_other != 0 {
+                say(&format!("({n_other} parts are not text; --json shows them)"));
             }
         }
-        Some(view) if words == Author::Gatelet && is_document(&view.text()) => {
+        Some(view) if author == Author::Gatelet && is_json(&view.text()) => {
             let document: Value = serde_json::from_str(&view.text())?;
             terminal::out(&crate::terminal::json_text(&document)?);
         }
         Some(_) | None => terminal::out(&crate::terminal::json_text(&result.to_value()?)?),
     }
-    // Where no answer came, gatelet says from whom.
-    let told = meta.and_then(|meta| meta.member("cash/error"));
-    let upstream = told.and_then(|told| told.member("upstream"));
-    let is_silence = upstream.is_some_and(|upstream| !upstream.is_null());
+    // If an upstream did not answer, the error names it.
+    let error = meta.and_then(|meta| meta.member("cash/error"));
+    let upstream = error.and_then(|error| error.member("upstream"));
+    let is_unanswered = upstream.is_some_and(|upstream| !upstream.is_null());
     if is_gated && output.is_json() {
         say("the answer is longer than the gate lets through, and only a part of it is here");
         return Ok(Done::AnswerIsError);
     }
-    Ok(match (is_error, is_silence) {
+    Ok(match (is_error, is_unanswered) {
         (false, _) => Done::Fine,
         (true, false) => Done::AnswerIsError,
         (true, true) => Done::NoAnswer,
     })
 }
 
-/// Whether gatelet wrote JSON, as it was asked to.
-fn is_document(text: &str) -> bool {
+fn is_json(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// How long upstreams that start are waited for where an answer without them
-/// is of use: so long after the last of the others was there.
+/// How long [`Wait::Brief`] waits for the remaining upstreams after the last one came up.
 const BRIEF: Duration = Duration::from_secs(5);
 
-/// Whom to wait for.
+/// Which upstreams to wait for, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait<'a> {
     /// Until every upstream is up or down.
     All,
-    /// Until it is known what every upstream has, or that it cannot be.
+    /// Until every upstream has a listing (a remembered one will do) or is down.
     Known,
-    /// Until it is known what the upstream of this name has; as [`Wait::Brief`]
-    /// where there is none.
+    /// Like `Known`, for the upstream with this label only; like `Brief` if there is none.
     For(&'a str),
-    /// Until it is known what every upstream has, but only [`BRIEF`]ly for
-    /// those that do not come up.
+    /// Like `Known`, but only for a few seconds.
     Brief,
 }
 
-/// Waits until what upstreams have is known and in the catalog, or they have
-/// failed to come up. Says whom it did not wait for, and tells them.
+/// Waits until the listings of upstreams are in the catalog, or they have failed to come
+/// up. Prints and returns the labels of those that are still starting.
 pub(crate) async fn wait_until_known(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
-    let progress = terminal::progress("starting upstreams");
     let mut still = still_unknown(gateway, wait);
-    let mut since = Instant::now();
+    let (began, n_all) = (Instant::now(), n_awaited(gateway, wait));
+    let mut progress = StartProgress::new(n_all);
+    let mut since = began;
     while !still.is_empty()
         && (matches!(wait, Wait::All | Wait::Known)
             || is_for_one(gateway, wait)
             || since.elapsed() < BRIEF)
     {
-        progress.set_message(format!("starting {}", still.join(", ")));
+        progress.update(&still, began.elapsed());
         tokio::time::sleep(Duration::from_millis(10)).await;
         let now = still_unknown(gateway, wait);
         if now.len() < still.len() {
@@ -263,15 +288,23 @@ pub(crate) async fn wait_until_known(gateway: &Gateway, wait: Wait<'_>) -> Vec<S
         }
         still = now;
     }
-    progress.finish_and_clear();
+    progress.finish();
     if !still.is_empty() {
-        say(&format!("still starting: {} (`gatelet help NAME` waits for one)", still.join(", ")));
+        say(&format!("still starting: {} (`gatelet help NAME` waits for one)", slowest_of(&still)));
     }
-    still
+    still.into_iter().map(|one| one.label).collect()
 }
 
-/// The upstreams that are waited for and not yet there.
-fn still_unknown(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
+/// How many upstreams are waited for, those included that are known already.
+fn n_awaited(gateway: &Gateway, wait: Wait<'_>) -> usize {
+    match is_for_one(gateway, wait) {
+        true => 1,
+        false => gateway.roster().default_pool().snapshot().upstreams().len(),
+    }
+}
+
+/// The upstreams that are still to be waited for.
+fn still_unknown(gateway: &Gateway, wait: Wait<'_>) -> Vec<Awaited> {
     let snapshot = gateway.roster().default_pool().snapshot();
     let only = if is_for_one(gateway, wait) { wait.label() } else { None };
     // The catalog's first source is gatelet itself.
@@ -283,7 +316,7 @@ fn still_unknown(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
         })
         .map(|(upstream, shown)| (upstream.status(), shown))
         .filter(|(status, shown)| is_still_unknown(status, shown, wait))
-        .map(|(status, _)| status.label)
+        .map(|(status, _)| Awaited { label: status.label, starting_for: status.starting_for })
         .collect()
 }
 
@@ -296,7 +329,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Whether one upstream is waited for, and there is such a one.
+/// Whether one upstream is waited for, and it exists.
 fn is_for_one(gateway: &Gateway, wait: Wait<'_>) -> bool {
     wait.label().is_some_and(|label| upstream(gateway, label).is_some())
 }
@@ -310,7 +343,7 @@ fn upstream(gateway: &Gateway, label: &str) -> Option<Arc<SupervisedUpstream>> {
         .cloned()
 }
 
-/// Whether an upstream named like this cannot be reached.
+/// Whether the upstream with this label is down.
 pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
     upstream(gateway, label)
         .is_some_and(|upstream| matches!(upstream.status().phase, Phase::Down { .. }))
@@ -319,7 +352,7 @@ pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
 fn is_still_unknown(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {
     let unknown = !status.seen && *status.listing == Listing::default();
     match &status.phase {
-        // What is known beforehand is not started until it is asked.
+        // With a remembered listing, an upstream is not started before it is called.
         Phase::Asleep => unknown || wait == Wait::All && !status.seen,
         Phase::Starting => unknown || wait == Wait::All,
         Phase::Up => {
@@ -331,6 +364,7 @@ fn is_still_unknown(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {
     }
 }
 
+/// The context of a request by this command, as an anonymous caller.
 pub(crate) fn context() -> Context {
     let protocol = mcp::revision::Revision::LATEST.as_str().to_owned();
     let client = Client { protocol, ..Profile::default().client() };
@@ -338,5 +372,20 @@ pub(crate) fn context() -> Context {
         client: Arc::new(client),
         caller: Arc::new(Identity::default()),
         ..Context::anonymous()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_taken_however_it_was_copied() {
+        for name in ["files.read", "files/read", "files:read", "files:read#1a2b3c4d"] {
+            assert_eq!(dotted(name), "files.read", "{name}");
+        }
+        assert_eq!(dotted("files.a/b"), "files.a/b");
+        assert_eq!(dotted("files:a#b"), "files.a#b");
+        assert_eq!(dotted("read"), "read");
     }
 }

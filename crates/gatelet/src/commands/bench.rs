@@ -1,5 +1,5 @@
-//! `gatelet bench`: what gatelet would save on the user's own servers, by kind of
-//! host, and whether that is nothing.
+//! `gatelet bench`: estimates how many tokens gatelet would save with the user's own
+//! servers, by kind of host.
 
 mod measure;
 mod report;

@@ -1,4 +1,4 @@
-//! `gatelet completions`: what a shell needs to complete our commands.
+//! `gatelet completions`: prints the script by which a shell completes our commands.
 
 use clap_complete::Shell;
 

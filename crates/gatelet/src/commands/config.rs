@@ -1,4 +1,4 @@
-//! `gatelet config`: check the configuration, print its schema, show what it means.
+//! `gatelet config`: check the configuration, print its schema, show where it is.
 
 use clap::Subcommand;
 use tool::Finding;
@@ -15,11 +15,11 @@ use config::{Loaded, Reach};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Report everything that is wrong with the configuration, each at its place
     Check,
     /// Print the JSON Schema of the configuration file, for editors
@@ -31,14 +31,14 @@ enum What {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    match args.what {
-        What::Check => check(paths),
-        What::Schema => {
+    match args.action {
+        Action::Check => check(paths),
+        Action::Schema => {
             out(&crate::terminal::json_text(&config::schema())?);
             Ok(Done::Fine)
         }
-        What::Path => path(paths),
-        What::Trust => trust(paths),
+        Action::Path => path(paths),
+        Action::Trust => trust(paths),
     }
 }
 
@@ -52,7 +52,7 @@ fn check(paths: &Paths) -> anyhow::Result<Done> {
         let Finding { subject, message, .. } = finding;
         say(&foreign(&format!("warning: {subject}: {message}")));
     }
-    if let Some(why) = loaded.config.exposed(false) {
+    if let Some(why) = loaded.config.exposure_problem(false) {
         return Err(CliError::Usage(format!("`serve` would refuse to start: {why}")).into());
     }
     let name = loaded.file.map_or("the embedded default".to_owned(), |f| f.display().to_string());
@@ -71,8 +71,8 @@ fn check(paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// What the configuration names and nothing is called by, judged by what upstreams
-/// listed when they last ran: a check starts nothing and writes nothing.
+/// Names in the configuration that match no tool, by the remembered listings of upstreams:
+/// a check starts nothing and writes nothing.
 fn unmatched(loaded: &Loaded, paths: &Paths) -> anyhow::Result<Vec<Finding>> {
     let state = paths.state_directory()?;
     let mut loaded = loaded.clone();

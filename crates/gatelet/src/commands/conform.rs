@@ -1,4 +1,4 @@
-//! `gatelet conform`: the CaSH checklist against any server.
+//! `gatelet conform`: checks any server against the CaSH checklist.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
     /// What the server is meant to be
     #[arg(long, value_enum, default_value = "server")]
-    pub(crate) role: As,
+    pub(crate) role: RoleArg,
 
     /// A harmless call with a short answer, such as `orders.list={"limit": 1}`
     #[arg(long, value_name = "CALL", value_parser = trial)]
@@ -57,8 +57,9 @@ pub(crate) struct Args {
     pub(crate) brief: bool,
 }
 
+/// The value of `--role`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum As {
+pub(crate) enum RoleArg {
     Server,
     StaticAggregator,
     DynamicAggregator,
@@ -83,8 +84,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
 }
 
 impl Args {
-    /// The command line with our options before a URL, where they stand after
-    /// it and were taken for words of a program.
+    /// The command line with the options moved before the URL, if they stood after it and
+    /// were parsed as words of the target.
     pub(crate) fn options_first(&self, words: &[OsString]) -> Option<Vec<OsString>> {
         let n_target = self.target.len();
         url(&self.target).filter(|_| n_target != 1)?;
@@ -94,7 +95,7 @@ impl Args {
         Some(words)
     }
 
-    /// Whether these judge the same URL as others, and nothing else.
+    /// Whether the target is the URL with which the other target begins.
     pub(crate) fn is_for_target_of(&self, other: &Args) -> bool {
         self.target == other.target[..1]
     }
@@ -125,7 +126,8 @@ fn report(args: &Args, url: Option<&Url>) -> anyhow::Result<Done> {
     Ok(if report.conforms() { Done::Fine } else { Done::AnswerIsError })
 }
 
-/// The report, and the named calls that showed nothing.
+/// Makes the report. Also returns the calls of `--trial` and `--large` that could not be
+/// used.
 async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<String>)> {
     let ca = args.ca.as_ref().map(|file| {
         std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))
@@ -155,13 +157,13 @@ async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<St
     let upstream = mcp::connect::connect(&target, &options, &client)
         .await
         .map_err(|error| CliError::NoAnswer(error.to_string()))?;
-    let site = |url: &Url| Arc::new(Site { url: url.clone(), authority: ca.clone() });
-    let web = url.map(|url| site(url) as Arc<dyn Web>);
+    let host = |url: &Url| Arc::new(ServerHost { url: url.clone(), authority: ca.clone() });
+    let web = url.map(|url| host(url) as Arc<dyn Web>);
     let subject = Subject { provider: upstream, web };
     let role = match args.role {
-        As::Server => Role::Server,
-        As::StaticAggregator => Role::StaticAggregator,
-        As::DynamicAggregator => Role::DynamicAggregator,
+        RoleArg::Server => Role::Server,
+        RoleArg::StaticAggregator => Role::StaticAggregator,
+        RoleArg::DynamicAggregator => Role::DynamicAggregator,
     };
     let (trial, large) = (args.trial.clone(), args.large.clone());
     let options = Options { role, trial, large, ..Options::default() };
@@ -169,14 +171,14 @@ async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<St
     Ok((Report::new(&transcript), transcript.unusable))
 }
 
-/// The host of the server, for its manifest.
-struct Site {
+/// Fetches pages, such as the manifest, from the host of the server.
+struct ServerHost {
     url: Url,
     authority: Option<Vec<u8>>,
 }
 
 #[async_trait]
-impl Web for Site {
+impl Web for ServerHost {
     async fn get(&self, path: &str, accept: &str) -> Result<Page, String> {
         let mut url = self.url.clone();
         url.set_path(path);
@@ -193,7 +195,7 @@ impl Web for Site {
     }
 }
 
-/// Reads `namespace.function={"key": "value"}`.
+/// Parses `namespace.function={"key": "value"}`.
 fn trial(text: &str) -> Result<Trial, String> {
     let (name, kwargs) = text.split_once('=').unwrap_or((text, "{}"));
     let (namespace, function) = name.rsplit_once('.').unwrap_or(("", name));
@@ -202,7 +204,7 @@ fn trial(text: &str) -> Result<Trial, String> {
     Ok(Trial { namespace: namespace.to_owned(), function: function.to_owned(), kwargs })
 }
 
-/// Reads `Name: value`.
+/// Parses `Name: value`.
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as `Name: value`")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))

@@ -1,4 +1,5 @@
-//! `gatelet connect`: a host's pipe, led to the gatelet that runs.
+//! `gatelet connect`: relays a host's stdin and stdout to the running gatelet, or serves
+//! itself if none runs.
 
 use anyhow::Context;
 use mcp::serve::stdio;
@@ -10,7 +11,7 @@ use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
-use crate::wire::chain;
+use crate::wire::refuse_cycle;
 
 /// Talk on standard input and output to the running gatelet, so that its servers run once for all hosts
 ///
@@ -24,16 +25,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = paths.config_file();
-    chain::not_again(file.as_deref()).map_err(CliError::Usage)?;
+    refuse_cycle(file.as_deref()).map_err(CliError::Usage)?;
     let state = paths.state_directory()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let connected = runtime.block_on(local_socket::connect(&state, file.as_deref()));
     match connected {
         Some(stream) => {
-            let led = runtime.block_on(lead(stream));
+            let relayed = runtime.block_on(relay(stream));
             // Reading stdin blocks a thread that nobody can wake.
             runtime.shutdown_background();
-            led.map(|()| Done::Fine)
+            relayed.map(|()| Done::Fine)
         }
         None if args.only => {
             let why = "no gatelet runs for this configuration; `gatelet up` starts one";
@@ -41,21 +42,22 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         }
         None => {
             drop(runtime);
-            // What is wrong with the configuration is said once, by who serves.
+            // A wrong configuration ends the command here; its warnings are printed by
+            // `serve`.
             let _ = config_loader::load(paths)?;
-            serve::run(&serve::Args::over_pipes(), paths)
+            serve::run(&serve::Args::for_stdio(), paths)
         }
     }
 }
 
 /// Copies both ways until the running gatelet has answered everything.
-async fn lead(stream: UnixStream) -> anyhow::Result<()> {
+async fn relay(stream: UnixStream) -> anyhow::Result<()> {
     let (mut answers, mut questions) = stream.into_split();
     local_socket::write_line(&mut questions, &LocalRequest::Session).await?;
     let (mut input, mut output) = (stdio::stdin()?, stdio::stdout()?);
     let asking = tokio::spawn(async move {
         let copied = tokio::io::copy(&mut input, &mut questions).await;
-        // That the host is done is told; what it asked is still answered.
+        // The host sends no more; its requests are still answered.
         let _ = questions.shutdown().await;
         copied
     });

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     };
     out(link);
     if !args.print {
-        login::open(link);
+        login::open_browser(link);
     }
     say(&paint(DIM, "The link works once, within five minutes."));
     Ok(Done::Fine)

@@ -1,4 +1,4 @@
-//! `gatelet content`: a CMS site as tools, served alone, checked and measured.
+//! `gatelet content`: serves the content of a CMS site as tools, and checks such a site.
 
 mod answer;
 mod check;

@@ -1,4 +1,5 @@
-//! `gatelet eval`: how well search finds, over gold queries.
+//! `gatelet eval`: measures how well the search for tools works, over queries with known
+//! answers.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -48,8 +49,8 @@ enum Format {
     Json,
 }
 
-/// One set's files, under the name it is reported by.
-struct Set {
+/// The files of one set of documents and queries, with its name in the report.
+struct QuerySet {
     name: String,
     corpus: PathBuf,
     queries: PathBuf,
@@ -68,32 +69,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-fn measure(set: &Set, config: &Config) -> anyhow::Result<Report> {
+fn measure(set: &QuerySet, config: &Config) -> anyhow::Result<Report> {
     let name = |path: &Path| path.display().to_string();
-    let documents = eval::documents(&name(&set.corpus), &read(&set.corpus)?).map_err(wrong)?;
-    let queries = eval::queries(&name(&set.queries), &read(&set.queries)?).map_err(wrong)?;
-    eval::fits(&name(&set.queries), &documents, &queries).map_err(wrong)?;
+    let documents =
+        eval::documents(&name(&set.corpus), &read(&set.corpus)?).map_err(usage_error)?;
+    let queries = eval::queries(&name(&set.queries), &read(&set.queries)?).map_err(usage_error)?;
+    eval::check_relevant_ids(&name(&set.queries), &documents, &queries).map_err(usage_error)?;
     let started = Instant::now();
     Ok(eval::run(&set.name, &documents, &queries, config, &|| started.elapsed()))
 }
 
-/// Which files are measured is said on the command line.
-fn wrong(error: impl std::fmt::Display) -> CliError {
+/// The files are named on the command line, so their errors are usage errors.
+fn usage_error(error: impl std::fmt::Display) -> CliError {
     CliError::Usage(error.to_string())
 }
 
 fn read(path: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(path)
-        .map_err(|error| wrong(format!("cannot read `{}`: {error}", path.display())))
+        .map_err(|error| usage_error(format!("cannot read `{}`: {error}", path.display())))
 }
 
-fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
+fn sets(args: &Args) -> anyhow::Result<Vec<QuerySet>> {
     if let (Some(corpus), Some(queries)) = (&args.corpus, &args.queries) {
         let name = corpus
             .parent()
             .and_then(Path::file_name)
             .map_or("set".into(), |folder| folder.to_string_lossy().into_owned());
-        return Ok(vec![Set { name, corpus: corpus.clone(), queries: queries.clone() }]);
+        return Ok(vec![QuerySet { name, corpus: corpus.clone(), queries: queries.clone() }]);
     }
     let Some(directory) = &args.dir else {
         return Err(CliError::Usage("give --corpus and --queries, or --dir".to_owned()).into());
@@ -113,7 +115,7 @@ fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
     Ok(found)
 }
 
-fn sets_of(folder: &Path) -> Result<Vec<Set>, CliError> {
+fn sets_of(folder: &Path) -> Result<Vec<QuerySet>, CliError> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
@@ -122,13 +124,13 @@ fn sets_of(folder: &Path) -> Result<Vec<Set>, CliError> {
     let set = |path: PathBuf| {
         let file = path.file_name()?.to_str()?;
         let middle = file.strip_prefix("queries")?.strip_suffix(".jsonl")?;
-        Some(Set {
+        Some(QuerySet {
             name: format!("{label}{middle}"),
             corpus: corpus.clone(),
             queries: path.clone(),
         })
     };
-    let sets: Vec<Set> = entries(folder)?.into_iter().filter_map(set).collect();
+    let sets: Vec<QuerySet> = entries(folder)?.into_iter().filter_map(set).collect();
     let missing = match (corpus.is_file(), sets.is_empty()) {
         (true, false) => return Ok(sets),
         (false, true) => return Ok(Vec::new()),
@@ -141,7 +143,7 @@ fn sets_of(folder: &Path) -> Result<Vec<Set>, CliError> {
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let unread =
-        |error| wrong(format!("cannot read the directory `{}`: {error}", folder.display()));
+        |error| usage_error(format!("cannot read the directory `{}`: {error}", folder.display()));
     let listed = std::fs::read_dir(folder).map_err(unread)?;
     let mut paths: Vec<PathBuf> = listed
         .map(|entry| entry.map(|entry| entry.path()))

@@ -1,4 +1,4 @@
-//! `gatelet habits`: what searches learnt from use, and how to erase it.
+//! `gatelet habits`: shows and erases the usage history, from which searches learn.
 
 use catalog::usage::UsageHistory;
 

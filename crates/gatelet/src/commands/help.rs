@@ -1,4 +1,4 @@
-//! `gatelet help`: what there is behind gatelet.
+//! `gatelet help`: lists and searches the functions behind gatelet.
 
 use serde_json::{Map, Value, json};
 use tool::Reply;
@@ -45,23 +45,27 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let names = match &args.names[..] {
+        [name] => vec![asking::dotted(name)],
+        names => names.to_vec(),
+    };
     asking::with_gateway_or_running(paths, StartPolicy::OnDemand, async |gate| {
-        let first = args.names.first().and_then(|name| name.split('.').next());
+        let first = names.first().and_then(|name| name.split('.').next());
         gate.wait_until_known(first.map_or(Wait::Brief, Wait::For)).await;
-        let mut reply = gate.ask("help", args.arguments(&args.names)).await?;
-        if let [name] = &args.names[..]
+        let mut reply = gate.call_tool("help", args.arguments(&names)).await?;
+        if let [name] = &names[..]
             && is_error(&reply)
             && let Some((namespace, function)) = name.rsplit_once('.')
         {
             let names = [namespace.to_owned(), function.to_owned()];
-            reply = gate.ask("help", args.arguments(&names)).await?;
+            reply = gate.call_tool("help", args.arguments(&names)).await?;
         }
         if let Some(label) = first.filter(|_| is_error(&reply))
             && is_disabled(label, paths)
         {
             say(&format!("`{label}` is disabled: `gatelet enable {label}` switches it on"));
         }
-        asking::answer(&reply, Author::Gatelet, args.output)
+        asking::print_reply(&reply, Author::Gatelet, args.output)
     })
 }
 
@@ -92,7 +96,8 @@ impl Args {
     }
 }
 
-/// Whether an upstream of the file is switched off, of which a gatelet knows nothing.
+/// Whether the configuration file has an upstream with this label that is disabled. A
+/// gateway does not know disabled upstreams.
 fn is_disabled(label: &str, paths: &Paths) -> bool {
     let found = ConfigFile::open(paths).and_then(|file| file.upstream(label));
     found.is_ok_and(|raw| raw.disabled)

@@ -1,4 +1,4 @@
-//! `gatelet init`: a configuration to start from.
+//! `gatelet init`: writes a commented configuration to start from.
 
 use std::path::{Path, PathBuf};
 
@@ -18,12 +18,13 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(super) const START: &str = include_str!("init/gatelet.toml");
+/// The configuration that is written.
+pub(super) const TEMPLATE: &str = include_str!("init/gatelet.toml");
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = paths.config.clone().unwrap_or_else(|| PathBuf::from("gatelet.toml"));
-    create(&file, START, args.force)?;
-    trusted_directories::wrote(paths, &file)?;
+    create(&file, TEMPLATE, args.force)?;
+    trusted_directories::trust_written(paths, &file)?;
     say(&format!("{} {}", paint(GOOD, "wrote"), file.display()));
     say(&paint(
         DIM,
@@ -32,12 +33,11 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// Writes a file that may hold secrets, so that only its owner reads it; whole, or
-/// not at all.
+/// Writes a file atomically. It may hold secrets, so only its owner can read it.
 pub(super) fn create(file: &Path, text: &str, replace: bool) -> anyhow::Result<()> {
     let shown = file.display();
     let is_new = match replace {
-        // What a link leads to is replaced.
+        // The target of a link is replaced, not the link.
         true => {
             let place = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
             file::replace(&place, text.as_bytes(), Safety::Synced).map(|()| true)
@@ -55,25 +55,25 @@ pub(super) fn create(file: &Path, text: &str, replace: bool) -> anyhow::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::{Process, Source, read};
+    use config::{ProcessEnvironment, SourceFile, parse};
 
     #[test]
     fn what_init_writes_is_a_sound_configuration() {
-        let source = Source { name: "gatelet.toml".to_owned(), text: START.to_owned() };
-        let (_, problems) = read(source, Path::new(""), &Process).unwrap();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: TEMPLATE.to_owned() };
+        let (_, problems) = parse(source, Path::new(""), &ProcessEnvironment).unwrap();
         assert!(problems.is_empty(), "{problems}");
     }
 
     #[test]
     fn every_line_that_init_comments_out_would_be_sound_too() {
         let setting = |line: &str| line.starts_with("# [") || line.contains(" = ");
-        let text: Vec<&str> = START
+        let text: Vec<&str> = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') || setting(line))
             .map(|line| line.strip_prefix("# ").unwrap_or(line))
             .collect();
-        let source = Source { name: "gatelet.toml".to_owned(), text: text.join("\n") };
-        let (config, problems) = read(source, Path::new(""), &Process).unwrap();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text: text.join("\n") };
+        let (config, problems) = parse(source, Path::new(""), &ProcessEnvironment).unwrap();
         let only_unset = problems.iter().all(|problem| problem.message.contains("is not set"));
         assert!(only_unset && config.upstreams.len() == 2, "{problems}");
     }

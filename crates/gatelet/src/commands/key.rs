@@ -1,4 +1,4 @@
-//! `gatelet key`: the API keys of this gatelet.
+//! `gatelet key`: makes, lists and revokes the API keys of callers.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,13 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
         Action::List { output } if output.is_json() => {
             out(&crate::terminal::json_text(&load(&file(&state))?.keys)?);
         }
-        Action::List { .. } => out(&table(&load(&file(&state))?, now)),
+        Action::List { .. } => {
+            let ring = load(&file(&state))?;
+            match ring.keys.is_empty() {
+                true => say(&paint(DIM, "no keys: make one with `gatelet key create NAME`")),
+                false => out(&table(&ring, now)),
+            }
+        }
         Action::Revoke { name } => {
             change(&state, |ring| ring.revoke(name, now))?;
             say(&format!("{} `{name}`", paint(GOOD, "revoked")));
@@ -77,6 +83,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
+/// Parses a lifetime such as `30d` or `12h` into seconds.
 fn lifetime(text: &str) -> Result<u64, CliError> {
     let span: Result<SignedDuration, _> = text.parse();
     let seconds = span.ok().or_else(|| days(text)).map(|span| span.as_secs());
@@ -92,9 +99,6 @@ fn days(text: &str) -> Option<SignedDuration> {
 }
 
 fn table(ring: &KeyRing, now: u64) -> String {
-    if ring.keys.is_empty() {
-        return "no keys: make one with `gatelet key create NAME`".to_owned();
-    }
     let row = |key: &Key| {
         let words = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
         let (scopes, roles, groups) = (words(&key.scopes), words(&key.roles), words(&key.groups));

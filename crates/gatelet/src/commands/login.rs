@@ -1,4 +1,5 @@
-//! `gatelet login` and `gatelet logout`: tokens of upstreams that want OAuth.
+//! `gatelet login` and `gatelet logout`: gets, stores and revokes the tokens of upstreams
+//! that want OAuth.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use anyhow::Context;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use mcp::connect::Certificates;
-use mcp::oauth::{Grant, Login, LoginRequest, Reach as LoginReach, Revoked, revoke};
+use mcp::oauth::{Grant, Login, LoginReach, LoginRequest, Revoked, revoke};
 use store::vault::Vault;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,10 +21,10 @@ use crate::time::unix_seconds;
 use crate::wire;
 use config::{GrantType, Reach, Upstream};
 
-/// How long a human has in front of the browser.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a request that leads back may be.
-const LONGEST: u64 = 16 << 10;
+/// How long a human may take to log in with the browser.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
+/// How many bytes of a request of the browser are read.
+const MAX_REQUEST_BYTES: u64 = 16 << 10;
 
 /// Log in to an upstream that wants OAuth, with a browser
 #[derive(Debug, clap::Args)]
@@ -66,36 +67,38 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         say("Open this address in a browser and allow access:");
         out(pending.url());
         if !args.no_browser {
-            open(pending.url());
+            open_browser(pending.url());
         }
         pending.finish().await
     })?;
-    plan.keep(&grant)?;
+    plan.store(&grant)?;
     say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), plan.label, summary(&grant)));
     say(&paint(DIM, "A running gate takes it up by itself within a minute."));
     Ok(Done::Fine)
 }
 
-/// What is known before anybody logs in.
+/// A login that is prepared: what to ask for, and where to store the token.
 pub(super) struct LoginPlan {
     label: String,
-    /// What the token is called where it is kept.
-    name: String,
+    /// The name of the token in the vault.
+    vault_entry: String,
     vault: Vault,
-    wanted: LoginRequest,
+    request: LoginRequest,
+    /// The port for the browser to come back to; 0 for any.
     port: u16,
 }
 
-/// A login that somebody finishes in a browser on this machine.
+/// A login that waits for a human to finish it in a browser on this machine.
 pub(super) struct PendingLogin {
     login: Login,
     listener: TcpListener,
-    home: String,
+    /// The URL of the listener.
+    base_url: String,
 }
 
 impl LoginPlan {
-    /// The plan for everybody's token of an upstream.
-    pub(super) fn for_everybody(label: &str, paths: &Paths) -> anyhow::Result<LoginPlan> {
+    /// The plan for the token that all callers of an upstream share.
+    pub(super) fn shared(label: &str, paths: &Paths) -> anyhow::Result<LoginPlan> {
         let args = Args {
             label: label.to_owned(),
             caller: None,
@@ -111,14 +114,14 @@ impl LoginPlan {
         let loaded = config_loader::load(paths)?;
         let upstream = find(&loaded.config.upstreams, &args.label)?;
         let vault = wire::vault(&paths.state_directory()?);
-        let name = wire::entry(&upstream.label, args.caller.as_deref());
-        let mut wanted = wanted(upstream, args)?;
-        // What cannot be read is replaced, so it is not asked for again either.
-        let before = wire::kept(&vault, &name).ok().flatten();
-        let before = before.filter(|grant| grant.stranger_to(&wanted.url).is_none());
-        wanted.granted = before.map(|grant| grant.scopes).unwrap_or_default();
+        let vault_entry = wire::vault_entry(&upstream.label, args.caller.as_deref());
+        let mut request = login_request(upstream, args)?;
+        // The scopes of the last token are asked for again, if it can be read.
+        let before = wire::load_grant(&vault, &vault_entry).ok().flatten();
+        let before = before.filter(|grant| grant.why_not_for(&request.url).is_none());
+        request.granted = before.map(|grant| grant.scopes).unwrap_or_default();
         let port = args.port.or(upstream.access.oauth.redirect_port).unwrap_or(0);
-        Ok(LoginPlan { label: upstream.label.clone(), name, vault, wanted, port })
+        Ok(LoginPlan { label: upstream.label.clone(), vault_entry, vault, request, port })
     }
 
     /// Asks the upstream where to log in.
@@ -126,40 +129,41 @@ impl LoginPlan {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-        let home = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
-        let login = Login::begin(&self.wanted, &format!("{home}/callback")).await;
+        let base_url = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
+        let login = Login::begin(&self.request, &format!("{base_url}/callback")).await;
         let login = login.map_err(|error| CliError::NoAnswer(error.to_string()))?;
-        Ok(PendingLogin { login, listener, home })
+        Ok(PendingLogin { login, listener, base_url })
     }
 
-    /// Keeps the token where gates find it.
-    pub(super) fn keep(&self, grant: &Grant) -> anyhow::Result<()> {
-        Ok(self.vault.save(&self.name, &serde_json::to_vec(grant)?)?)
+    /// Stores the token in the vault, where gatelets find it.
+    pub(super) fn store(&self, grant: &Grant) -> anyhow::Result<()> {
+        Ok(self.vault.save(&self.vault_entry, &serde_json::to_vec(grant)?)?)
     }
 }
 
 impl PendingLogin {
-    /// What has to be opened in a browser.
+    /// The URL to open in a browser.
     pub(super) fn url(&self) -> &str {
         self.login.url()
     }
 
-    /// Waits until somebody logged in.
+    /// Waits until a human has logged in.
     pub(super) async fn finish(self) -> anyhow::Result<Grant> {
-        let PendingLogin { login, listener, home } = self;
+        let PendingLogin { login, listener, base_url } = self;
         let state = parameter(login.url(), "state").unwrap_or_default();
-        let callback = tokio::time::timeout(PATIENCE, wait(&listener, &state)).await;
+        let callback =
+            tokio::time::timeout(LOGIN_TIMEOUT, wait_for_callback(&listener, &state)).await;
         let callback =
             callback.map_err(|_| CliError::NoAnswer("nobody logged in in time".to_owned()))??;
-        let grant = login.finish(&format!("{home}{callback}"), unix_seconds()).await;
+        let grant = login.finish(&format!("{base_url}{callback}"), unix_seconds()).await;
         Ok(grant.map_err(|error| CliError::NoAnswer(error.to_string()))?)
     }
 }
 
-pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
+pub(crate) fn logout(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
     let loaded = config_loader::load(paths).ok();
     let upstreams = loaded.as_ref().map(|loaded| loaded.config.upstreams.as_slice());
-    // What is no longer configured can be forgotten all the same.
+    // The token of an upstream that is no longer configured can be removed too.
     let upstream = find(upstreams.unwrap_or_default(), &args.label).ok();
     let label = upstream.map_or(args.label.as_str(), |upstream| upstream.label.as_str());
     let certificates = match upstream.map(|upstream| &upstream.reach) {
@@ -169,8 +173,8 @@ pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
         }
     };
     let vault = wire::vault(&paths.state_directory()?);
-    let name = wire::entry(label, args.caller.as_deref());
-    let grant = wire::kept(&vault, &name).ok().flatten();
+    let name = wire::vault_entry(label, args.caller.as_deref());
+    let grant = wire::load_grant(&vault, &name).ok().flatten();
     if !vault.remove(&name)? {
         return Err(CliError::Usage(format!("there is no token of `{label}` to forget")).into());
     }
@@ -198,7 +202,7 @@ fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, CliE
     })
 }
 
-fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
+fn login_request(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
     let label = &upstream.label;
     let Reach::Address { url, headers, certificates, .. } = &upstream.reach else {
         return Err(CliError::Usage(match &upstream.reach {
@@ -242,15 +246,15 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
     })
 }
 
-/// Waits until the browser comes back with our own `state`; whoever else comes
-/// is sent away. Browsers open connections that they may never use, so none
-/// waits for another.
-async fn wait(listener: &TcpListener, state: &str) -> anyhow::Result<String> {
+/// Waits until the browser comes back with our own `state`, and returns path and query of
+/// that request. Browsers open connections that they never use, so all are served at once.
+async fn wait_for_callback(listener: &TcpListener, state: &str) -> anyhow::Result<String> {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                open.push(tokio::time::timeout(Duration::from_secs(10), answer(accepted?.0, state)));
+                let answered = answer_browser(accepted?.0, state);
+                open.push(tokio::time::timeout(Duration::from_secs(10), answered));
             }
             Some(answered) = open.next() => {
                 if let Ok(Ok(Some(callback))) = answered {
@@ -261,8 +265,9 @@ async fn wait(listener: &TcpListener, state: &str) -> anyhow::Result<String> {
     }
 }
 
-async fn answer(stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
-    let mut reader = BufReader::new(stream.take(LONGEST));
+/// Answers one request; returns its path and query if it is the callback.
+async fn answer_browser(stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
+    let mut reader = BufReader::new(stream.take(MAX_REQUEST_BYTES));
     let mut first = String::new();
     reader.read_line(&mut first).await?;
     let mut line = String::new();
@@ -293,9 +298,9 @@ fn parameter(address: &str, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-/// Shows the address to the human, where there is a way to. It is printed
-/// anyway, so failing is no failure.
-pub(super) fn open(url: &str) {
+/// Opens a URL in the browser, if there is one. The URL is printed too, so errors are
+/// ignored.
+pub(super) fn open_browser(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);
     let quiet = std::process::Stdio::null;
@@ -323,7 +328,8 @@ mod tests {
         let request = b"GET /callback?state=s&code=c HTTP/1.1\r\nhost: localhost\r\n\r\n";
         used.write_all(request).await.unwrap();
         // Less than the patience with a connection on which nothing comes.
-        let waited = tokio::time::timeout(Duration::from_secs(8), wait(&listener, "s")).await;
+        let callback = wait_for_callback(&listener, "s");
+        let waited = tokio::time::timeout(Duration::from_secs(8), callback).await;
         assert_eq!(waited.unwrap().unwrap(), "/callback?state=s&code=c");
     }
 }

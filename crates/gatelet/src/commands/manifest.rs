@@ -1,4 +1,5 @@
-//! `gatelet manifest`: the public card of a server.
+//! `gatelet manifest`: checks, prints, signs and verifies manifests, in which servers
+//! describe themselves.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
                 .with_context(|| format!("cannot read `{}`", key.display()))?;
             let key =
                 SecretKey::parse(&text).map_err(|error| CliError::Usage(error.to_string()))?;
-            // As it was written: a signature holds for members that we do not know.
+            // The whole document, because the signature covers unknown members too.
             out(&manifest::yaml(&key.sign(&load(file)?).document()));
             Ok(Done::Fine)
         }
@@ -96,7 +97,7 @@ fn keygen(file: &Path) -> anyhow::Result<Done> {
 }
 
 fn lint(file: &Path) -> anyhow::Result<Done> {
-    let (problems, done) = match manifest::read(&text(file)?) {
+    let (problems, done) = match manifest::parse(&text(file)?) {
         Ok((_, warnings)) => (warnings, Done::Fine),
         Err(problems) => (problems, Done::AnswerIsError),
     };
@@ -118,7 +119,7 @@ fn line(problem: &Problem) -> String {
 }
 
 fn load(file: &Path) -> anyhow::Result<Manifest> {
-    manifest::read(&text(file)?).map(|(manifest, _)| manifest).map_err(|problems| {
+    manifest::parse(&text(file)?).map(|(manifest, _)| manifest).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         CliError::Usage(format!("`{}` is no manifest: {}", file.display(), lines.join("; "))).into()
     })

@@ -1,5 +1,5 @@
-//! `gatelet mount`, `gatelet unmount` and `gatelet mounts`: servers that are
-//! found through their manifests.
+//! `gatelet mount`, `gatelet unmount` and `gatelet mounts`: servers that are mounted by
+//! their manifests.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::output::Output;
 use crate::config_loader;
 use crate::exit::{CliError, Done};
-use crate::mounts::{MountError, Mounts, taken};
+use crate::mounts::{MountError, Mounts, reserved_labels};
 use crate::paths::Paths;
 use crate::running;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, is_read_by_a_person, out, paint, say};
@@ -60,27 +60,33 @@ pub(crate) fn mount(args: &MountArgs, paths: &Paths) -> anyhow::Result<Done> {
         ..RawMount::default()
     };
     let body = serde_json::to_value(&raw)?;
-    let (status, body) =
-        asked(paths, Method::POST, &body, async |mounts| mounts.mount(raw.clone()).await)?;
+    let (status, body) = ask_or_run_here(paths, Method::POST, &body, async |mounts| {
+        mounts.mount(raw.clone()).await
+    })?;
     report(status, &body, "mounted")
 }
 
 pub(crate) fn unmount(args: &UnmountArgs, paths: &Paths) -> anyhow::Result<Done> {
     let which = json!({"mount": args.which});
-    let (status, body) =
-        asked(paths, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which).await)?;
+    let (status, body) = ask_or_run_here(paths, Method::DELETE, &which, async |mounts| {
+        mounts.unmount(&args.which).await
+    })?;
     report(status, &body, "unmounted")
 }
 
 pub(crate) fn list(args: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let (_, body) = asked(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.to_json()))?;
+    let (_, body) =
+        ask_or_run_here(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.to_json()))?;
     if args.output.is_json() {
         out(&crate::terminal::json_text(&body)?);
         return Ok(Done::Fine);
     }
     let mounts = body.as_array().map(Vec::as_slice).unwrap_or_default();
     if mounts.is_empty() {
-        out("nothing is mounted: `gatelet mount URL`, or `[[mount]]` in the configuration");
+        say(&paint(
+            DIM,
+            "nothing is mounted: `gatelet mount URL`, or `[[mount]]` in the configuration",
+        ));
     }
     for mount in mounts {
         out(&line(mount));
@@ -88,8 +94,9 @@ pub(crate) fn list(args: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// Asks the running gatelet, or does it here for the one that starts next.
-fn asked(
+/// Asks the running gatelet over its admin API, or without one runs `here` on the state
+/// directory. Returns an HTTP status and a JSON body.
+fn ask_or_run_here(
     paths: &Paths,
     method: Method,
     body: &Value,
@@ -101,11 +108,11 @@ fn asked(
         if let Some(answer) = running::ask(&state, method, "/mounts", body).await? {
             return Ok((answer.status, answer.body));
         }
-        say(&paint(DIM, "No gate runs here: this counts when one starts."));
-        // What the configuration mounts is there, and has its label first.
+        say(&paint(DIM, "no gatelet runs here: this counts when one starts"));
+        // Configured servers get their labels first.
         let config = config_loader::load(paths)?.config;
         let mounts = Mounts::open(&state, &config.mounts);
-        mounts.with_labels(taken(&config));
+        mounts.with_labels(reserved_labels(&config));
         Ok(match here(&mounts).await {
             Ok(body) => (200, body),
             Err(wrong) => (wrong.status(), json!({"error": wrong.to_string()})),

@@ -1,4 +1,4 @@
-//! How a command writes its answer: one manner for all of them.
+//! The flags of all commands that choose the format of the answer.
 
 use crate::terminal;
 
@@ -26,7 +26,7 @@ enum Format {
 }
 
 impl Output {
-    /// Whether a program is to read the answer.
+    /// Whether the answer is JSON, for a program.
     pub(crate) fn is_json(self) -> bool {
         match self.format {
             Some(format) => format == Format::Json,

@@ -1,8 +1,8 @@
-//! The program that hosts and service managers start, at a place where it stays.
+//! Where hosts and service managers find the gatelet executable.
 //!
-//! `npx` and `uvx` run a program out of a cache that may be emptied at any time. What
-//! is to be started again is copied from there to the user's own directory, and that
-//! copy goes when nothing names it any more.
+//! `npx` and `uvx` run a program out of a cache that may be emptied at any time. Then the
+//! executable is copied to the user's data directory, and the copy is removed when no host
+//! and no service starts it any more.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use store::file::{Safety, replace_with};
 use crate::paths;
 use crate::terminal::{DIM, paint, say};
 
-/// The program as others are to start it.
+/// The executable that hosts and services start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::commands) struct OwnProgram {
     pub(in crate::commands) path: PathBuf,
-    /// Where it runs now, if that is a cache.
+    /// The running executable, if it is in a cache.
     cached: Option<PathBuf>,
 }
 
@@ -29,20 +29,20 @@ impl OwnProgram {
         if !is_in_a_cache(&running) {
             return Ok(OwnProgram { path: running, cached: None });
         }
-        let path = place()
+        let path = copy_path()
             .context("no home directory: install gatelet instead of running it from a cache")?;
         Ok(OwnProgram { path, cached: Some(running) })
     }
 
-    /// What is to be copied first, in words; `None` when the program is there.
-    pub(super) fn missing(&self) -> Option<String> {
+    /// A description of the copy that has to be made; `None` if none is needed.
+    pub(super) fn needed_copy(&self) -> Option<String> {
         let cached = self.cached.as_deref().filter(|cached| !is_same(cached, &self.path))?;
         Some(format!("a copy of `{}`, which stands in a cache", cached.display()))
     }
 
-    /// Puts the program where it stays.
-    pub(super) fn settle(&self) -> anyhow::Result<()> {
-        let Some(cached) = self.cached.as_deref().filter(|_| self.missing().is_some()) else {
+    /// Copies the executable out of the cache, if that is needed.
+    pub(super) fn copy_if_needed(&self) -> anyhow::Result<()> {
+        let Some(cached) = self.cached.as_deref().filter(|_| self.needed_copy().is_some()) else {
             return Ok(());
         };
         let copy = || {
@@ -56,9 +56,10 @@ impl OwnProgram {
     }
 }
 
-/// Takes the copy away when no host and none of the `services` starts it any more.
-pub(super) fn tidy(environment: &Environment, disk: &Disk, services: &[String]) {
-    let Some(copy) = place().filter(|copy| copy.exists()) else { return };
+/// Removes the copy when no host and none of the `services` (texts of unit files) starts it
+/// any more.
+pub(super) fn remove_unused_copy(environment: &Environment, disk: &Disk, services: &[String]) {
+    let Some(copy) = copy_path().filter(|copy| copy.exists()) else { return };
     let shown = copy.display().to_string();
     let is_started = |host| {
         let files = plan::files(host, &Scope::User, environment, disk).unwrap_or_default();
@@ -81,17 +82,16 @@ pub(super) fn tidy(environment: &Environment, disk: &Disk, services: &[String]) 
 }
 
 fn starts(entry: &serde_json::Value, program: &str) -> bool {
-    matches!(Reach::of(entry), Some(Reach::Program { command, .. }) if command == program)
+    matches!(Reach::from_entry(entry), Some(Reach::Program { command, .. }) if command == program)
 }
 
-/// Where a copy stays.
-fn place() -> Option<PathBuf> {
+/// The path of the copy.
+fn copy_path() -> Option<PathBuf> {
     let data = paths::user_directory("XDG_DATA_HOME", ".local/share")?;
     Some(data.join("gatelet/bin/gatelet"))
 }
 
-/// Whether a program stands where `npx`, `pnpm dlx`, `bunx` or `uvx` keep what they may
-/// throw away.
+/// Whether a program is in a cache of `npx`, `pnpm dlx`, `bunx` or `uvx`.
 fn is_in_a_cache(program: &Path) -> bool {
     let mut words = program.components().filter_map(|part| part.as_os_str().to_str());
     let is_cache = |word: &str| {
@@ -105,7 +105,7 @@ fn is_in_a_cache(program: &Path) -> bool {
     words.any(is_cache)
 }
 
-/// Whether two files are alike.
+/// Whether two files have the same contents.
 fn is_same(one: &Path, other: &Path) -> bool {
     let length = |path: &Path| std::fs::metadata(path).ok().map(|about| about.len());
     if length(one).is_none() || length(one) != length(other) {

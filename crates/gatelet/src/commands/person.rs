@@ -1,4 +1,4 @@
-//! The person at the terminal, where there is one.
+//! Asks the person at the terminal, if there is one.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -6,12 +6,12 @@ use packages::recipe::Input;
 
 use crate::terminal::{DIM, WARNING, foreign, foreign_line, paint, say};
 
-/// Whether somebody can be asked.
+/// Whether a person can be asked: stdin and stderr are a terminal.
 pub(crate) fn is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Whether they say yes. Nobody there says no.
+/// Asks a yes-or-no question. Without a person the answer is no.
 pub(crate) fn agrees(question: &str) -> bool {
     if !is_there() {
         return false;
@@ -22,8 +22,8 @@ pub(crate) fn agrees(question: &str) -> bool {
     read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// What they say about an input; what is secret is not shown while it is typed.
-pub(crate) fn answer(input: &Input) -> Option<String> {
+/// Asks for the value of an input; a secret is not shown while it is typed.
+pub(crate) fn ask_for(input: &Input) -> Option<String> {
     if !is_there() {
         return None;
     }
@@ -34,27 +34,28 @@ pub(crate) fn answer(input: &Input) -> Option<String> {
     };
     say(&format!("{}{choices}: {}", paint(WARNING, foreign_line(&input.name)), paint(DIM, about)));
     let mut line = String::new();
-    let _hidden = input.is_secret.then(Hidden::begin).flatten();
+    let _hidden = input.is_secret.then(HiddenInput::begin).flatten();
     std::io::stdin().lock().read_line(&mut line).ok()?;
     let line = line.trim_end_matches(['\r', '\n']);
     (!line.is_empty()).then(|| line.to_owned())
 }
 
-/// While this is there, the terminal does not show what is typed.
-pub(crate) struct Hidden(rustix::termios::Termios);
+/// While this lives, the terminal does not show what is typed. Holds the settings to
+/// restore.
+pub(crate) struct HiddenInput(rustix::termios::Termios);
 
-impl Hidden {
-    pub(crate) fn begin() -> Option<Hidden> {
+impl HiddenInput {
+    pub(crate) fn begin() -> Option<HiddenInput> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let before = tcgetattr(std::io::stdin()).ok()?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
         tcsetattr(std::io::stdin(), OptionalActions::Now, &silent).ok()?;
-        Some(Hidden(before))
+        Some(HiddenInput(before))
     }
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenInput {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);

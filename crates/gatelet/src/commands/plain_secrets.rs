@@ -1,35 +1,36 @@
-//! Secrets that stand in an entry as plain text, moved to where they are kept.
+//! Moves secrets that stand in an upstream's entry as plain text into the secret store.
 
-use crate::secrets::{SecretError, Secrets, legal};
+use crate::secrets::{SecretError, Secrets, legal_name};
 use config::RawUpstream;
 
-/// Moves what is plainly a secret out of an entry; the names that it has now.
-pub(crate) fn take_from(
+/// Moves the plain secrets of an entry into the store. Returns their names there.
+pub(crate) fn move_to_store(
     store: &Secrets,
     raw: &mut RawUpstream,
 ) -> Result<Vec<String>, SecretError> {
-    let named = name_in(raw);
-    keep(store, &named)?;
-    Ok(named.into_iter().map(|(name, _)| name).collect())
+    let secrets = replace_by_references(raw);
+    store_all(store, &secrets)?;
+    Ok(secrets.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Puts names in the place of plain secrets; each name and its secret.
-pub(crate) fn name_in(raw: &mut RawUpstream) -> Vec<(String, String)> {
+/// Replaces the plain secrets of an entry by references such as `${keyring:NAME}`. Returns
+/// names and secrets, which are not stored yet.
+pub(crate) fn replace_by_references(raw: &mut RawUpstream) -> Vec<(String, String)> {
     let label = raw.label.clone().unwrap_or_default();
-    let mut named = Vec::new();
+    let mut secrets = Vec::new();
     for (name, value) in raw.env.iter_mut().chain(raw.headers.iter_mut()) {
         let Some((before, secret)) = secret_in(name, value) else { continue };
-        let kept = legal(&format!("{label}/{name}"));
+        let secret_name = legal_name(&format!("{label}/{name}"));
         let secret = secret.replace("$${", "${");
-        *value = format!("{before}${{keyring:{kept}}}");
-        named.push((kept, secret));
+        *value = format!("{before}${{keyring:{secret_name}}}");
+        secrets.push((secret_name, secret));
     }
-    named
+    secrets
 }
 
-/// Keeps secrets under their names.
-pub(crate) fn keep(store: &Secrets, named: &[(String, String)]) -> Result<(), SecretError> {
-    named.iter().try_for_each(|(name, secret)| store.set(name, secret, store.usual()))
+/// Stores secrets, given as names and values.
+pub(crate) fn store_all(store: &Secrets, secrets: &[(String, String)]) -> Result<(), SecretError> {
+    secrets.iter().try_for_each(|(name, secret)| store.set(name, secret, store.default_location()))
 }
 
 /// How many plain secrets an entry holds.
@@ -38,7 +39,7 @@ pub(crate) fn count(raw: &RawUpstream) -> usize {
     pairs.filter(|(name, value)| secret_in(name, value).is_some()).count()
 }
 
-/// The secret in a value, and what stands before it.
+/// Splits a value into the scheme (such as `Bearer `) and the secret, if it has one.
 fn secret_in<'a>(name: &str, value: &'a str) -> Option<(&'a str, &'a str)> {
     let has_reference = value.replace("$${", "").contains("${");
     let schemes = ["Bearer ", "bearer ", "Basic ", "Token ", "token "];
@@ -71,7 +72,7 @@ mod tests {
             ..RawUpstream::default()
         };
         assert_eq!(count(&raw), 3);
-        let moved = take_from(&secrets, &mut raw).unwrap();
+        let moved = move_to_store(&secrets, &mut raw).unwrap();
         assert_eq!(moved, ["git-hub/API_TOKEN", "git-hub/DB_PASSWORD", "git-hub/Authorization"]);
         assert_eq!(raw.env["API_TOKEN"], "${keyring:git-hub/API_TOKEN}");
         assert_eq!(raw.headers["Authorization"], "Bearer ${keyring:git-hub/Authorization}");
@@ -80,6 +81,6 @@ mod tests {
             ("read-only-mode", "${env:OTHER_KEY}")
         );
         assert_eq!(secrets.get("git-hub/DB_PASSWORD").unwrap(), "odd${x}value1");
-        assert_eq!(take_from(&secrets, &mut raw).unwrap(), Vec::<String>::new(), "once");
+        assert_eq!(move_to_store(&secrets, &mut raw).unwrap(), Vec::<String>::new(), "once");
     }
 }

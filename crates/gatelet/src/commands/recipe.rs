@@ -1,4 +1,5 @@
-//! `gatelet recipe`: scripts that are functions.
+//! `gatelet recipe`: saves, lists and removes recipes, which are scripts that clients call as
+//! functions.
 
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ pub(crate) enum Action {
         output: Output,
     },
     /// Remove a recipe
+    #[command(alias = "remove")]
     Rm { name: String },
 }
 
@@ -54,7 +56,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
             }
         }
         Action::List { output } => {
-            let recipes = recipe_files::read(&scripts.recipes);
+            let recipes = recipe_files::load(&scripts.recipes);
             if output.is_json() {
                 let told = recipes.iter().map(|recipe| {
                     let functions = recipe.functions.iter().map(policy::pattern::Pattern::as_str);
@@ -65,6 +67,8 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
                     })
                 });
                 out(&crate::terminal::json_text(&told.collect::<Vec<_>>())?);
+            } else if recipes.iter().next().is_none() {
+                say("no recipes: `gatelet recipe add FILE.js` saves a script as one");
             } else {
                 for recipe in recipes.iter() {
                     out(&format!("{}  {}", recipe.name, recipe.description));

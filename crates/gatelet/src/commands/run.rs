@@ -1,4 +1,4 @@
-//! `gatelet run`: runs a script from the shell.
+//! `gatelet run`: runs a script from the shell, and resumes one that stopped before its end.
 
 mod unfinished;
 
@@ -9,7 +9,7 @@ use policy::confirm;
 use serde_json::{Map, Value, json};
 use tool::{Json, Reply};
 
-use super::approval::{self, Way};
+use super::approval::{self, ApprovalMethod};
 use super::asking::{self, Author, GatewayAccess, Wait};
 use super::help::is_error;
 use super::output::Output;
@@ -19,7 +19,7 @@ use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
 use crate::wire::StartPolicy;
-use unfinished::Unfinished;
+use unfinished::UnfinishedRun;
 
 /// Run a script: JavaScript that calls functions
 ///
@@ -48,11 +48,11 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// How much of an answer comes back: no model reads here.
-const WHOLE: u64 = 1 << 40;
+/// The size limit of the reply: none, because no model reads it.
+const NO_LIMIT: u64 = 1 << 40;
 
-/// No script asks more often.
-const MOST_QUESTIONS: usize = 200;
+/// How often a script may ask for approval.
+const MAX_QUESTIONS: usize = 200;
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let wrong = |why: String| CliError::Usage(format!("`{}`: {why}", args.file.display()));
@@ -69,38 +69,41 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             format!("scripts are off: set `[scripts] enabled = true` in `{}`", file.display());
         return Err(CliError::Usage(why).into());
     }
-    let unfinished = Unfinished::of(&paths.state_directory()?, &code, &inputs);
-    let given = json!({"code": code, "inputs": inputs, "fresh": args.fresh});
+    let unfinished = UnfinishedRun::new(&paths.state_directory()?, &code, &inputs);
+    let kwargs = json!({"code": code, "inputs": inputs, "fresh": args.fresh});
     asking::with_gateway_or_running(paths, StartPolicy::OnDemand, async |gate| {
         gate.wait_until_known(Wait::Known).await;
         let earlier = unfinished.handle().filter(|_| !args.fresh);
-        let mut reply = begin(gate, given, earlier).await?;
-        for _ in 0..MOST_QUESTIONS {
-            let Some(question) = approval::Question::in_reply(&reply) else { break };
-            let Some(handle) = handle(&reply, "paused") else { break };
-            if !args.yes && !question.is_agreed_to() {
-                unfinished.keep(&handle)?;
-                // Where nobody is there the request stays, for somebody elsewhere.
-                if let (true, Way::Request(number)) = (person::is_there(), &question.way) {
+        let mut reply = start_or_resume(gate, kwargs, earlier).await?;
+        for _ in 0..MAX_QUESTIONS {
+            let Some(question) = approval::Question::parse(&reply) else { break };
+            let Some(handle) = handle_if(&reply, "paused") else { break };
+            if !args.yes && !question.ask_person() {
+                unfinished.store(&handle)?;
+                // Without a person here, the request stays for somebody elsewhere.
+                if let (true, ApprovalMethod::Request(number)) =
+                    (person::is_there(), &question.method)
+                {
                     gate.decide(*number, false, paths).await?;
                 }
-                return Err(question.refused(&waits_for(&reply)).into());
+                return Err(question.refusal(&waits_for(&reply)).into());
             }
             let mut again = call(json!({"resume": handle}));
-            match question.way {
-                Way::Token(token) => {
+            match question.method {
+                ApprovalMethod::Token(token) => {
                     again.insert(confirm::ARGUMENT.to_owned(), json!(token));
                 }
-                Way::Request(number) => gate.decide(number, true, paths).await?,
+                ApprovalMethod::Request(number) => gate.decide(number, true, paths).await?,
             }
-            reply = gate.ask("call", again).await?;
+            reply = gate.call_tool("call", again).await?;
         }
         let is_stopped = is_error(&reply);
-        match told(&reply).and_then(|told| told.member_as::<String>("id")).filter(|_| is_stopped) {
-            Some(handle) => unfinished.keep(&handle)?,
+        let handle = script_meta(&reply).and_then(|meta| meta.member_as::<String>("id"));
+        match handle.filter(|_| is_stopped) {
+            Some(handle) => unfinished.store(&handle)?,
             None => unfinished.forget(),
         }
-        asking::answer(&reply, Author::Upstream, args.output)
+        asking::print_reply(&reply, Author::Upstream, args.output)
     })
 }
 
@@ -110,56 +113,56 @@ fn call(kwargs: Value) -> Map<String, Value> {
         ("namespace", json!("gatelet")),
         ("function", json!("run")),
         ("kwargs", kwargs),
-        ("sizelimit", json!(WHOLE)),
+        ("sizelimit", json!(NO_LIMIT)),
     ];
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Goes on with the script that stopped, or begins it.
-async fn begin(
+/// Resumes the script by the handle of its earlier run, or starts it with `kwargs`.
+async fn start_or_resume(
     gate: &GatewayAccess<'_>,
-    given: Value,
+    kwargs: Value,
     earlier: Option<String>,
 ) -> anyhow::Result<Reply> {
     let note = "it did not end when it ran before: it goes on from there (--fresh starts it over)";
     if let Some(handle) = earlier {
-        let reply = gate.ask("call", call(json!({"resume": handle}))).await?;
-        // Of one that has ended or expired nothing is told.
-        if told(&reply).is_some() {
+        let reply = gate.call_tool("call", call(json!({"resume": handle}))).await?;
+        // A run that has ended or expired has no metadata.
+        if script_meta(&reply).is_some() {
             say(note);
             return Ok(reply);
         }
     }
-    let reply = gate.ask("call", call(given)).await?;
+    let reply = gate.call_tool("call", call(kwargs)).await?;
     if reply.tool_result().is_some_and(|result| result.text().contains(SCRIPTS_OFF)) {
         let why = "the gate that runs was started while scripts were off: restart it, with \
                    `gatelet restart` if `gatelet up` started it";
         return Err(CliError::Refused(why.to_owned()).into());
     }
-    match handle(&reply, "unfinished") {
+    match handle_if(&reply, "unfinished") {
         Some(handle) => {
             say(note);
-            gate.ask("call", call(json!({"resume": handle}))).await
+            gate.call_tool("call", call(json!({"resume": handle}))).await
         }
         None => Ok(reply),
     }
 }
 
-/// What gatelet says about the script to a program.
-fn told(reply: &Reply) -> Option<Json> {
+/// The metadata about the run of a script in a reply.
+fn script_meta(reply: &Reply) -> Option<Json> {
     let Reply::Result(json) = reply else { return None };
     json.member("_meta")?.member("gatelet/script")
 }
 
-/// The handle of a script of which this is so: `paused`, or `unfinished`.
-fn handle(reply: &Reply, is_so: &str) -> Option<String> {
-    let told = told(reply)?;
-    told.member_as::<bool>(is_so).filter(|is_so| *is_so)?;
-    told.member_as("id")
+/// The handle of a script, if the metadata has this flag (`paused` or `unfinished`) set.
+fn handle_if(reply: &Reply, flag: &str) -> Option<String> {
+    let meta = script_meta(reply)?;
+    meta.member_as::<bool>(flag).filter(|is_set| *is_set)?;
+    meta.member_as("id")
 }
 
 /// The tool that the script waits to call.
 fn waits_for(reply: &Reply) -> String {
-    let tools = told(reply).and_then(|told| told.member_as::<Vec<String>>("waits_for"));
+    let tools = script_meta(reply).and_then(|meta| meta.member_as::<Vec<String>>("waits_for"));
     tools.and_then(|tools| tools.into_iter().next()).unwrap_or_default()
 }

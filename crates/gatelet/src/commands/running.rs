@@ -1,4 +1,5 @@
-//! `gatelet status`, `gatelet logs` and `gatelet restart`: the running gatelet.
+//! `gatelet logs` and `gatelet restart`, and how commands send requests to the running
+//! gatelet over its local socket.
 
 use serde_json::Value;
 
@@ -27,29 +28,31 @@ pub(crate) struct RestartArgs {
     label: Option<String>,
 }
 
-/// Asks the gatelet that runs for this configuration; `None` when none does.
-pub(super) fn ask(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<Value>> {
+/// Sends a request to the gatelet that runs for this configuration, and returns its answer;
+/// `None` when none runs.
+pub(super) fn ask(paths: &Paths, request: &LocalRequest) -> anyhow::Result<Option<Value>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(asked(paths, wish))
+    runtime.block_on(ask_async(paths, request))
 }
 
-/// What the gatelet that runs for this configuration answers; `None` when none
-/// does.
-pub(super) async fn asked(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<Value>> {
+/// Like [`ask`], where a runtime is there already.
+pub(super) async fn ask_async(
+    paths: &Paths,
+    request: &LocalRequest,
+) -> anyhow::Result<Option<Value>> {
     let (state, file) = (paths.state_directory()?, paths.config_file());
     let Some(stream) = local_socket::connect(&state, file.as_deref()).await else {
         return Ok(None);
     };
-    let told = local_socket::ask(stream, wish).await;
-    let told = told.map_err(|error| {
+    let answer = local_socket::ask(stream, request).await.map_err(|error| {
         CliError::NoAnswer(format!("the gate that runs gave no answer: {error}"))
     })?;
-    Ok(Some(told))
+    Ok(Some(answer))
 }
 
-/// Asks the gatelet that must be running.
-pub(super) fn ask_or_fail(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Value> {
-    ask(paths, wish)?.ok_or_else(|| {
+/// Like [`ask`], but an error when no gatelet runs.
+pub(super) fn ask_or_fail(paths: &Paths, request: &LocalRequest) -> anyhow::Result<Value> {
+    ask(paths, request)?.ok_or_else(|| {
         let why =
             "no gatelet runs for this configuration and state directory; `gatelet serve` starts one, and `gatelet up` one that stays";
         CliError::NoAnswer(why.to_owned()).into()
@@ -57,12 +60,12 @@ pub(super) fn ask_or_fail(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<
 }
 
 pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let told = ask_or_fail(paths, &LocalRequest::Logs { lines: args.lines })?;
+    let answer = ask_or_fail(paths, &LocalRequest::Logs { lines: args.lines })?;
     if args.output.is_json() {
-        out(&crate::terminal::json_text(&told)?);
+        out(&crate::terminal::json_text(&answer)?);
         return Ok(Done::Fine);
     }
-    for line in told.as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for line in answer.as_array().into_iter().flatten().filter_map(Value::as_str) {
         out(&foreign(line));
     }
     Ok(Done::Fine)
@@ -70,14 +73,14 @@ pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
 
 pub(crate) fn restart(args: &RestartArgs, paths: &Paths) -> anyhow::Result<Done> {
     let Some(label) = args.label.clone() else { return service::restart(paths) };
-    let told = ask_or_fail(paths, &LocalRequest::Restart { label })?;
-    match told["restarted"].as_str() {
+    let answer = ask_or_fail(paths, &LocalRequest::Restart { label })?;
+    match answer["restarted"].as_str() {
         Some(label) => {
             say(&format!("{} `{label}`", paint(GOOD, "restarted")));
             Ok(Done::Fine)
         }
         None => {
-            let why = told["error"].as_str().unwrap_or("the gate refused");
+            let why = answer["error"].as_str().unwrap_or("the gate refused");
             Err(CliError::Usage(why.to_owned()).into())
         }
     }

@@ -1,4 +1,5 @@
-//! `gatelet secret`: what `${keyring:NAME}` in the configuration stands for.
+//! `gatelet secret`: stores, lists and removes the secrets that `${keyring:NAME}` in the
+//! configuration stands for.
 
 use std::io::Read;
 
@@ -9,7 +10,7 @@ use super::output::Output;
 use super::person;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::secrets::{Place, SecretError, Secrets};
+use crate::secrets::{SecretError, SecretLocation, Secrets};
 use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
 
 /// Keep secrets out of the configuration: `${keyring:NAME}` stands for one
@@ -24,7 +25,7 @@ pub(crate) enum Action {
         name: String,
         /// Where to keep it [default: the keyring, where there is one]
         #[arg(long = "in", value_name = "PLACE")]
-        place: Option<Place>,
+        place: Option<SecretLocation>,
     },
     /// List the names of what is kept, and which upstreams use it
     List {
@@ -32,6 +33,7 @@ pub(crate) enum Action {
         output: Output,
     },
     /// Forget a secret
+    #[command(alias = "remove")]
     Rm {
         name: String,
         /// Also when an upstream uses it
@@ -40,27 +42,27 @@ pub(crate) enum Action {
     },
 }
 
-/// No secret is longer.
-const LONGEST: u64 = 64 << 10;
+/// The longest secret.
+const MAX_BYTES: u64 = 64 << 10;
 
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     let store = Secrets::at(&paths.state_directory()?);
     match action {
-        Action::Set { name, place } => set(&store, name, place.unwrap_or(store.usual())),
+        Action::Set { name, place } => set(&store, name, place.unwrap_or(store.default_location())),
         Action::List { output } => list(&store, *output, paths),
         Action::Rm { name, force } => remove(&store, name, *force, paths),
     }
 }
 
-fn set(store: &Secrets, name: &str, place: Place) -> anyhow::Result<Done> {
-    let secret = value(name)?;
+fn set(store: &Secrets, name: &str, place: SecretLocation) -> anyhow::Result<Done> {
+    let secret = read_secret(name)?;
     if secret.is_empty() {
         return Err(CliError::Usage("an empty secret is none".to_owned()).into());
     }
-    store.set(name, &secret, place).map_err(refused)?;
+    store.set(name, &secret, place).map_err(usage_error)?;
     let place = match place {
-        Place::Keyring => "in the keyring",
-        Place::File => "encrypted in the state directory",
+        SecretLocation::Keyring => "in the keyring",
+        SecretLocation::File => "encrypted in the state directory",
     };
     say(&format!(
         "{} `{name}` {place}; write ${{keyring:{name}}} in the configuration",
@@ -69,8 +71,8 @@ fn set(store: &Secrets, name: &str, place: Place) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// From the person, unseen, or from a pipe without its last line end.
-fn value(name: &str) -> anyhow::Result<String> {
+/// Asks the person for the secret without showing it, or reads it from stdin.
+fn read_secret(name: &str) -> anyhow::Result<String> {
     if person::is_there() {
         let input = Input {
             name: name.to_owned(),
@@ -80,14 +82,15 @@ fn value(name: &str) -> anyhow::Result<String> {
             default: None,
             choices: Vec::new(),
         };
-        return Ok(person::answer(&input).unwrap_or_default());
+        return Ok(person::ask_for(&input).unwrap_or_default());
     }
     let mut text = String::new();
-    std::io::stdin().take(LONGEST).read_to_string(&mut text)?;
+    std::io::stdin().take(MAX_BYTES).read_to_string(&mut text)?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn refused(error: SecretError) -> anyhow::Error {
+/// Turns what the user can mend into a usage error.
+fn usage_error(error: SecretError) -> anyhow::Error {
     match error {
         SecretError::BadName(_) | SecretError::Missing(_) | SecretError::NoKeyring(_) => {
             CliError::Usage(error.to_string()).into()
@@ -103,7 +106,7 @@ fn is_used(name: &str, paths: &Paths) -> bool {
 }
 
 fn list(store: &Secrets, output: Output, paths: &Paths) -> anyhow::Result<Done> {
-    let names = store.list().map_err(refused)?;
+    let names = store.list().map_err(usage_error)?;
     if output.is_json() {
         let rows = names.iter().map(
             |(name, place)| json!({"name": name, "place": place, "used": is_used(name, paths)}),
@@ -113,8 +116,8 @@ fn list(store: &Secrets, output: Output, paths: &Paths) -> anyhow::Result<Done> 
     }
     for (name, place) in &names {
         let place = match place {
-            Place::Keyring => "keyring",
-            Place::File => "file",
+            SecretLocation::Keyring => "keyring",
+            SecretLocation::File => "file",
         };
         let unused = if is_used(name, paths) { String::new() } else { paint(WARNING, " not used") };
         out(&format!("{name} {}{unused}", paint(DIM, place)));
@@ -126,12 +129,12 @@ fn list(store: &Secrets, output: Output, paths: &Paths) -> anyhow::Result<Done> 
 }
 
 fn remove(store: &Secrets, name: &str, force: bool, paths: &Paths) -> anyhow::Result<Done> {
-    let is_kept = store.list().map_err(refused)?.contains_key(name);
+    let is_kept = store.list().map_err(usage_error)?.contains_key(name);
     if is_kept && !force && is_used(name, paths) {
         let why = format!("the configuration uses `{name}`; --force forgets it all the same");
         return Err(CliError::Refused(why).into());
     }
-    if !store.remove(name).map_err(refused)? {
+    if !store.remove(name).map_err(usage_error)? {
         return Err(CliError::Usage(format!("no secret is called `{name}`")).into());
     }
     say(&format!("{} `{name}`", paint(GOOD, "forgot")));

@@ -1,5 +1,5 @@
-//! `gatelet selection`: a model's choice of a tool, constrained before and
-//! checked after, for programs that drive a model themselves.
+//! `gatelet selection`: makes schemas that constrain a model's choice of a tool, and checks
+//! the choice, for programs that call a model themselves.
 
 use std::io::Read;
 
@@ -43,13 +43,13 @@ pub(crate) enum Action {
     },
 }
 
-/// More candidates than this are no choice but a file given by mistake.
-const LONGEST: u64 = 16 << 20;
+/// How many bytes of stdin are read.
+const MAX_BYTES: u64 = 16 << 20;
 
 pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
     match action {
         Action::Schema { provider, property, name, candidates } => {
-            let candidates = given(candidates)?;
+            let candidates = read_candidates(candidates)?;
             let names = Names { property: property.clone(), schema: name.clone() };
             let schema = selection::schema(&borrowed(&candidates), *provider, &names)
                 .map_err(|error| CliError::Usage(error.to_string()))?;
@@ -57,7 +57,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
             Ok(Done::Fine)
         }
         Action::Check { selected, candidates, strict } => {
-            let candidates = given(candidates)?;
+            let candidates = read_candidates(candidates)?;
             let repairs = if *strict { Repairs::Refused } else { Repairs::Allowed };
             let checked = selection::check(Some(selected), &borrowed(&candidates), repairs);
             out(&crate::terminal::json_text(&checked)?);
@@ -69,24 +69,22 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
     }
 }
 
-fn given(candidates: &[String]) -> anyhow::Result<Vec<String>> {
+/// The candidates of the command line, or without any those on stdin.
+fn read_candidates(candidates: &[String]) -> anyhow::Result<Vec<String>> {
     if !candidates.is_empty() {
         return Ok(candidates.to_vec());
     }
     let mut text = String::new();
-    std::io::stdin().take(LONGEST).read_to_string(&mut text)?;
-    Ok(first_words(&text))
+    std::io::stdin().take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(candidate_ids(&text))
 }
 
-/// The line of a browse between what was shown before and what is new.
+/// The line of `tool_browse` between cards that were shown before and new ones.
 const MARKER: &str = "__cache_breakpoint__";
 
-/// The ids in what a browse answers: cards begin at the beginning of a line,
-/// and what belongs to them is indented.
-///
-/// What else a browse says are sentences, which begin with no id. A word that
-/// stands alone is taken for one, whatever it looks like.
-fn first_words(text: &str) -> Vec<String> {
+/// The tool ids in an answer of `tool_browse`: the first words of lines that are not
+/// indented. Lines that are sentences do not count, but a word alone on its line does.
+fn candidate_ids(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with(char::is_whitespace));
     let id = |line: &str| {
         let mut words = line.split_whitespace();
@@ -108,8 +106,8 @@ mod tests {
     #[test]
     fn the_ids_of_a_browse_are_its_candidates() {
         let text = "demo:read_file#595f336e Read. [read-only]\n  (path: string)\n\nmcp:x@1\n";
-        assert_eq!(first_words(text), ["demo:read_file#595f336e", "mcp:x@1"]);
-        assert_eq!(first_words("one\ntwo\n"), ["one", "two"]);
+        assert_eq!(candidate_ids(text), ["demo:read_file#595f336e", "mcp:x@1"]);
+        assert_eq!(candidate_ids("one\ntwo\n"), ["one", "two"]);
     }
 
     #[test]
@@ -117,6 +115,6 @@ mod tests {
         let text = "Several servers offer this; say which.\nNot searched: slow (still starting).\n\
                     demo:a#595f336e Does a.\n__cache_breakpoint__\ndemo:b#595f336f Does b.\n\
                     Nothing matches. Closest: demo.\n/demo 3: a, b, c\n";
-        assert_eq!(first_words(text), ["demo:a#595f336e", "demo:b#595f336f"]);
+        assert_eq!(candidate_ids(text), ["demo:a#595f336e", "demo:b#595f336f"]);
     }
 }

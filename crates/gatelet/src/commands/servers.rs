@@ -1,9 +1,7 @@
-//! The servers behind gatelet, by command: find, add, look at, switch off and
-//! on, update, remove.
+//! The commands that manage servers: search, add, enable, disable, update and remove.
 //!
-//! A server from outside is started only when somebody agreed to the command,
-//! and its tools reach a model only when somebody has seen them: until then it
-//! is in quarantine.
+//! A published server is started only when a person agreed to the command, and its tools
+//! reach a model only when a person has seen them: until then it is in quarantine.
 
 pub(crate) mod add;
 pub(crate) mod remove;
@@ -13,8 +11,8 @@ pub(crate) mod switch;
 pub(crate) mod update;
 
 pub(in crate::commands) mod config_file;
-mod kept_secrets;
 mod known_server;
+mod new_secrets;
 mod newest;
 mod registry;
 mod unpack;

@@ -1,5 +1,4 @@
-//! `gatelet up` and `gatelet down`: one gatelet that stays, as a service of the
-//! user.
+//! `gatelet up` and `gatelet down`: runs gatelet as a systemd or launchd service of the user.
 
 mod manager;
 mod unit;
@@ -46,7 +45,7 @@ pub(crate) struct DownArgs {
     yes: bool,
 }
 
-/// The service of a configuration: its manager, its unit, and where that is.
+/// The service of a configuration: its service manager, its unit, and the unit's file.
 struct Service {
     manager: Manager,
     unit: Unit,
@@ -55,7 +54,7 @@ struct Service {
 }
 
 impl Service {
-    fn of(paths: &Paths) -> anyhow::Result<Service> {
+    fn new(paths: &Paths) -> anyhow::Result<Service> {
         let manager = Manager::of_this_system();
         let config = paths.config_file().map(std::path::absolute).transpose()?;
         let state = paths.state.as_ref().map(std::path::absolute).transpose()?;
@@ -79,19 +78,19 @@ impl Service {
         }
     }
 
-    /// What stands in the file, if there is one.
-    fn written(&self) -> Option<String> {
+    /// The text of the unit's file, if it exists.
+    fn installed_text(&self) -> Option<String> {
         std::fs::read_to_string(&self.file).ok()
     }
 }
 
-/// Whether services can be made here.
+/// Whether this machine has a service manager.
 pub(super) fn is_possible() -> bool {
-    Manager::of_this_system().find().is_ok()
+    Manager::of_this_system().check().is_ok()
 }
 
-/// What stands in the files of all services of ours.
-pub(super) fn files() -> Vec<String> {
+/// The texts of all unit files that gatelet wrote.
+pub(super) fn unit_texts() -> Vec<String> {
     let directory = Manager::of_this_system().file("gatelet");
     let directory = directory.as_deref().and_then(std::path::Path::parent);
     let entries = directory.map(std::fs::read_dir).into_iter().flatten().flatten().flatten();
@@ -105,25 +104,25 @@ pub(super) fn files() -> Vec<String> {
 pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
     // One that cannot start is not made a service.
     let loaded = config_loader::load(paths)?;
-    if let Some(why) = loaded.config.exposed(false) {
+    if let Some(why) = loaded.config.exposure_problem(false) {
         return Err(CliError::Usage(format!("the service would refuse to start: {why}")).into());
     }
-    let service = Service::of(paths)?;
+    let service = Service::new(paths)?;
     let text = service.text();
     if args.dry_run {
         out(&text);
         return Ok(Done::Fine);
     }
     let shown = service.file.display();
-    if service.written().is_some_and(|text| !unit::is_ours(&text)) && !args.force {
+    if service.installed_text().is_some_and(|text| !unit::is_ours(&text)) && !args.force {
         let why = format!("`{shown}` was not written by gatelet; --force replaces it");
         return Err(CliError::Usage(why).into());
     }
     if !args.no_start {
         // A file that nobody starts would only be in the way.
-        service.manager.find()?;
+        service.manager.check()?;
     }
-    service.program.settle()?;
+    service.program.copy_if_needed()?;
     let parent = service.file.parent().context("a unit has a directory")?;
     std::fs::create_dir_all(parent)
         .with_context(|| format!("cannot create `{}`", parent.display()))?;
@@ -144,9 +143,9 @@ pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
 }
 
 pub(crate) fn down(args: &DownArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let service = Service::of(paths)?;
+    let service = Service::new(paths)?;
     let shown = service.file.display();
-    match service.written() {
+    match service.installed_text() {
         None => {
             let why =
                 format!("there is no service: `{shown}` is not there; `gatelet up` makes one");
@@ -168,26 +167,27 @@ pub(crate) fn down(args: &DownArgs, paths: &Paths) -> anyhow::Result<Done> {
     }
     if let Err(error) = service.manager.stop(&service.unit.name, &service.file) {
         // Where there is no manager nothing runs, and the file can go.
-        if args.keep || service.manager.find().is_ok() {
+        if args.keep || service.manager.check().is_ok() {
             return Err(error);
         }
         say(&format!("{} {}", paint(WARNING, "note:"), foreign(&format!("{error:#}"))));
     }
     if !args.keep {
         std::fs::remove_file(&service.file).with_context(|| format!("cannot remove `{shown}`"))?;
-        service.manager.forget();
+        service.manager.reload();
     }
     say(&format!("{} {}", paint(GOOD, "stopped"), service.unit.name));
     if let Ok(environment) = crate::paths::host_environment() {
-        own_program::tidy(&environment, &hosts::Disk::new(&environment), &files());
+        let disk = hosts::Disk::new(&environment);
+        own_program::remove_unused_copy(&environment, &disk, &unit_texts());
     }
     Ok(Done::Fine)
 }
 
 /// Restarts the service, where there is one.
 pub(crate) fn restart(paths: &Paths) -> anyhow::Result<Done> {
-    let service = Service::of(paths)?;
-    if service.written().is_none() {
+    let service = Service::new(paths)?;
+    if service.installed_text().is_none() {
         let why = "there is no service to restart; `gatelet up` makes one, and `gatelet restart LABEL` restarts an upstream";
         return Err(CliError::Usage(why.to_owned()).into());
     }

@@ -1,5 +1,4 @@
-//! `gatelet skill`: instructions, as a model would ask for them, and what is
-//! wrong with them.
+//! `gatelet skill`: prints skills as a model gets them, and checks, locks and exports them.
 
 use std::path::{Path, PathBuf};
 
@@ -75,15 +74,15 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
 }
 
-/// No skill is longer.
-const LONGEST: usize = 4 << 20;
+/// The size limit for a skill: more than any skill has.
+const NO_LIMIT: usize = 4 << 20;
 
 fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let is_argument = |word: &&String| word.contains('=');
     let (given, names): (Vec<&String>, Vec<&String>) = args.words.iter().partition(is_argument);
     let mut kwargs = Map::new();
     for word in given {
-        let (key, value) = asking::pair(word)?;
+        let (key, value) = asking::parse_pair(word)?;
         kwargs.insert(key, value);
     }
     for (key, value) in [("version", &args.version), ("query", &args.query)] {
@@ -108,51 +107,51 @@ fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             arguments.insert("kwargs".to_owned(), Value::Object(kwargs.clone()));
             // A terminal takes all of it, and has no other call to read a part with.
             if keys.contains(&"skillname") {
-                arguments.insert("sizelimit".to_owned(), json!(LONGEST));
+                arguments.insert("sizelimit".to_owned(), json!(NO_LIMIT));
             }
-            asking::ask(gateway, "skill", arguments).await
+            asking::call_tool(gateway, "skill", arguments).await
         };
         let mut reply = ask(keys).await?;
-        let mut words =
+        let mut author =
             if keys.contains(&"skillname") { Author::Upstream } else { Author::Gatelet };
         if keys == ["skillname"] && is_error(&reply) {
-            // What is no skill may be a namespace that has some.
+            // The name may be that of a namespace with skills.
             let listed = ask(&["namespace"]).await?;
             if !is_error(&listed) {
-                (reply, words) = (listed, Author::Gatelet);
+                (reply, author) = (listed, Author::Gatelet);
             }
         }
-        asking::answer(&reply, words, args.output)
+        asking::print_reply(&reply, author, args.output)
     })
 }
 
-/// Everything that the operator has.
-struct Everything<'a>(&'a Gateway);
+/// Reads signatures of functions as the operator, who sees the whole catalog.
+struct OperatorView<'a>(&'a Gateway);
 
-impl Reader for Everything<'_> {
+impl Reader for OperatorView<'_> {
     fn signature(&self, reference: &Reference) -> Option<String> {
         reference.signature(&self.0.roster().default_pool().snapshot().catalog)
     }
 }
 
-/// Runs something with the skills and with every upstream listed.
+/// Loads the skills, connects to every upstream, and runs `run` with both.
 fn with_skills<T>(
     paths: &Paths,
-    run: impl FnOnce(&Config, &Library, Vec<Finding>, &Everything<'_>) -> anyhow::Result<T>,
+    run: impl FnOnce(&Config, &Library, Vec<Finding>, &OperatorView<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let loaded = config_loader::load(paths)?;
-    let (library, findings) = skills::read(&loaded.config);
-    // What was listed some time ago tells nothing about changes.
+    let (library, findings) = skills::load(&loaded.config);
+    // Remembered listings would hide changes, so every upstream is started.
     asking::with_gateway(paths, StartPolicy::AllAtOnce, async |gateway| {
         asking::wait_until_known(gateway, Wait::All).await;
-        run(&loaded.config, &library, findings, &Everything(gateway))
+        run(&loaded.config, &library, findings, &OperatorView(gateway))
     })
 }
 
 fn lint(strict: bool, output: Output, paths: &Paths) -> anyhow::Result<Done> {
-    with_skills(paths, |_, library, mut findings, sight| {
+    with_skills(paths, |_, library, mut findings, view| {
         for skill in library.skills() {
-            findings.extend(library.flags(skill, sight).iter().map(|flag| finding(skill, flag)));
+            findings.extend(library.flags(skill, view).iter().map(|flag| finding(skill, flag)));
         }
         let count = |severity| findings.iter().filter(|found| found.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
@@ -188,13 +187,13 @@ fn line(finding: &Finding) -> String {
 }
 
 fn write_lock(paths: &Paths) -> anyhow::Result<Done> {
-    with_skills(paths, |config, library, _, sight| {
+    with_skills(paths, |config, library, _, view| {
         let [first, ..] = config.skills.directories.as_slice() else {
             let why = "no skills directories are configured: there is nothing to lock";
             return Err(CliError::Usage(why.to_owned()).into());
         };
         let all = library.skills().iter().map(|skill| &**skill);
-        let lock = Lock::take(all, &|reference| sight.signature(reference));
+        let lock = Lock::take(all, &|reference| view.signature(reference));
         let file = first.join(lock::FILE);
         std::fs::write(&file, lock.to_string())
             .with_context(|| format!("cannot write `{}`", file.display()))?;
@@ -205,7 +204,7 @@ fn write_lock(paths: &Paths) -> anyhow::Result<Done> {
 }
 
 fn export_all(directory: &Path, paths: &Paths) -> anyhow::Result<Done> {
-    let (library, _) = skills::read(&config_loader::load(paths)?.config);
+    let (library, _) = skills::load(&config_loader::load(paths)?.config);
     let mut written = std::collections::BTreeSet::new();
     for skill in library.skills() {
         let Some(exported) = export::export(skill) else { continue };

@@ -1,4 +1,5 @@
-//! `gatelet spec`: documents that describe tools.
+//! `gatelet spec`: checks, repairs, generates, compares and serves documents that describe
+//! tools.
 
 mod baseline;
 mod report;
@@ -7,7 +8,7 @@ mod subject;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use toolspec::{Comparison, Finding, Options};
+use toolspec::{Finding, LintContext, Options};
 
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
@@ -88,9 +89,10 @@ pub(crate) enum Action {
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     match action {
         Action::Lint { paths, format, baseline, write_baseline, strict, since } => {
-            let (reports, unread) = lint(paths, since.as_deref())?;
-            let done = finish(reports, *format, baseline.as_deref(), *write_baseline, *strict)?;
-            complete(done, unread)
+            let (reports, errors) = lint(paths, since.as_deref())?;
+            let done =
+                print_reports(reports, *format, baseline.as_deref(), *write_baseline, *strict)?;
+            done_unless(errors, done)
         }
         Action::Fix { paths, check } => fix(paths, *check),
         Action::Generate { subject, module, version, output } => {
@@ -103,15 +105,16 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     }
 }
 
-/// One file that cannot be read does not hide what is wrong with the others.
-fn complete(done: Done, unread: Vec<anyhow::Error>) -> anyhow::Result<Done> {
-    let mut unread = unread.into_iter();
-    let Some(first) = unread.next() else { return Ok(done) };
-    unread.for_each(|error| say(&format!("{}: {error}", paint(BAD, "error"))));
+/// Ends the command with the first error, if there is one, after the other documents were
+/// treated; prints the further errors.
+fn done_unless(errors: Vec<anyhow::Error>, done: Done) -> anyhow::Result<Done> {
+    let mut errors = errors.into_iter();
+    let Some(first) = errors.next() else { return Ok(done) };
+    errors.for_each(|error| say(&format!("{}: {error}", paint(BAD, "error"))));
     Err(first)
 }
 
-/// A report of each document, and why some could not be read.
+/// A report for each document, and the errors of those that could not be read.
 fn lint(
     paths: &[PathBuf],
     since: Option<&str>,
@@ -119,25 +122,26 @@ fn lint(
     let today = jiff::Zoned::now();
     let month = u8::try_from(today.month()).unwrap_or(1);
     let today = u16::try_from(today.year()).ok().map(|year| (year, month));
-    let (mut reports, mut unread) = (Vec::new(), Vec::new());
+    let (mut reports, mut errors) = (Vec::new(), Vec::new());
     for path in subject::documents(paths)? {
         let text = match subject::read(&path) {
             Ok(text) => text,
             Err(error) => {
-                unread.push(error);
+                errors.push(error);
                 continue;
             }
         };
         let previous = since.map(|revision| subject::revision(revision, &path)).transpose()?;
         let previous = previous.flatten().map(|text| toolspec::parse(&text).0);
-        let against = Comparison { previous: previous.as_ref(), today, ..Comparison::default() };
-        let (_, findings) = toolspec::lint(&text, &against);
+        let context = LintContext { previous: previous.as_ref(), today, ..LintContext::default() };
+        let (_, findings) = toolspec::lint(&text, &context);
         reports.push(Report { path: path.display().to_string(), text, findings });
     }
-    Ok((reports, unread))
+    Ok((reports, errors))
 }
 
-fn finish(
+/// Prints the findings that are not in the baseline, or writes them into it.
+fn print_reports(
     mut reports: Vec<Report>,
     format: Format,
     baseline: Option<&Path>,
@@ -172,12 +176,12 @@ fn finish(
 }
 
 fn fix(paths: &[PathBuf], check: bool) -> anyhow::Result<Done> {
-    let (mut changed, mut unread) = (0, Vec::new());
+    let (mut changed, mut errors) = (0, Vec::new());
     for path in subject::documents(paths)? {
         let text = match subject::read(&path) {
             Ok(text) => text,
             Err(error) => {
-                unread.push(error);
+                errors.push(error);
                 continue;
             }
         };
@@ -197,7 +201,7 @@ fn fix(paths: &[PathBuf], check: bool) -> anyhow::Result<Done> {
     if changed == 0 {
         say(&paint(DIM, "nothing to repair"));
     }
-    complete(if check && changed != 0 { Done::AnswerIsError } else { Done::Fine }, unread)
+    done_unless(errors, if check && changed != 0 { Done::AnswerIsError } else { Done::Fine })
 }
 
 fn generate(
@@ -237,7 +241,7 @@ fn check(document: &Path, server: &str, format: Format, paths: &Paths) -> anyhow
     let live = subject::find(server, paths)?;
     let findings = toolspec::check(&parsed, &live.tools);
     let report = Report { path: document.display().to_string(), text, findings };
-    finish(vec![report], format, None, false, false)
+    print_reports(vec![report], format, None, false, false)
 }
 
 fn diff(old: &str, new: &str, json: bool, paths: &Paths) -> anyhow::Result<Done> {
@@ -317,12 +321,12 @@ fn explain(code: Option<&str>) -> anyhow::Result<Done> {
     };
     out(&format!("{}: {}\n\n{}\n", paint(HEADING, rule.code), rule.title, rule.explanation));
     let example = rule.example();
-    let against = Comparison {
+    let context = LintContext {
         previous: example.previous.as_ref(),
         live: example.live.as_deref(),
-        ..Comparison::default()
+        ..LintContext::default()
     };
-    let (_, findings) = toolspec::lint(&example.text, &against);
+    let (_, findings) = toolspec::lint(&example.text, &context);
     let findings = findings.into_iter().filter(|finding| finding.code == rule.code).collect();
     let report = Report { path: "example.md".to_owned(), text: example.text, findings };
     out(&report::write(&[report], Format::Text));

@@ -1,4 +1,4 @@
-//! `gatelet stats`: what the records of calls add up to.
+//! `gatelet stats`: adds up the records of calls, by tool, day, caller and the like.
 
 mod chart;
 mod sum;
@@ -14,7 +14,7 @@ use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{out, say};
 use crate::time::unix_seconds;
-use sum::{By, Period, Stats, Sum};
+use sum::{GroupBy, Period, Stats, Sum};
 
 /// Add up the records of calls: how many, how they ended, and the tokens saved
 ///
@@ -26,8 +26,8 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 
     /// What to add up by
-    #[arg(long, value_enum, default_value_t = By::Tool)]
-    by: By,
+    #[arg(long, value_enum, default_value_t = GroupBy::Tool)]
+    by: GroupBy,
 
     /// Leave out what was before: a day such as 2026-11-01, or an age such as 7d or 12h
     #[arg(long, value_name = "WHEN")]
@@ -44,11 +44,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let files = match &args.file {
         Some(file) => vec![file.clone()],
-        None => configured(paths)?,
+        None => configured_files(paths)?,
     };
     let period = Period {
-        since: args.since.as_deref().map(moment).transpose()?,
-        until: args.until.as_deref().map(moment).transpose()?,
+        since: args.since.as_deref().map(parse_moment).transpose()?,
+        until: args.until.as_deref().map(parse_moment).transpose()?,
     };
     let stats = add_up(&files, args.by, period)?;
     if args.output.is_json() {
@@ -68,19 +68,20 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// What the results of one tool cost models, by the records.
+/// The tokens of all results of one tool, by the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResultCost {
     pub(super) tool: String,
     pub(super) calls: usize,
-    /// Tokens of all results as they came, and of what went out.
+    /// Tokens of the results as the upstream sent them.
     pub(super) raw: usize,
+    /// Tokens of what went out to clients.
     pub(super) sent: usize,
 }
 
-/// What the results of every tool cost, the dearest first.
+/// The tokens of the results of every tool, the most expensive first.
 pub(super) fn result_costs(paths: &Paths) -> anyhow::Result<Vec<ResultCost>> {
-    let stats = add_up(&configured(paths)?, By::Tool, Period::default())?;
+    let stats = add_up(&configured_files(paths)?, GroupBy::Tool, Period::default())?;
     let cost = |(tool, sum): (&String, &Sum)| ResultCost {
         tool: tool.clone(),
         calls: sum.calls,
@@ -92,35 +93,35 @@ pub(super) fn result_costs(paths: &Paths) -> anyhow::Result<Vec<ResultCost>> {
     Ok(costs)
 }
 
-/// Reads files of records.
-fn add_up(files: &[PathBuf], by: By, period: Period) -> anyhow::Result<Stats> {
+/// Adds up the records in files.
+fn add_up(files: &[PathBuf], by: GroupBy, period: Period) -> anyhow::Result<Stats> {
     let mut stats = Stats::new(by, period);
     for file in files {
         let opened = std::fs::File::open(file).map_err(|error| {
             CliError::Usage(format!("cannot read the records in `{}`: {error}", file.display()))
         })?;
-        read(&mut stats, BufReader::new(opened))?;
+        add_lines(&mut stats, BufReader::new(opened))?;
     }
     stats.finish();
     Ok(stats)
 }
 
-/// The files of the configuration, those put aside first.
-fn configured(paths: &Paths) -> anyhow::Result<Vec<PathBuf>> {
+/// The record files of the configuration, rotated ones first.
+fn configured_files(paths: &Paths) -> anyhow::Result<Vec<PathBuf>> {
     let file = config_loader::load(paths)?.config.records.file.ok_or_else(|| {
         let how = "switch them on with `[records]` and `file = \"calls.jsonl\"` in the \
                    configuration, or name a file of records";
         CliError::Usage(format!("records are off: {how}"))
     })?;
     let mut files = records::events::all_files(&file);
-    // Between two files there is a moment without the one that is written.
+    // During rotation there is a moment without a current file.
     if 1 < files.len() && !file.exists() {
         files.pop();
     }
     Ok(files)
 }
 
-fn read(stats: &mut Stats, lines: impl BufRead) -> std::io::Result<()> {
+fn add_lines(stats: &mut Stats, lines: impl BufRead) -> std::io::Result<()> {
     for line in lines.split(b'\n') {
         let line = line?;
         if !line.trim_ascii().is_empty() {
@@ -130,8 +131,8 @@ fn read(stats: &mut Stats, lines: impl BufRead) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads a day, a moment, or an age.
-fn moment(text: &str) -> Result<Timestamp, CliError> {
+/// Parses a day, a timestamp, or an age such as `7d`.
+fn parse_moment(text: &str) -> Result<Timestamp, CliError> {
     let wrong = || {
         let how = "write a day such as 2026-11-01, or an age such as 7d or 12h";
         CliError::Usage(format!("`{text}` is no time: {how}"))

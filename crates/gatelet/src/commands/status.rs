@@ -1,4 +1,4 @@
-//! `gatelet status`: how the upstreams of the running gatelet fare.
+//! `gatelet status`: shows the state of the upstreams of the running gatelet.
 
 use super::output::Output;
 use super::{running, upstreams};

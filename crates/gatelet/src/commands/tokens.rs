@@ -1,5 +1,5 @@
-//! `gatelet tokens`: what the definitions behind gatelet would cost a model,
-//! and what they cost through it; what the results of tools cost.
+//! `gatelet tokens`: counts the tokens of tool definitions, directly and through gatelet,
+//! and the tokens of results.
 
 mod results;
 
@@ -54,14 +54,14 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     })
 }
 
-/// What the tool definitions of a listing cost a model that reads them all.
-pub(super) fn of_tools(listing: &Listing) -> usize {
-    listing.tools.iter().map(read_by_models).sum()
+/// The tokens of all tool definitions of a listing.
+pub(super) fn count_definitions(listing: &Listing) -> usize {
+    listing.tools.iter().map(count_definition).sum()
 }
 
-/// Tokens of one definition as hosts pass it to models: without `_meta`, which is
+/// The tokens of one tool definition as hosts pass it to models: without `_meta`, which is
 /// for the hosts themselves.
-pub(super) fn read_by_models(tool: &Tool) -> usize {
+pub(super) fn count_definition(tool: &Tool) -> usize {
     let Ok(mut raw) = Object::parse(&tool.raw) else {
         return catalog::tokens::count(tool.raw.as_str());
     };
@@ -69,21 +69,22 @@ pub(super) fn read_by_models(tool: &Tool) -> usize {
     catalog::tokens::count(raw.to_json().as_str())
 }
 
+/// The cost of every upstream's definitions, and of those of gatelet itself.
 fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
     let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
     let direct = upstreams.iter().map(|upstream| {
         let listing = upstream.listing();
-        let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
+        let (tools, tokens) = (listing.tools.len(), count_definitions(&listing));
         Cost { label: upstream.label().to_owned(), tools, tokens }
     });
     let context = asking::context();
     let source = gateway.surface(Surface::Cash);
     let listing = source.provider_for(&context.client, &context.caller).listing();
-    let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
+    let (tools, tokens) = (listing.tools.len(), count_definitions(&listing));
     (direct.collect(), Cost { label: "through gatelet".to_owned(), tools, tokens })
 }
 
-/// The upstreams whose definitions nobody knows, and why.
+/// The labels of upstreams whose definitions are not known, and why.
 pub(super) fn uncounted(gateway: &Gateway) -> Vec<(String, String)> {
     let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
     let known = |status: &Status| status.seen || *status.listing != Listing::default();
@@ -151,8 +152,8 @@ fn chart(direct: &[Cost], gate: &Cost, uncounted: &[(String, String)]) -> String
     format!("{table}\n{}", lines.join("\n"))
 }
 
-/// What gatelet saves. Nothing is said of few definitions where some are not
-/// known.
+/// A line about what gatelet saves; `None` if it saves nothing yet and some definitions are
+/// not known.
 fn saving(total: &Cost, gate: &Cost, n_uncounted: usize) -> Option<String> {
     if total.tokens <= gate.tokens && n_uncounted != 0 {
         return None;
@@ -170,10 +171,10 @@ fn summary(total: &Cost, gate: &Cost) -> String {
     format!("{} tokens less in every conversation ({percent:.1} %)", paint(GOOD, saved))
 }
 
-/// A bar in eighths of a character.
-fn bar(tokens: usize, most: usize, room: usize) -> String {
+/// A bar of at most `width` characters, where `max` tokens fill the width.
+fn bar(tokens: usize, max: usize, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (tokens * room * 8).div_ceil(most).min(room * 8);
+    let eighths = (tokens * width * 8).div_ceil(max).min(width * 8);
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 

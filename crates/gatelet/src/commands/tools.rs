@@ -1,4 +1,4 @@
-//! `gatelet tools`: what the tools written in Rust are, and what became of them.
+//! `gatelet tools`: lists the built-in tools, and those that could not be registered.
 
 use super::output::Output;
 use crate::exit::Done;

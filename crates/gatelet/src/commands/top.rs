@@ -1,4 +1,5 @@
-//! `gatelet top`: how the running gatelet fares, minute by minute.
+//! `gatelet top`: shows calls, errors, latency and upstreams of the running gatelet, and
+//! refreshes the page.
 
 use std::time::Duration;
 
@@ -31,14 +32,14 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// What the gate tells.
+/// The answer of the running gatelet.
 #[derive(Deserialize)]
-struct Told {
+struct OverviewAnswer {
     figures: Overview,
     upstreams: Vec<Upstream>,
 }
 
-/// An upstream now.
+/// The present state of one upstream.
 #[derive(Deserialize)]
 struct Upstream {
     label: String,
@@ -50,12 +51,12 @@ struct Upstream {
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let watches = !args.once && !args.output.is_json();
     loop {
-        let told = running::ask_or_fail(paths, &LocalRequest::Overview)?;
+        let answer = running::ask_or_fail(paths, &LocalRequest::Overview)?;
         if args.output.is_json() {
-            out(&crate::terminal::json_text(&told)?);
+            out(&crate::terminal::json_text(&answer)?);
             return Ok(Done::Fine);
         }
-        let page = page(&read(told)?, usize::from(terminal::width()));
+        let page = page(&parse(answer)?, usize::from(terminal::width()));
         if !watches {
             out(&page);
             return Ok(Done::Fine);
@@ -65,18 +66,18 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
 }
 
-fn read(told: Value) -> Result<Told, CliError> {
+fn parse(answer: Value) -> Result<OverviewAnswer, CliError> {
     let other = |_| CliError::NoAnswer("the gate that runs is another version".to_owned());
-    serde_json::from_value(told).map_err(other)
+    serde_json::from_value(answer).map_err(other)
 }
 
-/// Everything that is shown.
-fn page(told: &Told, width: usize) -> String {
-    let Told { figures, upstreams } = told;
+/// Renders the page for a terminal of this width.
+fn page(answer: &OverviewAnswer, width: usize) -> String {
+    let OverviewAnswer { figures, upstreams } = answer;
     let mut lines = vec![headline(figures), String::new()];
     lines.extend(plots(figures, width));
     lines.push(String::new());
-    lines.extend(tokens(figures));
+    lines.extend(saved_tokens(figures));
     lines.push(String::new());
     lines.push(table(figures, upstreams));
     if figures.lost != 0 {
@@ -109,11 +110,11 @@ fn plots(figures: &Overview, width: usize) -> Vec<String> {
     // The name, the last value and the spaces between.
     let room = width.saturating_sub(36).clamp(10, 60);
     let minutes = &figures.minutes[figures.minutes.len().saturating_sub(room)..];
-    let of =
+    let by_minute =
         |value: fn(&Total) -> f64| minutes.iter().map(|one| value(&one.total)).collect::<Vec<_>>();
-    let calls = of(|total| total.calls as f64);
-    let errors = of(|total| total.errors as f64);
-    let latency = of(|total| total.p95_ms.unwrap_or(0.0));
+    let calls = by_minute(|total| total.calls as f64);
+    let errors = by_minute(|total| total.errors as f64);
+    let latency = by_minute(|total| total.p95_ms.unwrap_or(0.0));
     let number = |value: f64| thousands(value as usize);
     let millis = |value: f64| format!("{value:.1} ms");
     vec![
@@ -123,8 +124,9 @@ fn plots(figures: &Overview, width: usize) -> Vec<String> {
     ]
 }
 
-/// One line: a name, a bar for every value, and the last and the largest value.
-fn plot(name: &str, values: &[f64], shown: impl Fn(f64) -> String) -> String {
+/// One line: a name, a bar for every value, and the last and the largest value as `format`
+/// writes them.
+fn plot(name: &str, values: &[f64], format: impl Fn(f64) -> String) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().fold(0.0, f64::max);
     let bar = |value: &f64| match most <= 0.0 || *value <= 0.0 {
@@ -133,12 +135,12 @@ fn plot(name: &str, values: &[f64], shown: impl Fn(f64) -> String) -> String {
         false => BARS[((value / most * 7.0).round() as usize).min(7)],
     };
     let bars: String = values.iter().map(bar).collect();
-    let last = shown(values.last().copied().unwrap_or(0.0));
-    format!("{name:<12}{}  now {last}, most {}", paint(GOOD, bars), shown(most))
+    let last = format(values.last().copied().unwrap_or(0.0));
+    format!("{name:<12}{}  now {last}, most {}", paint(GOOD, bars), format(most))
 }
 
-/// What was not read by a model.
-fn tokens(figures: &Overview) -> Vec<String> {
+/// Lines about the tokens that were saved.
+fn saved_tokens(figures: &Overview) -> Vec<String> {
     let hour = &figures.hour;
     let mut lines = vec![format!(
         "tokens kept back by the gate: {} of {}{}",
@@ -165,7 +167,7 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// Upstreams: what is not well first, then what is called most.
+/// The upstreams: broken ones first, then those that are called most.
 fn table(figures: &Overview, upstreams: &[Upstream]) -> String {
     let head = ["upstream", "state", "tools", "calls", "errors", "median ms", "95 % ms"];
     let mut table = terminal::table(&head);
@@ -198,7 +200,7 @@ fn table(figures: &Overview, upstreams: &[Upstream]) -> String {
     table.to_string()
 }
 
-/// What is not well comes first, and what waits to be needed last.
+/// Sorts broken upstreams first, and those that are not started last.
 fn rank(state: &str) -> u8 {
     match state {
         "up" => 1,
@@ -215,12 +217,12 @@ fn count(count: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use telemetry::definitions::Definitions;
+    use telemetry::definitions::DefinitionTokens;
     use telemetry::figures::Minute;
 
     use super::*;
 
-    fn told() -> Told {
+    fn answer() -> OverviewAnswer {
         let total = |calls, errors| Total { calls, errors, p95_ms: Some(2.5), ..Total::default() };
         let minute = |at, calls| Minute { at, total: total(calls, 0) };
         let own = |label: &str, calls| UpstreamFigures {
@@ -233,7 +235,7 @@ mod tests {
             minutes: vec![minute(0, 1), minute(60_000, 800), minute(120_000, 400)],
             hour: Total { tokens_raw: 1_000, tokens_sent: 250, ..total(1_201, 3) },
             upstreams: vec![own("busy", 1_000), own("quiet", 1)],
-            definitions: Some(Definitions { direct: 10_000, exposed: 500, n_tools: 99 }),
+            definitions: Some(DefinitionTokens { direct: 10_000, exposed: 500, n_tools: 99 }),
             ..Overview::default()
         };
         let upstreams = json!([
@@ -241,12 +243,12 @@ mod tests {
             {"label": "busy", "state": "up", "reason": null, "tools": 2},
             {"label": "ill\u{1b}[2J", "state": "down", "reason": "no such program", "tools": 0},
         ]);
-        Told { figures, upstreams: serde_json::from_value(upstreams).unwrap() }
+        OverviewAnswer { figures, upstreams: serde_json::from_value(upstreams).unwrap() }
     }
 
     #[test]
     fn a_page_has_figures_plots_and_upstreams_with_the_ill_ones_first() {
-        let page = page(&told(), 100);
+        let page = page(&answer(), 100);
         for part in [
             "1,201 calls",
             "3 failed",
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_gate_that_does_nothing_is_shown_too() {
-        let nothing = Told { figures: Overview::default(), upstreams: Vec::new() };
+        let nothing = OverviewAnswer { figures: Overview::default(), upstreams: Vec::new() };
         assert!(page(&nothing, 20).contains("0 calls"));
     }
 }

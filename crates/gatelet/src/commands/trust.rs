@@ -1,4 +1,4 @@
-//! `gatelet trust`: which tools are trusted. The only way to grant it.
+//! `gatelet trust`: lists, grants and revokes the trust in tools.
 
 use catalog::name;
 use policy::call;
@@ -18,7 +18,8 @@ use crate::wire::identity::Identities;
 
 /// See, grant and take back the trust in tools
 ///
-/// Tools are named `upstream/tool`, or `upstream/*` for all of an upstream.
+/// Tools are named as `gatelet call` names them, `upstream.tool`, or as here `upstream/tool`;
+/// `upstream/*` is all of an upstream.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Action {
     /// List what is known of every tool
@@ -50,10 +51,10 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     }
     let upstreams = config_loader::load(paths)?.config.upstreams;
     let file = BoundLedger::new(LedgerFile::at(&state), Identities::new(upstreams.iter()));
-    let known = file.read()?;
+    let ledger = file.read()?;
     match action {
         Action::List { output } => {
-            list(&known, *output)?;
+            list(&ledger, *output)?;
             let n_foreign = file.n_foreign()?;
             if n_foreign != 0 {
                 say(&paint(
@@ -65,14 +66,14 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
                 ));
             }
         }
-        Action::Show { tool } => show(&known, tool, paths)?,
+        Action::Show { tool } => show(&ledger, tool, paths)?,
         Action::Grant { tool, verified } => {
             let state = if *verified { TrustLevel::Verified } else { TrustLevel::Trusted };
             grant(&file, tool, state, paths)?;
         }
-        Action::Revoke { tool } => revoke(&file, &known, tool, paths)?,
+        Action::Revoke { tool } => revoke(&file, &ledger, tool, paths)?,
         Action::Reset { tool: Some(tool) } => {
-            let names = each(&known, tool);
+            let names = matching_names(&ledger, tool);
             if names.is_empty() {
                 return Err(unknown(tool).into());
             }
@@ -90,40 +91,44 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// The names in the ledger that are meant.
-fn each(known: &Ledger, wanted: &str) -> Vec<String> {
-    let names = known.iter().map(|(name, _)| name.to_owned());
-    names.filter(|name| is_meant(wanted, name)).collect()
+/// The names in the ledger that match a pattern.
+fn matching_names(ledger: &Ledger, pattern: &str) -> Vec<String> {
+    let names = ledger.iter().map(|(name, _)| name.to_owned());
+    names.filter(|name| matches(pattern, name)).collect()
 }
 
-/// Whether `upstream/tool`, or a tool alone, is meant, in any spelling.
-fn is_meant(wanted: &str, name: &str) -> bool {
-    if let (Some((upstream, tool)), Some((known, name))) =
-        (wanted.split_once('/'), name.split_once('/'))
-    {
-        return name::means(upstream, known) && is_meant_tool(tool, name);
+/// Whether a name of the ledger matches a pattern (`upstream/tool`, `upstream.tool`, a whole
+/// name, or with `*` at the end), in any spelling.
+fn matches(pattern: &str, name: &str) -> bool {
+    if let (Some((upstream, tool)), Some((listed, name))) = (parts(pattern), name.split_once('/')) {
+        return name::means(upstream, listed) && tool_matches(tool, name);
     }
-    is_meant_tool(wanted, name)
+    tool_matches(pattern, name)
 }
 
-fn is_meant_tool(wanted: &str, name: &str) -> bool {
-    match wanted.strip_suffix('*') {
+/// Splits a pattern into upstream and tool. No label has any of these characters in it.
+fn parts(pattern: &str) -> Option<(&str, &str)> {
+    pattern.split_once(['/', '.', ':'])
+}
+
+fn tool_matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
         Some("") => true,
         Some(start) => {
             let folded = name::folded_name(start);
             name.starts_with(start) || name::folded_name(name).starts_with(&folded)
         }
-        None => name::means(wanted, name),
+        None => name::means(pattern, name),
     }
 }
 
-fn unknown(wanted: &str) -> CliError {
-    CliError::Usage(format!("nothing is known of `{wanted}`; `gatelet trust list` shows what is"))
+fn unknown(pattern: &str) -> CliError {
+    CliError::Usage(format!("nothing is known of `{pattern}`; `gatelet trust list` shows what is"))
 }
 
-fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
+fn list(ledger: &Ledger, output: Output) -> anyhow::Result<()> {
     if output.is_json() {
-        let all: serde_json::Map<String, serde_json::Value> = known
+        let all: serde_json::Map<String, serde_json::Value> = ledger
             .iter()
             .map(|(name, entry)| {
                 (name.to_owned(), serde_json::json!({"state": entry.state, "digest": entry.digest, "since": entry.since}))
@@ -132,7 +137,7 @@ fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
         out(&crate::terminal::json_text(&all)?);
         return Ok(());
     }
-    for (name, entry) in known.iter() {
+    for (name, entry) in ledger.iter() {
         let style = match entry.state {
             TrustLevel::Untrusted => BAD,
             TrustLevel::Verified => HEADING,
@@ -141,24 +146,25 @@ fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
         let state = paint(style, format!("{:<9}", entry.state.to_string()));
         out(&format!("{state} {} {}", foreign_line(name), paint(DIM, entry.digest.short())));
     }
-    if known.iter().next().is_none() {
+    if ledger.iter().next().is_none() {
         say(&paint(DIM, "nothing yet: tools are noted when they are first seen or granted"));
     }
     Ok(())
 }
 
-/// The tools of an upstream that are meant, as they are now.
-fn present(wanted: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
-    let Some((upstream, tool)) = wanted.split_once('/') else {
+/// The tools of an upstream that match a pattern, as it lists them now, with their names in
+/// the ledger.
+fn current_tools(pattern: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
+    let Some((upstream, tool)) = parts(pattern) else {
         return Err(
-            CliError::Usage("tools are named `upstream/tool`, or `upstream/*`".to_owned()).into()
+            CliError::Usage("tools are named `upstream.tool`, or `upstream.*`".to_owned()).into()
         );
     };
     let Some(listing) = live(upstream, paths)? else {
         return Err(CliError::Usage(format!("no upstream is called `{upstream}`")).into());
     };
-    let listing = roster::readable::listing(&listing);
-    let fits = |found: &Tool| is_meant(tool, &found.name);
+    let listing = roster::readable::published_form(&listing);
+    let fits = |found: &Tool| tool_matches(tool, &found.name);
     let tools: Vec<(String, Tool)> = listing
         .tools
         .into_iter()
@@ -171,20 +177,22 @@ fn present(wanted: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
     Ok(tools)
 }
 
-fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
-    for (name, tool) in present(wanted, paths)? {
+fn show(ledger: &Ledger, pattern: &str, paths: &Paths) -> anyhow::Result<()> {
+    for (name, tool) in current_tools(pattern, paths)? {
         let digest = Digest::of(&tool);
-        let standing = match known.state(&name, &tool, &digest) {
+        let trust = match ledger.state(&name, &tool, &digest) {
             TrustState::New => paint(DIM, "never seen"),
             TrustState::Known(state) => paint(GOOD, state),
             TrustState::Drifted { was, .. } => {
                 paint(WARNING, format!("changed since it was {was}"))
             }
         };
-        out(&format!("{} {standing}", paint(HEADING, foreign_line(&name))));
+        out(&format!("{} {trust}", paint(HEADING, foreign_line(&name))));
         out(&format!("  digest {digest}"));
-        let Some(entry) = known.get(&name).filter(|entry| entry.digest != digest) else { continue };
-        let now = policy::trust::Seen::of(&tool);
+        let Some(entry) = ledger.get(&name).filter(|entry| entry.digest != digest) else {
+            continue;
+        };
+        let now = policy::trust::SeenTool::of(&tool);
         for change in drift(&entry.seen, &now) {
             out(&format!("  {} {}", paint(WARNING, "~"), foreign_line(&change.to_string())));
         }
@@ -204,11 +212,11 @@ fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
 
 fn grant(
     file: &BoundLedger<LedgerFile>,
-    wanted: &str,
+    pattern: &str,
     state: TrustLevel,
     paths: &Paths,
 ) -> anyhow::Result<()> {
-    let tools = present(wanted, paths)?;
+    let tools = current_tools(pattern, paths)?;
     file.change(&mut |ledger| {
         tools.iter().for_each(|(name, tool)| ledger.set(name, tool, state, now()));
     })?;
@@ -220,23 +228,23 @@ fn grant(
     Ok(())
 }
 
-/// Takes trust away from what is known, and from what its upstream offers but
-/// nobody called yet.
+/// Revokes trust in the matching tools of the ledger, and in those that the upstream lists
+/// but that are not in the ledger yet.
 fn revoke(
     file: &BoundLedger<LedgerFile>,
-    known: &Ledger,
-    wanted: &str,
+    ledger: &Ledger,
+    pattern: &str,
     paths: &Paths,
 ) -> anyhow::Result<()> {
-    let mut names = each(known, wanted);
-    let unseen = match names.is_empty() || wanted.ends_with('*') {
-        true => present(wanted, paths),
+    let mut names = matching_names(ledger, pattern);
+    let unseen = match names.is_empty() || pattern.ends_with('*') {
+        true => current_tools(pattern, paths),
         false => Ok(Vec::new()),
     };
     let unseen = match unseen {
         Ok(tools) => tools,
         Err(_) if !names.is_empty() => Vec::new(),
-        Err(error) => return Err(error.context(unknown(wanted))),
+        Err(error) => return Err(error.context(unknown(pattern))),
     };
     file.change(&mut |ledger| {
         for (name, tool) in &unseen {
@@ -263,12 +271,14 @@ mod tests {
 
     #[test]
     fn a_tool_is_meant_in_every_spelling_that_calls_it() {
-        for wanted in ["my-files/read_text", "my_files/read-text", "MyFiles/readText", "my-files/*"]
+        for pattern in
+            ["my-files/read_text", "my_files.read-text", "MyFiles:readText", "my-files.*"]
         {
-            assert!(is_meant(wanted, "my_files/read_text"), "{wanted}");
+            assert!(matches(pattern, "my_files/read_text"), "{pattern}");
         }
-        for wanted in ["my-files/read_tex", "files/read_text", "my-files2/*", "my-files/write*"] {
-            assert!(!is_meant(wanted, "my_files/read_text"), "{wanted}");
+        for pattern in ["my-files/read_tex", "files/read_text", "my-files2/*", "my-files/write*"] {
+            assert!(!matches(pattern, "my_files/read_text"), "{pattern}");
         }
+        assert!(matches("files.fs.read", "files/fs.read") && matches("files/a/b", "files/a/b"));
     }
 }

@@ -1,10 +1,11 @@
-//! `gatelet undo`: hosts' files as they were before gatelet changed them.
+//! `gatelet undo`: takes back the last change that `install` or `uninstall` made to the files
+//! of hosts.
 
 use hosts::history::{Record, State};
 use hosts::undo;
 use serde_json::json;
 
-use super::host_files::{Consent, Here, Planned, carry_out};
+use super::host_files::{Consent, LocalHosts, PlannedChanges, carry_out};
 use super::{own_program, service};
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let here = Here::new(paths)?;
+    let here = LocalHosts::new(paths)?;
     let records = here.history.records();
     if args.list {
         list(&records, args.consent)?;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
     let changes = undo::plan(record, &here.history, &here.disk, |_| true);
     let changes = changes.map_err(|why| CliError::Usage(why.to_string()))?;
-    let planned = Planned { changes, ..Planned::default() };
+    let planned = PlannedChanges { changes, ..PlannedChanges::default() };
     let store = Secrets::at(&paths.state_directory()?);
     let (done, written) = carry_out("undo", &planned, args.consent, &here, &store)?;
     if !args.consent.dry_run {
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         for record in written.iter().chain([record]) {
             here.history.mark(record, State::Undone)?;
         }
-        own_program::tidy(&here.environment, &here.disk, &service::files());
+        own_program::remove_unused_copy(&here.environment, &here.disk, &service::unit_texts());
     }
     Ok(done)
 }

@@ -1,11 +1,13 @@
-//! `gatelet uninstall`: gatelet out of the programs that use it.
+//! `gatelet uninstall`: removes gatelet from the MCP servers of hosts.
 
 use hosts::change::FileChange;
 use hosts::history::{RecordedFile, State};
 use hosts::plan::{self, Refusal};
 use hosts::{Reach, undo};
 
-use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
+use super::host_files::{
+    Gatelet, HostChoice, LocalHosts, carry_out, choose_hosts, plan_each, scope, server,
+};
 use super::{own_program, service};
 use crate::exit::Done;
 use crate::paths::Paths;
@@ -19,33 +21,33 @@ use crate::secrets::Secrets;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    choice: Choice,
+    choice: HostChoice,
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let (here, gatelet) = (Here::new(paths)?, Gatelet::even_damaged(paths)?);
-    let hosts = chosen(&args.choice, &here)?;
+    let (here, gatelet) = (LocalHosts::new(paths)?, Gatelet::even_damaged(paths)?);
+    let hosts = choose_hosts(&args.choice, &here)?;
     let scope = scope(&args.choice)?;
     let is_same = |reach: &Reach| gatelet.is_same(reach);
     let planned = plan_each(&args.choice, &hosts, |host| {
         let server = server(&[], &is_same);
         let changes = plan::uninstall(host, &server, &scope, &here.environment, &here.disk)?;
         let back = |change: FileChange| {
-            before_install(change, &here).and_then(|change| plan::without(change, &server))
+            before_install(change, &here).and_then(|change| plan::without_server(change, &server))
         };
         changes.into_iter().map(back).collect()
     })?;
     let store = Secrets::at(&paths.state_directory()?);
     let (done, written) = carry_out("uninstall", &planned, args.choice.consent, &here, &store)?;
     if written.is_some() {
-        own_program::tidy(&here.environment, &here.disk, &service::files());
+        own_program::remove_unused_copy(&here.environment, &here.disk, &service::unit_texts());
     }
     Ok(done)
 }
 
-/// The way back to what was there before gatelet, where that is known and there
-/// is something to take out.
-fn before_install(change: FileChange, here: &Here) -> Result<FileChange, Refusal> {
+/// Replaces a change that removes our entry by one that restores the file as it was before
+/// the installation, if that is recorded.
+fn before_install(change: FileChange, here: &LocalHosts) -> Result<FileChange, Refusal> {
     if change.is_empty() {
         return Ok(change);
     }

@@ -1,4 +1,4 @@
-//! `gatelet upstreams`: what is connected and how it fares.
+//! `gatelet upstreams`: connects to every upstream and shows their states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
 use gateway::Gateway;
-use roster::{Phase, Snapshot, Status, SupervisedUpstream, inspect};
+use roster::{Phase, Snapshot, Status, SupervisedUpstream, listing_check};
 use serde_json::{Value, json};
 use tool::{Context, CredentialHealth};
 
@@ -17,7 +17,7 @@ use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{self, out, paint, say};
-use crate::wire::{StartPolicy, smallest};
+use crate::wire::{StartPolicy, cheapest_ask};
 
 /// Connect to every upstream and show how each fares
 #[derive(Debug, clap::Args)]
@@ -41,11 +41,11 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         if args.report {
             return report(args, &gateway.roster().default_pool().snapshot());
         }
-        show(rows_of(gateway).await, args.output)
+        show(self::rows(gateway).await, args.output)
     })
 }
 
-/// Writes rows as [`rows_of`] makes them, wherever that was.
+/// Prints rows that [`rows`] made, here or in the running gatelet.
 pub(super) fn show(rows: Value, output: Output) -> anyhow::Result<Done> {
     let Value::Array(rows) = rows else {
         return Err(CliError::NoAnswer("the gate that runs is another version".to_owned()).into());
@@ -61,14 +61,14 @@ pub(super) fn show(rows: Value, output: Output) -> anyhow::Result<Done> {
     Ok(if down { Done::AnswerIsError } else { Done::Fine })
 }
 
-/// Every upstream of a gateway, how it fares and how quickly it answers.
-pub(super) async fn rows_of(gateway: &Gateway) -> Value {
+/// The state of every upstream of a gateway, with the time that a ping takes.
+pub(super) async fn rows(gateway: &Gateway) -> Value {
     let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
     futures::future::join_all(upstreams.iter().map(row)).await.into()
 }
 
-/// Every upstream of a gateway and the state it is in, without asking any.
-pub(super) fn states_of(gateway: &Gateway) -> Value {
+/// The state of every upstream of a gateway, without a ping.
+pub(super) fn states(gateway: &Gateway) -> Value {
     let snapshot = gateway.roster().default_pool().snapshot();
     let state = |upstream: &Arc<SupervisedUpstream>| {
         let status = upstream.status();
@@ -83,12 +83,12 @@ pub(super) fn states_of(gateway: &Gateway) -> Value {
     snapshot.upstreams().iter().map(state).collect()
 }
 
-/// What the last refresh found out, and the hash of each upstream for a pin.
+/// Prints the findings of the last refresh, and the hash of each listing for a pin.
 fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
     let findings = snapshot.report();
     let hash = |upstream: &Arc<SupervisedUpstream>| {
         let status = upstream.status();
-        (status.label.clone(), inspect::hash(&status.label, &status.listing))
+        (status.label.clone(), listing_check::hash(&status.label, &status.listing))
     };
     let hashes: BTreeMap<String, String> = snapshot.upstreams().iter().map(hash).collect();
     let registered: usize =
@@ -111,7 +111,7 @@ fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
 async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
     let is_up = upstream.status().phase == Phase::Up;
     let ping = if is_up { ping(upstream).await } else { None };
-    // One that does not answer is known not to by now.
+    // After the ping, so that an upstream that does not answer is shown as silent.
     let status = upstream.status();
     let listing = &status.listing;
     let (state, reason) = state(&status);
@@ -127,25 +127,25 @@ async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
         "resources": listing.resources.len() + listing.templates.len(),
         "prompts": listing.prompts.len(),
         // What its tool definitions would cost a model.
-        "tokens": super::tokens::of_tools(listing),
+        "tokens": super::tokens::count_definitions(listing),
         "latency_ms": ping.map(|ping| ping.as_secs_f64() * 1000.0),
         "start_ms": status.start_up.map(|took| took.as_secs_f64() * 1000.0),
         "findings": listing.findings,
     })
 }
 
-/// How long a server that is well may take for the smallest question.
-const PING: Duration = Duration::from_secs(3);
+/// How long a ping may take.
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the smallest question takes that the server answers itself.
+/// The round trip of the cheapest request.
 async fn ping(upstream: &SupervisedUpstream) -> Option<Duration> {
-    let ask = smallest(&upstream.listing().server.protocol);
+    let ask = cheapest_ask(&upstream.listing().server.protocol);
     let since = Instant::now();
-    let context = Context { timeout: Some(PING), ..asking::context() };
+    let context = Context { timeout: Some(PING_TIMEOUT), ..asking::context() };
     upstream.ask(ask, &context).await.ok().map(|_| since.elapsed())
 }
 
-/// What stands in each column.
+/// The texts of the columns of a row.
 fn texts(row: &Value) -> Vec<String> {
     let text =
         |key: &str| terminal::foreign_line(row[key].as_str().unwrap_or_default()).into_owned();
@@ -174,19 +174,19 @@ fn credentials(health: &CredentialHealth) -> serde_json::Value {
     }
 }
 
-/// The columns in the order in which they are given up where there is no room.
-const GIVEN_UP: [usize; 5] = [5, 6, 3, 2, 7];
+/// The columns that are dropped on a narrow terminal, in this order.
+const DROP_ORDER: [usize; 5] = [5, 6, 3, 2, 7];
 
-/// Which columns fit: a word that is broken over three lines tells nothing.
-fn fitting(rows: &[Vec<String>], room: usize) -> Vec<usize> {
+/// The columns that fit into `width` without breaking words.
+fn fitting_columns(rows: &[Vec<String>], width: usize) -> Vec<usize> {
     let widest = |at: &usize| rows.iter().map(|row| row[*at].chars().count()).max().unwrap_or(0);
     let mut columns: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).collect();
-    for gone in GIVEN_UP {
-        let wide: usize = columns.iter().map(|at| widest(at) + 2).sum();
-        if wide <= room {
+    for dropped in DROP_ORDER {
+        let needed: usize = columns.iter().map(|at| widest(at) + 2).sum();
+        if needed <= width {
             break;
         }
-        columns.retain(|at| *at != gone);
+        columns.retain(|at| *at != dropped);
     }
     columns
 }
@@ -200,7 +200,7 @@ fn table(rows: &[Value]) -> String {
         true => usize::from(terminal::width()),
         false => usize::MAX,
     };
-    let columns = fitting(&texts, room);
+    let columns = fitting_columns(&texts, room);
     let mut table = terminal::table(&columns.iter().map(|at| head[*at]).collect::<Vec<_>>());
     for row in rows {
         let style = if row["state"] == "down" || row["state"] == "silent" {
@@ -231,6 +231,7 @@ fn table(rows: &[Value]) -> String {
     text
 }
 
+/// The state in one word, and the reason if it is not well.
 fn state(status: &Status) -> (&'static str, Option<String>) {
     match (&status.phase, status.unanswered) {
         (Phase::Asleep, _) => ("ready", None),
@@ -251,8 +252,8 @@ mod tests {
         let row =
             ["github", "up", "github-mcp-server 0.20", "2025-11-25", "40", "5", "2", "9000", "1"];
         let rows = [row.map(str::to_owned).to_vec()];
-        assert_eq!(fitting(&rows, 200).len(), 9);
-        assert_eq!(fitting(&rows, 40), [0, 1, 4, 7, 8]);
-        assert_eq!(fitting(&rows, 10), [0, 1, 4, 8]);
+        assert_eq!(fitting_columns(&rows, 200).len(), 9);
+        assert_eq!(fitting_columns(&rows, 40), [0, 1, 4, 7, 8]);
+        assert_eq!(fitting_columns(&rows, 10), [0, 1, 4, 8]);
     }
 }

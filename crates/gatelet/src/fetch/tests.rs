@@ -64,14 +64,17 @@ async fn a_redirect_is_looked_at_like_the_address_it_comes_from() {
     let target = serve(ok("stolen")).await;
     let server = serve(redirect(target.url.as_str())).await;
     let refused = manifest(&server.source(), None).await.unwrap_err();
-    assert!(matches!(refused, FetchError::Refused(Refused::OtherHost { .. })), "{refused}");
+    assert!(matches!(refused, FetchError::Refused(SourceError::OtherHost { .. })), "{refused}");
     assert!(!target.was_asked(), "nobody is asked whom the source does not admit");
     let trusting = Source { trusted_hosts: vec!["127.0.0.1".into()], ..server.source() };
     assert_eq!(manifest(&trusting, None).await.unwrap(), "stolen");
     for place in ["http://shop.example/", "file:///etc/passwd", "http://169.254.169.254/"] {
         let server = serve(redirect(place)).await;
         let refused = manifest(&server.source(), None).await.unwrap_err();
-        assert!(matches!(refused, FetchError::Refused(Refused::NotHttps(_))), "{place}: {refused}");
+        assert!(
+            matches!(refused, FetchError::Refused(SourceError::NotHttps(_))),
+            "{place}: {refused}"
+        );
     }
 }
 
@@ -97,7 +100,7 @@ async fn what_leads_in_circles_is_too_large_or_no_manifest_is_given_up() {
 async fn nothing_leaves_for_what_may_not_be_asked() {
     let server = serve(ok("secret")).await;
     let refused = manifest(&Source::new(server.url.clone()), None).await.unwrap_err();
-    assert!(matches!(refused, FetchError::Refused(Refused::NotHttps(_))));
+    assert!(matches!(refused, FetchError::Refused(SourceError::NotHttps(_))));
     let mut https = server.url.clone();
     https.set_scheme("https").unwrap();
     let refused = manifest(&Source::new(https), None).await.unwrap_err();
@@ -108,4 +111,25 @@ async fn nothing_leaves_for_what_may_not_be_asked() {
     let refused = manifest(&Source::new(named), None).await.unwrap_err();
     assert!(matches!(refused, FetchError::Private(_)), "a name is looked up first: {refused}");
     assert!(!server.was_asked());
+}
+
+#[tokio::test]
+async fn a_download_is_not_led_into_a_private_network() {
+    let inside = serve(ok("secret")).await;
+    let port = inside.url.port().unwrap();
+    for place in [
+        format!("https://127.0.0.1:{port}/x"),
+        format!("https://localhost:{port}/x"),
+        format!("https://[::1]:{port}/x"),
+        "https://169.254.169.254/latest/meta-data".to_owned(),
+        "https://10.0.0.1/x".to_owned(),
+    ] {
+        let server = serve(redirect(&place)).await;
+        let error = download(&server.url, 1000).await.unwrap_err();
+        let why = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        assert!(why.contains("private"), "{place}: {why}");
+    }
+    assert!(!inside.was_asked());
+    // What the user named is fetched, wherever it is.
+    assert_eq!(download(&inside.url, 1000).await.unwrap(), b"secret");
 }

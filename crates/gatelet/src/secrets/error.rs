@@ -1,6 +1,6 @@
-//! Why a secret is not at hand.
+//! Why a secret cannot be read or stored.
 
-/// Why a secret is not at hand. One variant per remedy.
+/// Why a secret cannot be read or stored. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
     #[error(

@@ -1,4 +1,4 @@
-//! Short programs that are asked for a secret.
+//! Runs programs that print a secret, such as a password manager or the keyring's tool.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -8,66 +8,66 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How long a program may take; a password manager may ask its user first.
-const WITHIN: Duration = Duration::from_secs(60);
-/// No secret is longer.
-const LONGEST: u64 = 64 << 10;
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How many bytes of the output are read.
+const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 
-/// What a program answered.
-pub(super) struct Answer {
+/// How a program ended, and what it printed.
+pub(super) struct ProgramOutput {
     pub(super) is_success: bool,
     pub(super) code: Option<i32>,
-    pub(super) out: String,
-    pub(super) err: String,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
 }
 
-/// Runs a program with something on its input, and ends it when it takes too
-/// long.
-pub(super) fn run(mut command: Command, input: &str) -> Result<Answer, String> {
+/// Runs a program with `input` on its stdin, and kills it when it takes too long.
+pub(super) fn run(mut command: Command, input: &str) -> Result<ProgramOutput, String> {
     use std::os::unix::process::CommandExt;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let name = command.get_program().display().to_string();
     let mut child = command.spawn().map_err(|error| format!("`{name}` cannot be run: {error}"))?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let (done, answer) = mpsc::channel();
+    let (done, output) = mpsc::channel();
     let input = input.to_owned();
     std::thread::spawn(move || {
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that reads nothing is told nothing.
+            // A program may not read its input.
             let _ = stdin.write_all(input.as_bytes());
         }
-        let err = child.stderr.take().map(|err| std::thread::spawn(move || text(err)));
-        let out = child.stdout.take().map(text).unwrap_or_default();
-        let err = err.and_then(|err| err.join().ok()).unwrap_or_default();
+        let stderr = child.stderr.take().map(|err| std::thread::spawn(move || read_text(err)));
+        let stdout = child.stdout.take().map(read_text).unwrap_or_default();
+        let stderr = stderr.and_then(|stderr| stderr.join().ok()).unwrap_or_default();
         let status = child.wait();
         let code = status.as_ref().ok().and_then(std::process::ExitStatus::code);
         let is_success = status.is_ok_and(|status| status.success());
-        let _ = done.send(Answer { is_success, code, out, err });
+        let _ = done.send(ProgramOutput { is_success, code, stdout, stderr });
     });
-    answer.recv_timeout(WITHIN).map_err(|_| {
+    output.recv_timeout(TIMEOUT).map_err(|_| {
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        format!("`{name}` gave no answer within {} s", WITHIN.as_secs())
+        format!("`{name}` gave no answer within {} s", TIMEOUT.as_secs())
     })
 }
 
-fn text(stream: impl Read) -> String {
+fn read_text(stream: impl Read) -> String {
     let mut bytes = Vec::new();
-    let _ = stream.take(LONGEST).read_to_end(&mut bytes);
+    let _ = stream.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What a command line prints, as `${cmd:…}` means it: without the last line end.
-pub(crate) fn run_line(line: &str) -> Result<String, String> {
+/// Runs a command line in a shell and returns what it prints without the line end, as
+/// `${cmd:…}` is resolved.
+pub(crate) fn run_shell_line(line: &str) -> Result<String, String> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line);
-    let answer = run(command, "")?;
-    if !answer.is_success {
-        let said = answer.err.lines().next_back().unwrap_or_default();
-        let how = answer.code.map_or("a signal".to_owned(), |code| format!("code {code}"));
-        return Err(format!("it ended with {how}: {}", said.chars().take(200).collect::<String>()));
+    let output = run(command, "")?;
+    if !output.is_success {
+        let last = output.stderr.lines().next_back().unwrap_or_default();
+        let how = output.code.map_or("a signal".to_owned(), |code| format!("code {code}"));
+        return Err(format!("it ended with {how}: {}", last.chars().take(200).collect::<String>()));
     }
-    let value = answer.out.trim_end_matches(['\r', '\n']);
+    let value = output.stdout.trim_end_matches(['\r', '\n']);
     if value.is_empty() { Err("it printed nothing".to_owned()) } else { Ok(value.to_owned()) }
 }
 
@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn a_command_gives_its_output_or_says_why_not() {
-        assert_eq!(run_line("printf 'a b\\n\\n'").unwrap(), "a b");
-        assert!(run_line("echo locked >&2; exit 3").unwrap_err().contains("code 3: locked"));
-        assert!(run_line("true").unwrap_err().contains("printed nothing"));
-        assert!(run_line("no-such-program-here").is_err());
+        assert_eq!(run_shell_line("printf 'a b\\n\\n'").unwrap(), "a b");
+        assert!(run_shell_line("echo locked >&2; exit 3").unwrap_err().contains("code 3: locked"));
+        assert!(run_shell_line("true").unwrap_err().contains("printed nothing"));
+        assert!(run_shell_line("no-such-program-here").is_err());
     }
 }

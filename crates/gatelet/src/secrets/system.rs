@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::error::SecretError;
-use super::external::{self, Answer};
+use super::external::{self, ProgramOutput};
 use crate::paths;
 
-/// A keyring that can be asked.
+/// A keyring, with the path of the program that accesses it.
 #[derive(Clone, Debug)]
 pub(super) enum Keyring {
     SecretTool(PathBuf),
@@ -37,45 +37,45 @@ impl Keyring {
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Option<String>, SecretError> {
-        let answer = match self {
+        let output = match self {
             Keyring::SecretTool(_) => {
-                self.ask(&["lookup", "service", "gatelet", "account", name], "")?
+                self.run(&["lookup", "service", "gatelet", "account", name], "")?
             }
             Keyring::Security(_) => {
-                self.ask(&["find-generic-password", "-s", "gatelet", "-a", name, "-w"], "")?
+                self.run(&["find-generic-password", "-s", "gatelet", "-a", name, "-w"], "")?
             }
         };
         // `security` ends with 44 when there is no such item.
-        let is_missing = matches!(self, Keyring::Security(_)) && answer.code == Some(44)
+        let is_missing = matches!(self, Keyring::Security(_)) && output.code == Some(44)
             || matches!(self, Keyring::SecretTool(_))
-                && answer.err.trim().is_empty()
-                && !answer.is_success;
-        match answer {
-            Answer { is_success: true, out, .. } => {
-                let out = match self {
-                    Keyring::SecretTool(_) => out,
-                    Keyring::Security(_) => out.trim_end_matches('\n').to_owned(),
+                && output.stderr.trim().is_empty()
+                && !output.is_success;
+        match output {
+            ProgramOutput { is_success: true, stdout, .. } => {
+                let secret = match self {
+                    Keyring::SecretTool(_) => stdout,
+                    Keyring::Security(_) => stdout.trim_end_matches('\n').to_owned(),
                 };
-                Ok(Some(out).filter(|out| !out.is_empty()))
+                Ok(Some(secret).filter(|secret| !secret.is_empty()))
             }
             _ if is_missing => Ok(None),
-            answer => Err(refused(&answer)),
+            output => Err(keyring_error(&output)),
         }
     }
 
     pub(super) fn set(&self, name: &str, secret: &str) -> Result<(), SecretError> {
-        let answer = match self {
+        let output = match self {
             Keyring::SecretTool(_) => {
                 let label = format!("--label=gatelet {name}");
-                self.ask(&["store", &label, "service", "gatelet", "account", name], secret)?
+                self.run(&["store", &label, "service", "gatelet", "account", name], secret)?
             }
             Keyring::Security(_) => {
                 let hex = tool::hex::encode(secret.as_bytes());
                 let line = format!("add-generic-password -U -s gatelet -a {name} -X {hex}\n");
-                self.ask(&["-i"], &line)?
+                self.run(&["-i"], &line)?
             }
         };
-        if answer.is_success { Ok(()) } else { Err(refused(&answer)) }
+        if output.is_success { Ok(()) } else { Err(keyring_error(&output)) }
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<bool, SecretError> {
@@ -83,20 +83,21 @@ impl Keyring {
             Keyring::SecretTool(_) => ["clear", "service", "gatelet", "account", name],
             Keyring::Security(_) => ["delete-generic-password", "-s", "gatelet", "-a", name],
         };
-        Ok(self.ask(&words, "")?.is_success)
+        Ok(self.run(&words, "")?.is_success)
     }
 
-    fn ask(&self, words: &[&str], input: &str) -> Result<Answer, SecretError> {
+    fn run(&self, args: &[&str], input: &str) -> Result<ProgramOutput, SecretError> {
         let (Keyring::SecretTool(program) | Keyring::Security(program)) = self;
         let mut command = Command::new(program);
-        command.args(words);
+        command.args(args);
         external::run(command, input).map_err(SecretError::Keyring)
     }
 }
 
-fn refused(answer: &Answer) -> SecretError {
-    let said = answer.err.lines().next_back().unwrap_or("it gave no reason");
-    SecretError::Keyring(said.chars().take(200).collect())
+/// The last line of the program's error message.
+fn keyring_error(output: &ProgramOutput) -> SecretError {
+    let last = output.stderr.lines().next_back().unwrap_or("it gave no reason");
+    SecretError::Keyring(last.chars().take(200).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The manner of the command line: what a pipe gets, what a person is asked,
 //! and what is trusted.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::kit::{Home, Served, program, shell};
@@ -97,6 +100,75 @@ fn every_list_takes_the_same_format() {
         assert_eq!(text.code, 0, "{words:?}: {text:?}");
         assert_ne!(text.out, json.out, "{words:?}");
     }
+}
+
+#[test]
+fn an_empty_list_leaves_stdout_to_programs_and_says_so_on_stderr() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    for words in [
+        &["mounts"][..],
+        &["trust", "list"],
+        &["key", "list"],
+        &["secret", "list"],
+        &["recipe", "list"],
+        &["approvals"],
+        &["undo", "--list"],
+        &["habits", "show"],
+        &["content", "token", "list"],
+    ] {
+        let text = shell(&home, &[words, &["--format", "text"]].concat());
+        assert_eq!((text.code, text.out.as_str()), (0, ""), "{words:?}: {text:?}");
+        assert!(!text.err.is_empty(), "{words:?}");
+        let json = shell(&home, &[words, &["--json"]].concat()).json();
+        let is_empty = json.as_array().is_some_and(Vec::is_empty)
+            || json.as_object().is_some_and(|all| {
+                all.values().all(|one| one.as_array().is_none_or(Vec::is_empty))
+            });
+        assert!(is_empty, "{words:?}: {json}");
+    }
+}
+
+#[test]
+fn a_function_is_taken_however_it_was_copied() {
+    let home = Home::new();
+    home.write("gatelet.toml", &destructive(&home, "/a", "1"));
+    for name in ["files.act", "files/act", "files:act"] {
+        assert_eq!(shell(&home, &["call", name, "--yes"]).code, 0, "{name}");
+        assert_eq!(shell(&home, &["help", name]).code, 0, "{name}");
+        let granted = shell(&home, &["trust", "grant", name]);
+        assert_eq!(granted.code, 0, "{granted:?}");
+        assert_eq!(shell(&home, &["call", name]).code, 0, "{name}");
+        assert_eq!(shell(&home, &["trust", "reset", name]).code, 0, "{name}");
+    }
+    assert_eq!(shell(&home, &["call", "files", "act", "--yes"]).code, 0);
+}
+
+#[test]
+fn a_pipe_is_told_once_which_servers_are_waited_for() {
+    let home = Home::new();
+    let go = home.path().join("go");
+    let code = format!(
+        "import os, time\nwhile not os.path.exists({go:?}): time.sleep(0.01)\n{}",
+        program("say(id, {})")
+    );
+    let upstream = |label: &str| {
+        let args = json!(["-c", code]);
+        format!(
+            "[[upstream]]\nlabel = \"{label}\"\ncommand = \"python3\"\nargs = {args}\nstart_timeout = \"10m\"\n\n"
+        )
+    };
+    let labels = ["a", "b", "c", "d", "e"];
+    home.write("gatelet.toml", &labels.map(upstream).concat());
+    let mut command = home.gatelet();
+    command.arg("tokens").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let told = lines.find(|line| line.contains("starting upstreams")).unwrap();
+    assert!(told.starts_with("starting upstreams: 0 of 5 ready, waiting for "), "{told}");
+    assert!(told.ends_with("and 2 more"), "{told}");
+    std::fs::write(&go, "").unwrap();
+    assert!(!lines.any(|line| line.contains("starting upstreams")), "one line is enough");
+    assert!(child.wait_with_output().unwrap().status.success());
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Hints that were written for a model, as a person types them.
+//! Rewrites the hints in a reply, which are tool calls for a model, as shell commands.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
-/// A verb with its arguments, as models write one.
+/// A call of one of the three tools, as it is written for models.
 static VERB: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`(help|call|skill)\(([^`]*)\)`").expect("it is well formed"));
 
@@ -33,24 +33,24 @@ static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| {
 const FLAGS: &str = "Flags: `--query` (search all functions), `--limit` (of a search), `--full` and \
                      `--examples` (of a function), `--page` (of a long list).";
 
-/// The text with its hints as commands. What cannot be said so stays.
-pub(super) fn typed(text: &str) -> String {
+/// The text with its hints as shell commands. Hints that cannot be written so stay.
+pub(super) fn as_commands(text: &str) -> String {
     let text = PAGE.replace_all(text, "`--page $1`, or search with `--query`");
     let text = ARGUMENTS.replace(&text, FLAGS);
     let text = DETAILS.replace(&text, "Flags: `--full` for every detail$1, `--examples`.");
     let text = SIZE.replace_all(&text, "`--sizelimit $1`");
     let command = |found: &Captures<'_>| {
         command(&found[1], &found[2])
-            .map_or_else(|| found[0].to_owned(), |typed| format!("`{typed}`"))
+            .map_or_else(|| found[0].to_owned(), |command| format!("`{command}`"))
     };
     VERB.replace_all(&text, command).into_owned()
 }
 
 fn command(verb: &str, written: &str) -> Option<String> {
-    // What is up to the reader is left to the reader.
+    // `…` stands for arguments that the reader adds.
     let whole = written.replace(", …}", "}");
     let more = if whole == written { "" } else { " …" };
-    let mut given = arguments(&whole)?;
+    let mut given = parse_arguments(&whole)?;
     let mut text = |key: &str| {
         let word = given.get(key)?.as_str().filter(|text| is_a_word(text))?.to_owned();
         given.remove(key);
@@ -75,8 +75,8 @@ fn command(verb: &str, written: &str) -> Option<String> {
     given.is_empty().then(|| format!("{}{rest}{size}{more}", command.trim_end()))
 }
 
-/// `a="x", b={…}` as an object.
-fn arguments(written: &str) -> Option<Map<String, Value>> {
+/// Parses `a="x", b={…}` into an object.
+fn parse_arguments(written: &str) -> Option<Map<String, Value>> {
     let mut rest = written.trim();
     let mut all = Map::new();
     while !rest.is_empty() {
@@ -122,7 +122,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(typed(text), expected);
+        assert_eq!(as_commands(text), expected);
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn arguments_are_given_as_flags() {
         let text = "a\n\nSupported arguments (in kwargs): query (search), page.\n";
-        assert_eq!(typed(text), format!("a\n\n{FLAGS}\n"));
+        assert_eq!(as_commands(text), format!("a\n\n{FLAGS}\n"));
     }
 
     #[test]

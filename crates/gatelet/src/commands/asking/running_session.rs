@@ -1,4 +1,4 @@
-//! A session with a running gatelet, from the shell.
+//! An MCP session with the running gatelet over its local socket, for commands.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use tool::Reply;
 
 use crate::local_socket::{self, LocalRequest};
 
-/// The revision in which the shell speaks.
+/// The protocol revision of the session.
 const REVISION: &str = "2025-11-25";
 
 /// An open session.
@@ -31,7 +31,7 @@ impl RunningSession {
         local_socket::write_line(&mut connection.writer, &LocalRequest::Mcp).await?;
         let own = json!({"name": "gatelet-shell", "version": env!("CARGO_PKG_VERSION")});
         let hello = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": own});
-        connection.request("initialize", &hello).await?;
+        local_socket::first_answer(connection.request("initialize", &hello)).await?;
         let opened = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         local_socket::write_line(&mut connection.writer, &opened).await?;
         Ok(RunningSession(Mutex::new(connection)))
@@ -57,8 +57,8 @@ impl RunningSession {
 }
 
 impl Connection {
-    /// Sends a request and waits for its answer. What else comes is let pass:
-    /// the shell can be asked nothing.
+    /// Sends a request and waits for its response. Other messages are ignored, because a
+    /// command answers no requests.
     async fn request(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         self.last_id += 1;
         let id = self.last_id;
@@ -70,5 +70,17 @@ impl Connection {
                 return Ok(message);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gate_that_stays_silent_is_not_waited_for_without_end() {
+        let (stream, _silent) = UnixStream::pair().unwrap();
+        let opened = RunningSession::open(stream).await;
+        assert_eq!(opened.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
     }
 }

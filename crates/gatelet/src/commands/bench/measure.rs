@@ -1,5 +1,5 @@
-//! What is measured of the user's servers: definitions, searches, and results by
-//! the records.
+//! Measures the tokens of the user's servers: definitions, searches, and results by the
+//! records of calls.
 
 use catalog::tokens;
 use cost::{Catalogue, Gateway as GatewayCost, Task, ToolCost};
@@ -11,10 +11,10 @@ use super::super::asking;
 use super::super::{stats, tokens as definitions};
 use crate::paths::Paths;
 
-/// So many searches are made, each with the words of one of the tools.
+/// How many searches are made, each with words of one tool's description.
 const SEARCHES: usize = 40;
 
-/// So many words of a tool's description are a search.
+/// How many words of a description a search has.
 const WORDS: usize = 8;
 
 /// What a result is taken to cost where no records say it, in tokens: the mean of the
@@ -40,14 +40,15 @@ pub(super) struct Measured {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Searches {
     pub(super) made: usize,
-    /// How many of them named the tool whose words they were.
+    /// How many of them found the tool whose words they were.
     pub(super) found: usize,
-    /// What a model reads of one, on average and at most.
+    /// Tokens of an answer, on average.
     pub(super) mean: u64,
+    /// Tokens of the longest answer.
     pub(super) longest: u64,
 }
 
-/// What results cost by the records.
+/// Tokens of results, on average, by the records of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Results {
     pub(super) calls: usize,
@@ -60,8 +61,8 @@ pub(super) struct Results {
 pub(super) fn results(paths: &Paths) -> Option<Results> {
     let costs = stats::result_costs(paths).ok()?;
     let calls: usize = costs.iter().map(|cost| cost.calls).sum();
-    let mean = |of: fn(&stats::ResultCost) -> usize| {
-        let all: usize = costs.iter().map(of).sum();
+    let mean = |tokens: fn(&stats::ResultCost) -> usize| {
+        let all: usize = costs.iter().map(tokens).sum();
         all.checked_div(calls).map(|mean| mean as u64)
     };
     Some(Results { calls, raw: mean(|cost| cost.raw)?, sent: mean(|cost| cost.sent)? })
@@ -87,7 +88,7 @@ pub(super) async fn measure(
             tools: tools.iter().map(|(label, tool)| cost(label, tool)).collect(),
         },
         gateway: GatewayCost {
-            definitions: definitions::of_tools(&own_listing(gateway)) as u64,
+            definitions: definitions::count_definitions(&own_listing(gateway)) as u64,
             search: searches.mean,
             call_overhead: overhead(&tools),
         },
@@ -102,10 +103,10 @@ fn own_listing(gateway: &Gateway) -> std::sync::Arc<Listing> {
     gateway.surface(Surface::Cash).provider_for(&context.client, &context.caller).listing()
 }
 
-/// What a host that talks to the servers itself sends of a tool.
+/// The tokens that a host without gatelet sends for a tool.
 fn cost(label: &str, tool: &Tool) -> ToolCost {
     ToolCost {
-        definition: definitions::read_by_models(tool) as u64,
+        definition: definitions::count_definition(tool) as u64,
         name: tokens::count(&direct_name(label, tool)) as u64,
     }
 }
@@ -114,7 +115,7 @@ fn direct_name(label: &str, tool: &Tool) -> String {
     format!("mcp__{label}__{}", tool.name)
 }
 
-/// What a model writes more for a call through the three tools, on average.
+/// How many tokens more a model writes for a call through gatelet, on average.
 fn overhead(tools: &[(&str, &Tool)]) -> u64 {
     let more = tools.iter().map(|(label, tool)| {
         let through = json!({"namespace": label, "function": tool.name, "kwargs": {}});
@@ -125,14 +126,14 @@ fn overhead(tools: &[(&str, &Tool)]) -> u64 {
     more.sum::<u64>().checked_div(tools.len() as u64).unwrap_or(0)
 }
 
-/// Searches with the words of tools, evenly drawn from all of them.
+/// Makes searches with the words of tools, evenly drawn from all of them.
 async fn searches(gateway: &Gateway, tools: &[(&str, &Tool)]) -> anyhow::Result<Searches> {
     let step = tools.len().div_ceil(SEARCHES).max(1);
     let (mut done, mut sum) = (Searches::default(), 0);
     for (_, tool) in tools.iter().step_by(step) {
         let query = json!({"query": words(tool)});
         let arguments = Map::from_iter([("kwargs".to_owned(), query)]);
-        let reply = asking::ask(gateway, "help", arguments).await?;
+        let reply = asking::call_tool(gateway, "help", arguments).await?;
         let text = reply.tool_result().map(|result| result.text()).unwrap_or_default();
         let read = tokens::count(&text) as u64;
         done.made += 1;

@@ -1,4 +1,4 @@
-//! The answer to "what would it save me", as a table and as JSON.
+//! Renders what gatelet would save, by kind of host, as a table and as JSON.
 
 use comfy_table::{Cell, CellAlignment};
 use cost::{HOST_MODELS, HostModel, Prices, Task, Totals};
@@ -143,8 +143,8 @@ fn left_out(rows: &[Row]) -> Vec<String> {
     rows.iter().filter(|row| row.n_left_out != 0).map(line).collect()
 }
 
-/// One sentence: whether it is worth it, and for which hosts. Nothing is said of few
-/// definitions where some are not known.
+/// One sentence: with which hosts gatelet saves. None if it saves nothing yet and some
+/// definitions are not known.
 fn verdict(measured: &Measured, rows: &[Row]) -> Vec<String> {
     let best = |row: &Row| saving(row, Prices::WITHOUT_CACHE).max(saving(row, Prices::WITH_CACHE));
     let gains: Vec<&str> =

@@ -1,38 +1,39 @@
-//! Messages answered one by one, without sessions.
+//! Answers MCP messages one by one, without sessions.
 //!
-//! The contract's clients may leave out `initialize` and the session, so this
-//! stands where a full endpoint would insist on both.
+//! Clients of the content contract may leave out `initialize` and the session, on which a
+//! full MCP endpoint would insist.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use content::http::{Answered, MessageHandler};
+use content::http::{MessageReply, MessageResponder};
 use serde_json::{Value, json};
 use tool::{Ask, Client, Context, Failure, Identity, Json, Object, Provider, Reply, RpcError};
 
-/// Revisions that are spoken, the newest first.
+/// The supported protocol revisions, the newest first.
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// Those that know no instructions.
-const TERSE: [&str; 2] = ["2025-03-26", "2024-11-05"];
+/// The revisions without `instructions`.
+const WITHOUT_INSTRUCTIONS: [&str; 2] = ["2025-03-26", "2024-11-05"];
 
+/// Tools per page of `tools/list`, by default and at most.
 const PAGE: usize = 15;
 const MAX_PAGE: usize = 50;
 
-/// A provider that answers messages.
-pub(super) struct Stateless(pub(super) Arc<dyn Provider>);
+/// Answers messages with a provider, without keeping state between them.
+pub(super) struct StatelessEndpoint(pub(super) Arc<dyn Provider>);
 
 #[async_trait]
-impl MessageHandler for Stateless {
+impl MessageResponder for StatelessEndpoint {
     async fn respond(
         &self,
         message: Bytes,
         caller: &Arc<Identity>,
         session: Option<&str>,
-    ) -> Answered {
+    ) -> MessageReply {
         let Some(message) = Json::parse(message).ok().and_then(|it| Object::parse(&it).ok()) else {
-            return answered(&Json::null(), &refusal(-32600, "Invalid Request."));
+            return response(&Json::null(), &refusal(-32600, "Invalid Request."));
         };
         let id = message.get("id").filter(|id| !id.is_null());
         let version = message.get("jsonrpc").and_then(Json::string_value);
@@ -40,18 +41,18 @@ impl MessageHandler for Stateless {
         if version.as_deref() != Some("2.0") || odd_id {
             let text = "Invalid Request: `jsonrpc` must be \"2.0\" and `id` text or an integer.";
             let id = id.filter(|_| !odd_id).cloned().unwrap_or_else(Json::null);
-            return answered(&id, &refusal(-32600, text));
+            return response(&id, &refusal(-32600, text));
         }
-        let Some(id) = id else { return Answered::default() };
+        let Some(id) = id else { return MessageReply::default() };
         let method: String =
             message.get("method").and_then(|it| it.parse_as().ok()).unwrap_or_default();
         let params = message.get("params").cloned().unwrap_or_else(Json::empty_object);
         let reply = self.answer(&method, &params, caller, session).await;
-        answered(id, &reply)
+        response(id, &reply)
     }
 }
 
-impl Stateless {
+impl StatelessEndpoint {
     async fn answer(
         &self,
         method: &str,
@@ -87,8 +88,10 @@ impl Stateless {
         result.push("protocolVersion", Json::encode(&wanted));
         result.push("capabilities", server.capabilities.clone());
         result.push("serverInfo", server.raw.clone());
-        if let Some(text) =
-            server.instructions.as_ref().filter(|_| !TERSE.contains(&wanted.as_str()))
+        if let Some(text) = server
+            .instructions
+            .as_ref()
+            .filter(|_| !WITHOUT_INSTRUCTIONS.contains(&wanted.as_str()))
         {
             result.push("instructions", Json::encode(text));
         }
@@ -159,8 +162,8 @@ impl Stateless {
     }
 }
 
-/// Whether an id is text or an integer. `1.0` may be an integer to some, but
-/// nobody gives back what somebody else took it for.
+/// Whether a JSON text is a legal request id: a string, or an integer without a fraction
+/// (`1.0` could come back as `1`).
 fn is_id(id: &str) -> bool {
     let digits = id.strip_prefix('-').unwrap_or(id);
     id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -170,8 +173,8 @@ fn refusal(code: i64, message: &str) -> Reply {
     Reply::Error(RpcError::new(code, message))
 }
 
-fn answered(id: &Json, reply: &Reply) -> Answered {
+fn response(id: &Json, reply: &Reply) -> MessageReply {
     let mut message = String::new();
     mcp::message::write_response(&mut message, id.as_str(), reply);
-    Answered { body: Some(message.into()), ..Answered::default() }
+    MessageReply { body: Some(message.into()), ..MessageReply::default() }
 }

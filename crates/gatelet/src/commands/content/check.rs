@@ -1,4 +1,4 @@
-//! `gatelet content check`: an installation verified in one command.
+//! `gatelet content check`: verifies the connection to a CMS site, its tables and its tools.
 
 use content::{Config, Content, OpenError, PLATFORM, TOOLSET_VERSION};
 use tool::{Ask, Context, Provider, Reply, Severity};
@@ -56,7 +56,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<Done> {
     Ok(if n_wrong == 0 { Done::Fine } else { Done::AnswerIsError })
 }
 
-/// One call of each tool; how many went wrong.
+/// Calls each tool once. Returns how many calls failed.
 async fn call_each(site: &Content) -> usize {
     let mut n_wrong = 0;
     for call in Content::sample_calls() {

@@ -1,4 +1,4 @@
-//! A site that is served alone, with nobody before it to say what was slow.
+//! Names the database in timeouts of a CMS site that is served without a gateway.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use content::Content;
 use futures::stream::BoxStream;
 use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply};
 
-/// A site that names its database when that gives no answer. As an upstream it
-/// need not: gatelet names the upstream, and knows a timeout by its kind.
+/// A site whose timeouts say that the database gave no answer. Behind a gateway that is
+/// not needed, because it names the upstream.
 pub(super) struct NamedDatabase(pub(super) Content);
 
 #[async_trait]
@@ -22,11 +22,11 @@ impl Provider for NamedDatabase {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        self.0.ask(ask, context).await.map_err(named)
+        self.0.ask(ask, context).await.map_err(name_database)
     }
 }
 
-fn named(failure: Failure) -> Failure {
+fn name_database(failure: Failure) -> Failure {
     match failure {
         Failure::Timeout { after } => {
             let reason = format!(
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_silence_is_said_to_be_the_databases_and_may_be_tried_again() {
-        let text = named(Failure::Timeout { after: Duration::from_secs(10) }).to_string();
+        let text = name_database(Failure::Timeout { after: Duration::from_secs(10) }).to_string();
         assert!(text.contains("database") && text.contains("10s"), "{text}");
         assert!(text.contains("try again"), "{text}");
     }

@@ -1,4 +1,5 @@
-//! `gatelet content serve`: the site alone, on a pipe or over HTTP.
+//! `gatelet content serve`: serves the tools of a CMS site without a gateway, over stdio or
+//! HTTP.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use tool::FixedProvider;
 use web::listen::{Limits, Peer};
 
-use super::answer::Stateless;
+use super::answer::StatelessEndpoint;
 use super::named::NamedDatabase;
 use super::site::{SiteArgs, open, state_file};
 use crate::exit::{CliError, Done};
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     stdio: bool,
 
     /// Address and port for HTTP
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4750", value_parser = config::address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4750", value_parser = config::parse_address)]
     listen: SocketAddr,
 
     /// How callers over HTTP are known
@@ -111,7 +112,7 @@ struct LimitArgs {
     per_minute: u32,
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
@@ -121,7 +122,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `SUBJECT=ID`; a subject may hold `=` itself.
+/// Parses `SUBJECT=ID`; the subject may contain `=`.
 fn owner(text: &str) -> Result<(String, i64), String> {
     let (subject, id) = text.rsplit_once('=').ok_or("must be written as SUBJECT=ID")?;
     let id = id.parse().map_err(|_| format!("`{id}` is no id of a user"))?;
@@ -129,7 +130,7 @@ fn owner(text: &str) -> Result<(String, i64), String> {
 }
 
 impl Args {
-    /// What the site itself is to keep to.
+    /// The rules of the site itself.
     fn rules(&self) -> Rules {
         Rules {
             ownership: Some(self.site.ownership),
@@ -158,7 +159,7 @@ enum AuthArg {
 }
 
 pub(super) async fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    let config = args.site.under(&args.rules());
+    let config = args.site.config_with(&args.rules());
     let site = open(&config).await?;
     for finding in site.findings() {
         tracing::warn!("{finding}");
@@ -205,7 +206,7 @@ async fn edge(
     let state = State::open(&state_file(paths)?).await?;
     let clock: Clock = Arc::new(since_epoch);
     let edge = Edge::new(config, state, clock, audit(args)?);
-    Ok(edge.with("content", Arc::new(Stateless(provider))))
+    Ok(edge.with("content", Arc::new(StatelessEndpoint(provider))))
 }
 
 fn auth(args: &Args) -> Result<Auth, CliError> {
@@ -245,7 +246,7 @@ fn audit(args: &Args) -> anyhow::Result<AuditSink> {
 /// How long the body of a request may take.
 const BODY_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Reads a request whole, within what the edge wants to see of it.
+/// Reads the body of a request, within the limit of the edge, and answers it.
 async fn respond<B>(edge: &Edge, request: Request<B>, local_only: bool) -> Response<Body>
 where
     B: http_body::Body,
@@ -257,8 +258,8 @@ where
         *refusal.status_mut() = StatusCode::FORBIDDEN;
         return refusal;
     }
-    // A body over the limit is refused by the edge in its own words: it is
-    // shown one byte more than is allowed, and never the rest.
+    // The edge itself refuses a body over its limit, so it gets one that is a byte too
+    // long instead of the rest.
     let limit = edge.max_body();
     let body = Limited::new(body, limit).collect();
     let body = match tokio::time::timeout(BODY_TIME, body).await {
@@ -274,7 +275,7 @@ where
     edge.respond(Request::from_parts(parts, body), peer).await.map(Body::whole)
 }
 
-/// Whether a browser could have been sent here by somebody else's page.
+/// Whether host and origin name this machine, so that no foreign web page sent the request.
 fn is_local(headers: &http::HeaderMap) -> bool {
     let local = |text: &str| {
         let host = text.rsplit_once(':').map_or(text, |(host, _)| host);

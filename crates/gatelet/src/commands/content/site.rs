@@ -1,4 +1,4 @@
-//! The site that a command is about, and where what belongs to it is kept.
+//! The flags that choose a CMS site, opening it, and the file of its tokens.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) struct SiteArgs {
     pub(super) ownership: Ownership,
 }
 
-/// Reads an ownership rule under the name that the configuration has for it.
+/// Parses an ownership rule by its name in the configuration.
 fn ownership() -> impl TypedValueParser<Value = Ownership> {
     let values = Ownership::ALL.map(|one| PossibleValue::new(one.name()).help(one.description()));
     PossibleValuesParser::new(values).try_map(|name| {
@@ -38,16 +38,16 @@ fn ownership() -> impl TypedValueParser<Value = Ownership> {
 impl SiteArgs {
     pub(super) fn config(&self) -> Config {
         let rules = Rules { ownership: Some(self.ownership), ..Rules::default() };
-        self.under(&rules)
+        self.config_with(&rules)
     }
 
-    /// The site under more rules than those that every command has.
-    pub(super) fn under(&self, rules: &Rules) -> Config {
+    /// The configuration of the site with these rules.
+    pub(super) fn config_with(&self, rules: &Rules) -> Config {
         rules.config(self.database.as_deref(), self.prefix.as_deref())
     }
 }
 
-/// Opens the site, with the exit code that fits when it cannot be.
+/// Opens the site; the error has the fitting exit code.
 pub(super) async fn open(config: &Config) -> Result<Content, CliError> {
     Content::open(config).await.map_err(|error| match error {
         OpenError::Unreachable(_) | OpenError::Refused(_) => CliError::NoAnswer(error.to_string()),
@@ -57,7 +57,7 @@ pub(super) async fn open(config: &Config) -> Result<Content, CliError> {
     })
 }
 
-/// Where tokens, tasks and keys are kept.
+/// The database file of tokens, tasks and keys in the state directory.
 pub(super) fn state_file(paths: &Paths) -> anyhow::Result<PathBuf> {
     let directory = paths.state_directory()?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;

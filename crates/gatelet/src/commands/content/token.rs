@@ -1,4 +1,4 @@
-//! `gatelet content token`: personal access tokens.
+//! `gatelet content token`: makes, lists and revokes personal access tokens of a CMS site.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -82,12 +82,14 @@ pub(super) async fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> 
         }
         Action::List { output } => {
             let tokens = state.list_tokens().await?;
-            if !output.is_json() {
-                out(&table(&tokens));
+            if output.is_json() {
+                let all: Vec<_> = tokens.iter().map(as_json).collect();
+                out(&crate::terminal::json_text(&all)?);
+            } else if tokens.is_empty() {
+                let none = "no tokens: make one with `gatelet content token create NAME`";
+                say(&paint(DIM, none));
             } else {
-                for token in &tokens {
-                    out(&line(token).to_string());
-                }
+                out(&table(&tokens));
             }
         }
         Action::Revoke { id } => {
@@ -100,7 +102,7 @@ pub(super) async fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> 
     Ok(Done::Fine)
 }
 
-fn line(token: &Token) -> serde_json::Value {
+fn as_json(token: &Token) -> serde_json::Value {
     serde_json::json!({
         "id": token.id,
         "name": token.name,
@@ -115,9 +117,6 @@ fn line(token: &Token) -> serde_json::Value {
 }
 
 fn table(tokens: &[Token]) -> String {
-    if tokens.is_empty() {
-        return "no tokens: make one with `gatelet content token create NAME`".to_owned();
-    }
     let row = |token: &Token| {
         let scopes: Vec<&str> = token.scopes.iter().map(String::as_str).collect();
         let owner = token.user_id.map_or_else(|| "-".to_owned(), |id| id.to_string());

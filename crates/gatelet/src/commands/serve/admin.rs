@@ -1,4 +1,4 @@
-//! What operators on this machine may ask of a running gatelet.
+//! The admin API, over which an operator on this machine mounts and unmounts servers.
 
 use async_trait::async_trait;
 use gateway::Gateway;
@@ -10,7 +10,7 @@ use web::site::admin::Admin;
 use crate::mounts::MountError;
 use crate::wire::Wiring;
 
-/// Mounts and unmounts.
+/// Answers requests for `/admin/mounts`.
 pub(super) struct AdminApi {
     pub(super) wiring: Wiring,
     pub(super) gateway: Gateway,
@@ -30,17 +30,17 @@ impl Admin for AdminApi {
         }
         let mounts = &self.wiring.mounts;
         match method.as_str() {
-            "GET" => (StatusCode::OK, self.shown()),
+            "GET" => (StatusCode::OK, self.list()),
             "POST" => match serde_json::from_slice(body) {
-                Ok(raw) => self.done(StatusCode::CREATED, mounts.mount(raw).await),
+                Ok(raw) => self.apply(StatusCode::CREATED, mounts.mount(raw).await),
                 Err(error) => {
                     message(StatusCode::BAD_REQUEST, &format!("this is no mount: {error}"))
                 }
             },
             "DELETE" => {
-                let wish: Value = serde_json::from_slice(body).unwrap_or_default();
-                match wish["mount"].as_str() {
-                    Some(which) => self.done(StatusCode::OK, mounts.unmount(which).await),
+                let request: Value = serde_json::from_slice(body).unwrap_or_default();
+                match request["mount"].as_str() {
+                    Some(name) => self.apply(StatusCode::OK, mounts.unmount(name).await),
                     None => message(StatusCode::BAD_REQUEST, "say which: {\"mount\": \"label\"}"),
                 }
             }
@@ -50,22 +50,21 @@ impl Admin for AdminApi {
 }
 
 impl AdminApi {
-    /// Every mount and how it fares, also since its manifest was read.
-    fn shown(&self) -> Value {
+    /// Every mounted server, with the reason if its upstream is down.
+    fn list(&self) -> Value {
         let mut body = self.wiring.mounts.to_json();
-        for place in body.as_array_mut().into_iter().flatten() {
-            let reason = place["label"].as_str().and_then(|label| self.down(label));
+        for server in body.as_array_mut().into_iter().flatten() {
+            let reason = server["label"].as_str().and_then(|label| self.down_reason(label));
             if let Some(reason) = reason {
-                place["state"] = json!("unavailable");
-                place["problem"] = json!(reason);
+                server["state"] = json!("unavailable");
+                server["problem"] = json!(reason);
             }
         }
         body
     }
 
-    /// Why a server does not answer. Clients that differ have upstreams that
-    /// differ, and whoever tried last knows best.
-    fn down(&self, label: &str) -> Option<String> {
+    /// Why an upstream is down, in any of the pools.
+    fn down_reason(&self, label: &str) -> Option<String> {
         let pools = self.gateway.roster().pools();
         let mut upstreams = pools.iter().flat_map(|pool| pool.snapshot().upstreams().to_vec());
         upstreams.find_map(|upstream| match upstream.status() {
@@ -77,9 +76,9 @@ impl AdminApi {
         })
     }
 
-    /// Has gatelet take up what is different now.
-    fn done(&self, status: StatusCode, done: Result<Value, MountError>) -> (StatusCode, Value) {
-        match done {
+    /// Applies a change of the mounts to the gateway, or reports its error.
+    fn apply(&self, status: StatusCode, change: Result<Value, MountError>) -> (StatusCode, Value) {
+        match change {
             Ok(body) => {
                 self.wiring.remount(&self.gateway);
                 (status, body)

@@ -1,4 +1,4 @@
-//! The certificates that clients are shown, read again when their files change.
+//! Loads the TLS certificates of the server, and loads them again when their files change.
 
 use std::sync::Arc;
 
@@ -9,32 +9,33 @@ use web::listen::TlsConfigs;
 
 use config::Tls;
 
+/// The TLS configuration, and the time stamps of the files that it was loaded from.
 struct Loaded {
     stamps: Vec<Stamp>,
     config: Arc<ServerConfig>,
 }
 
-/// What the files make now, and whenever they have changed since.
+/// A function that returns the TLS configuration, and reloads it when the files have changed.
 ///
-/// Files that do not belong together, because only one of them has been
-/// replaced yet, change nothing: the next connection looks again.
+/// While certificate and key do not fit, because only one of them was replaced, the old
+/// configuration stays.
 pub(super) fn tls_configs(tls: &Tls) -> Result<TlsConfigs, String> {
-    let shown = Mutex::new(Loaded { stamps: stamps(tls), config: tls.server()? });
+    let loaded = Mutex::new(Loaded { stamps: stamps(tls), config: tls.server()? });
     let tls = tls.clone();
     Ok(Arc::new(move || {
-        let mut shown = shown.lock();
+        let mut loaded = loaded.lock();
         let stamps = stamps(&tls);
-        if shown.stamps != stamps {
-            shown.stamps = stamps;
+        if loaded.stamps != stamps {
+            loaded.stamps = stamps;
             match tls.server() {
                 Ok(config) => {
-                    shown.config = config;
+                    loaded.config = config;
                     tracing::info!("new certificates are shown from now on");
                 }
                 Err(unfit) => tracing::error!("the old certificates stay: {unfit}"),
             }
         }
-        Arc::clone(&shown.config)
+        Arc::clone(&loaded.config)
     }))
 }
 

@@ -1,4 +1,4 @@
-//! What a person reads when gatelet opens: what there is, and how to connect.
+//! The greeting of `gatelet serve` on stderr: where it serves, and how clients connect.
 
 use std::path::Path;
 
@@ -8,35 +8,38 @@ use super::serving::{Args, Serving};
 use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, HEADING, PLACE, paint, say};
 
-/// Says on stderr where gatelet is and how the common clients reach it.
+/// Prints the greeting.
 pub(super) fn greet(serving: &Serving<'_>) {
     let Serving { args, paths, loaded, gateway, .. } = serving;
     let snapshot = gateway.roster().default_pool().snapshot();
     let n_upstreams = snapshot.upstreams().len();
     let source = match &loaded.file {
         Some(file) => format!("{n_upstreams} upstreams from {}", file.display()),
-        None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),
+        None => "built-in tools; `gatelet add` adds a server, `gatelet install` puts gatelet into \
+                 your hosts"
+            .to_owned(),
     };
     let url = format!("{}/mcp", loaded.config.serve.url());
-    let words = words(args, paths, loaded.file.as_deref());
+    let words = stdio_arguments(args, paths, loaded.file.as_deref());
     let callers = if loaded.config.auth.required { Callers::Known } else { Callers::Any };
     say(&greeting(&url, &source, &program(), &words, callers));
 }
 
-/// The words that serve the same on standard input and output, wherever they
-/// are run.
-fn words(args: &Args, paths: &Paths, file: Option<&Path>) -> Vec<String> {
+/// The arguments with which a client reaches this gatelet over stdio, in any directory. Another
+/// surface than that of the configuration needs a gatelet of its own.
+fn stdio_arguments(args: &Args, paths: &Paths, file: Option<&Path>) -> Vec<String> {
     // The user's own configuration is found from everywhere.
     let common = paths::candidates().pop();
     let file = file.filter(|file| paths.config.is_some() || Some(*file) != common.as_deref());
     let named = [("--config", file), ("--state", paths.state.as_deref())];
-    let named = named.into_iter().filter_map(|(flag, path)| Some((flag, whole(path?))));
+    let named = named.into_iter().filter_map(|(flag, path)| Some((flag, absolute(path?))));
     let surface = args.surface.map(|surface| ("--surface", surface.name().to_owned()));
     let flags = named.chain(surface).flat_map(|(flag, value)| [flag.to_owned(), value]);
-    ["serve", "--stdio"].map(str::to_owned).into_iter().chain(flags).collect()
+    let verb: &[&str] = if args.surface.is_some() { &["serve", "--stdio"] } else { &["connect"] };
+    verb.iter().map(|&word| word.to_owned()).chain(flags).collect()
 }
 
-fn whole(path: &Path) -> String {
+fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
@@ -44,15 +47,15 @@ fn program() -> String {
     std::env::current_exe().map_or_else(|_| "gatelet".to_owned(), |path| path.display().to_string())
 }
 
-/// Who may come in.
+/// Who may connect over HTTP.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Callers {
     Any,
-    /// Only who shows a key or a token.
+    /// Only callers with a key or a token.
     Known,
 }
 
-/// The greeting. Every line of it can be copied as it is.
+/// Renders the greeting. Every line can be copied as it is.
 fn greeting(url: &str, source: &str, program: &str, words: &[String], callers: Callers) -> String {
     let desktop = json!({"mcpServers": {"gatelet": {"command": program, "args": words}}});
     let cursor = json!({"mcpServers": {"gatelet": {"url": url}}});
@@ -92,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_greeting_says_how_four_clients_connect() {
-        let words = ["serve".to_owned(), "--stdio".to_owned()];
+        let words = ["connect".to_owned()];
         let text = greeting(
             "http://127.0.0.1:4747/mcp",
             "built-in tools",
@@ -106,7 +109,7 @@ mod tests {
         }
         assert!(text.contains("claude mcp add --transport http gatelet http://127.0.0.1:4747/mcp"));
         assert!(text.contains(r#""command":"/bin/gatelet""#));
-        assert!(text.contains(r#""args":["serve","--stdio"]"#));
+        assert!(text.contains(r#""args":["connect"]"#));
         let guarded = greeting("http://127.0.0.1:4747/mcp", "", "gatelet", &words, Callers::Known);
         assert!(guarded.contains("gatelet key create"), "{guarded}");
     }
@@ -117,11 +120,16 @@ mod tests {
             let cli = Cli::parse_from([&["gatelet", "serve"], words].concat());
             let Command::Serve(args) = cli.command else { panic!("serve") };
             let file = cli.paths.config.clone().unwrap_or("gatelet.toml".into());
-            super::words(&args, &cli.paths, Some(&file)).join(" ")
+            super::stdio_arguments(&args, &cli.paths, Some(&file)).join(" ")
         };
         assert_eq!(
             read(&["--config", "/c.toml", "--state", "/s", "--surface", "direct"]),
             "serve --stdio --config /c.toml --state /s --surface direct"
+        );
+        assert_eq!(
+            read(&["--config", "/c.toml", "--state", "/s"]),
+            "connect --config /c.toml --state /s",
+            "the servers run once"
         );
         let here = std::path::absolute("gatelet.toml").unwrap();
         assert!(read(&["--state", "/s"]).contains(&format!("--config {}", here.display())));

@@ -1,10 +1,8 @@
-//! The public keys of issuers, from where they publish them.
+//! Fetches the public keys of token issuers (JWKS), at the start and every few minutes.
 //!
-//! Keys are fetched when gatelet starts and every few minutes, so an issuer that
-//! rotates them is followed. An outage leaves what is known in force for a day;
-//! then nothing of that issuer is accepted. Nobody leads us elsewhere: redirects
-//! are not followed, what discovery names is https (or on the issuer's own host),
-//! and an address inside the network is asked only where the operator wrote it.
+//! During an outage the last keys hold for a day; then no token of that issuer is accepted.
+//! Redirects are not followed, an address that discovery names must be https or on the
+//! issuer's own host, and a private address is used only if the operator wrote it.
 
 use std::time::Duration;
 
@@ -16,20 +14,21 @@ use web::identity::token::Keys;
 use crate::fetch;
 use config::KeySource;
 
-/// How often keys are fetched, and how soon after a failure.
+/// How often keys are fetched.
 const EVERY: Duration = Duration::from_secs(300);
-const SOONER: Duration = Duration::from_secs(15);
-/// How long keys count that cannot be fetched any more.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The most bytes of a document.
-const MOST: usize = 1 << 20;
+/// How soon they are fetched again after a failure.
+const RETRY_AFTER: Duration = Duration::from_secs(15);
+/// How long keys hold after the last successful fetch.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest document, in bytes.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Follows the keys of one issuer, until dropped: `take` gets them whenever they
-/// were fetched, and none when they are too old.
+/// Fetches the keys of one issuer again and again, until dropped. `take` gets them after
+/// each fetch, and an empty set when they are too old.
 pub(super) async fn follow(source: KeySource, take: impl Fn(Keys)) {
     let mut age = Duration::ZERO;
     loop {
-        let pause = match fetched(&source).await {
+        let pause = match fetch_keys(&source).await {
             Ok(keys) => {
                 take(keys);
                 age = Duration::ZERO;
@@ -37,39 +36,39 @@ pub(super) async fn follow(source: KeySource, take: impl Fn(Keys)) {
             }
             Err(error) => {
                 tracing::warn!(%source, "the keys of an issuer cannot be fetched: {error:#}");
-                SOONER
+                RETRY_AFTER
             }
         };
         tokio::time::sleep(pause).await;
         age += pause;
-        if STALE < age {
+        if MAX_AGE < age {
             tracing::error!(%source, "the keys of an issuer are a day old: no token of it counts");
             take(Keys::none());
         }
     }
 }
 
-async fn fetched(source: &KeySource) -> anyhow::Result<Keys> {
+async fn fetch_keys(source: &KeySource) -> anyhow::Result<Keys> {
     let url = match source {
         KeySource::Jwks(url) => url.clone(),
-        KeySource::Discovery(issuer) => discovered(issuer).await?,
+        KeySource::Discovery(issuer) => discover(issuer).await?,
     };
-    let text = get(source.named(), &url).await?;
+    let text = get(source.url(), &url).await?;
     Keys::from_jwks(&text).with_context(|| format!("{url} is no JWKS"))
 }
 
-/// What an issuer says of itself.
+/// The metadata of an issuer, as far as it is used.
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
     jwks_uri: Url,
 }
 
-/// Where the keys of an issuer are, by OpenID Connect or by RFC 8414.
-async fn discovered(issuer: &Url) -> anyhow::Result<Url> {
+/// Discovers the URL of an issuer's keys, by OpenID Connect or RFC 8414.
+async fn discover(issuer: &Url) -> anyhow::Result<Url> {
     let mut last = None;
-    for place in places(issuer) {
-        match get(issuer, &place).await {
+    for url in metadata_urls(issuer) {
+        match get(issuer, &url).await {
             Ok(text) => return jwks_uri(issuer, &text),
             Err(error) => last = Some(error),
         }
@@ -77,8 +76,8 @@ async fn discovered(issuer: &Url) -> anyhow::Result<Url> {
     Err(last.context("an issuer has an address")?)
 }
 
-/// Where its metadata may be, the more usual first.
-fn places(issuer: &Url) -> Vec<Url> {
+/// The URLs at which the metadata of an issuer may be, the more usual first.
+fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let base = issuer.as_str().trim_end_matches('/');
     let path = issuer.path().trim_end_matches('/');
     let mut inserted = issuer.clone();
@@ -87,7 +86,7 @@ fn places(issuer: &Url) -> Vec<Url> {
     appended.into_iter().chain([inserted]).collect()
 }
 
-/// The address of the keys in an issuer's metadata, if that may be believed.
+/// The URL of the keys in an issuer's metadata, if it is acceptable.
 fn jwks_uri(issuer: &Url, text: &str) -> anyhow::Result<Url> {
     let metadata: Metadata = serde_json::from_str(text).context("its metadata cannot be read")?;
     let plain = |text: &str| text.trim_end_matches('/').to_owned();
@@ -103,12 +102,12 @@ fn jwks_uri(issuer: &Url, text: &str) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-/// GETs a document. What the operator wrote may be inside the network; whatever
-/// else is named may not.
+/// GETs a document. Only the origin that the operator wrote (`named`) may be in a private
+/// network.
 async fn get(named: &Url, url: &Url) -> anyhow::Result<String> {
     let own = url.origin() == named.origin();
-    let reach = if own { fetch::Reach::Anywhere } else { fetch::Reach::Public };
-    let fetched = fetch::within(reach, url, "application/json", MOST).await?;
+    let reach = if own { fetch::AllowedAddresses::Any } else { fetch::AllowedAddresses::Public };
+    let fetched = fetch::get_from(reach, url, "application/json", MAX_BYTES).await?;
     ensure!(fetched.status == 200, "{url} answers with status {}", fetched.status);
     Ok(fetched.body)
 }
@@ -124,7 +123,7 @@ mod tests {
     #[test]
     fn metadata_is_looked_for_where_both_standards_have_it() {
         let texts = |issuer: &str| -> Vec<String> {
-            places(&url(issuer)).iter().map(ToString::to_string).collect()
+            metadata_urls(&url(issuer)).iter().map(ToString::to_string).collect()
         };
         assert_eq!(
             texts("https://login.example/tenant/"),

@@ -1,4 +1,4 @@
-//! The side of gatelet on its local socket.
+//! Serves the local socket, over which commands on this machine reach a running gatelet.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::local_socket::{self, LocalRequest};
 use crate::logging;
 use crate::wire::Wiring;
 
-/// The socket of a gatelet; it is taken away when dropped.
+/// The open socket; removed when dropped.
 pub(super) struct LocalSocket {
     path: PathBuf,
     _serving: AbortOnDropHandle<()>,
@@ -32,20 +32,20 @@ impl Drop for LocalSocket {
     }
 }
 
-/// How long to wait when a connection could not be accepted.
-const UNTIL_NEXT: Duration = Duration::from_millis(500);
+/// The pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the socket gives access to.
+/// Answers the requests of commands.
 struct LocalServer {
     wiring: Wiring,
     gateway: Gateway,
-    /// What hosts see.
+    /// The surface for hosts.
     surface: Surface,
     console: Arc<OnceLock<Arc<Console>>>,
 }
 
-/// Opens the socket of a gatelet, unless another gatelet of the same configuration
-/// has it. Where there can be none, commands start what they need themselves.
+/// Opens the socket, unless another gatelet of the same configuration has it. Without a
+/// socket, commands start upstreams themselves.
 pub(super) async fn open(
     state: &Path,
     config: Option<&Path>,
@@ -73,9 +73,9 @@ pub(super) async fn open(
 
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
-        store::file::private(parent)?;
+        store::file::create_private_dir(parent)?;
     }
-    // Of a gatelet that was killed.
+    // A gatelet that was killed leaves its socket.
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
@@ -92,10 +92,10 @@ async fn serve(listener: UnixListener, server: Arc<LocalServer>) {
                     sessions.spawn(async move { server.answer(stream).await });
                 }
                 Ok(_) => tracing::warn!("somebody else came to the socket and was sent away"),
-                // Descriptors may be short for a moment; whoever can help comes this way.
+                // The process may be short of file descriptors for a moment.
                 Err(error) => {
                     tracing::warn!(%error, "a command could not be let in");
-                    tokio::time::sleep(UNTIL_NEXT).await;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
             Some(_) = sessions.join_next() => {}
@@ -107,8 +107,9 @@ impl LocalServer {
     async fn answer(&self, stream: UnixStream) {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
-        let Ok(wish) = local_socket::read_line::<LocalRequest>(&mut reader).await else { return };
-        let told = match wish {
+        let request = local_socket::read_line::<LocalRequest>(&mut reader).await;
+        let Ok(request) = request else { return };
+        let answer = match request {
             LocalRequest::Mcp => {
                 self.serve(Surface::Cash, reader, writer).await;
                 return;
@@ -117,21 +118,21 @@ impl LocalServer {
                 self.serve(self.surface, reader, writer).await;
                 return;
             }
-            LocalRequest::Status => upstreams::rows_of(&self.gateway).await,
+            LocalRequest::Status => upstreams::rows(&self.gateway).await,
             LocalRequest::Overview => json!({
-                "figures": self.wiring.overview(&self.gateway).await,
-                "upstreams": upstreams::states_of(&self.gateway),
+                "figures": self.wiring.observers().overview(&self.gateway).await,
+                "upstreams": upstreams::states(&self.gateway),
             }),
             LocalRequest::Logs { lines } => json!(logging::recent(lines)),
             LocalRequest::Restart { label } => self.restart(&label),
             LocalRequest::Console => self.console_link(),
-            LocalRequest::Approvals => approval_queue::listed(self.gateway.approvals()).await,
+            LocalRequest::Approvals => approval_queue::list(self.gateway.approvals()).await,
             LocalRequest::Decide { number, allow } => {
-                approval_queue::decided(self.gateway.approvals(), number, allow, BY_SHELL).await
+                approval_queue::decide(self.gateway.approvals(), number, allow, BY_SHELL).await
             }
         };
-        // Whoever is gone needs no answer.
-        let _ = local_socket::write_line(&mut writer, &told).await;
+        // The command may be gone.
+        let _ = local_socket::write_line(&mut writer, &answer).await;
     }
 
     /// A link to the console, or why there is none.
@@ -147,16 +148,18 @@ impl LocalServer {
         }
     }
 
-    /// A session of the protocol on the rest of a connection.
+    /// Serves an MCP session on the rest of a connection.
     async fn serve(
         &self,
         surface: Surface,
         reader: BufReader<OwnedReadHalf>,
         writer: OwnedWriteHalf,
     ) {
-        let source = self.wiring.served(&self.gateway, surface, "unix");
-        let options =
-            stdio::Options { tracing: self.wiring.tracing(), ..stdio::Options::default() };
+        let source = self.wiring.observers().traced_surface(&self.gateway, surface, "unix");
+        let options = stdio::Options {
+            tracing: self.wiring.observers().transport_tracing(),
+            ..stdio::Options::default()
+        };
         stdio::serve(source, reader, writer, options).await;
     }
 

@@ -1,4 +1,4 @@
-//! `/metrics`: on the gate, or on an address of its own.
+//! Serves `/metrics` for Prometheus: on the main address, or on one of its own.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,33 +19,37 @@ use super::readings;
 use super::serving::Serving;
 use crate::wire::Wiring;
 
-/// Writes the metrics of a gate.
-pub(super) struct Page {
+/// Renders the metrics of this gatelet.
+pub(super) struct Metrics {
     wiring: Wiring,
     gateway: Gateway,
-    /// Where clients are served, once that is there.
+    /// The HTTP site, once it exists, for its load.
     site: Arc<OnceLock<WeakSite>>,
 }
 
-impl Page {
-    pub(super) fn new(wiring: &Wiring, gateway: &Gateway, site: Arc<OnceLock<WeakSite>>) -> Page {
-        Page { wiring: wiring.clone(), gateway: gateway.clone(), site }
+impl Metrics {
+    pub(super) fn new(
+        wiring: &Wiring,
+        gateway: &Gateway,
+        site: Arc<OnceLock<WeakSite>>,
+    ) -> Metrics {
+        Metrics { wiring: wiring.clone(), gateway: gateway.clone(), site }
     }
 }
 
 #[async_trait]
-impl MetricsPage for Page {
+impl MetricsPage for Metrics {
     async fn write(&self) -> (&'static str, String) {
         let load = self.site.get().map(WeakSite::load).unwrap_or_default();
         let readings = readings::read(&self.gateway, load).await;
-        (CONTENT_TYPE, self.wiring.metrics(readings).unwrap_or_default())
+        (CONTENT_TYPE, self.wiring.observers().metrics(readings).unwrap_or_default())
     }
 }
 
-/// Listens for scrapers where the configuration wants that, until dropped.
+/// Listens for scrapers on the configured address, if there is one, until dropped.
 ///
-/// Several gates on pipes may share one configuration, and only one gets the port:
-/// the others go on without, and say so.
+/// Several gatelets over stdio may share one configuration, and only one gets the port; the
+/// others log a warning and go on.
 pub(super) async fn listen(
     serving: &Serving<'_>,
     site: Option<Site>,
@@ -65,7 +69,7 @@ pub(super) async fn listen(
     if let Some(site) = site {
         weak.set(site.downgrade()).ok();
     }
-    let page = Arc::new(Page::new(&serving.wiring, &serving.gateway, weak));
+    let page = Arc::new(Metrics::new(&serving.wiring, &serving.gateway, weak));
     let token = metrics.token.clone().map(|token| Arc::from(format!("Bearer {token}")));
     let answer = move |request: Request<RequestBody>| {
         let (page, token) = (Arc::clone(&page), token.clone());
@@ -80,7 +84,7 @@ pub(super) async fn listen(
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(serving))))
 }
 
-async fn answer<B>(page: &Page, request: &Request<B>, token: Option<&str>) -> Response<Body> {
+async fn answer<B>(page: &Metrics, request: &Request<B>, token: Option<&str>) -> Response<Body> {
     let refusal = if request.uri().path() != PATH {
         Some((StatusCode::NOT_FOUND, "there is /metrics"))
     } else if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -107,8 +111,8 @@ async fn answer<B>(page: &Page, request: &Request<B>, token: Option<&str>) -> Re
     response
 }
 
-/// Whether a request shows the token. Where there is none, it must name this
-/// machine, so that no web page reaches us under a name of its own.
+/// Whether a request has the token. If none is configured, its host must be this machine, so
+/// that no web page can read the metrics by DNS rebinding.
 fn may_read(headers: &HeaderMap, token: Option<&str>) -> bool {
     if headers.contains_key(header::ORIGIN) {
         return false;

@@ -1,4 +1,4 @@
-//! The port that a gatelet takes, and the note that says so.
+//! Takes the HTTP port, and leaves the note by which commands find this gatelet.
 
 use std::path::Path;
 
@@ -12,35 +12,35 @@ use crate::exit::CliError;
 use crate::running;
 use config::Config;
 
-/// A port that is ours, and the note that says so.
+/// The open port, with the operator's key and the note that contains it.
 pub(super) struct Listening {
     pub(super) socket: TcpListener,
     pub(super) operator: Key,
     pub(super) _note: Option<running::NoteGuard>,
 }
 
-/// Takes the port and leaves the note, in this order but before anybody can
-/// connect: whoever finds the port open finds the note.
+/// Binds the port, writes the note, and then listens: whoever can connect finds the note.
 pub(super) fn listen(args: &Args, config: &Config, state: &Path) -> anyhow::Result<Listening> {
     let socket = bind(args, config)?;
-    let operator = site::operator(config);
-    let note = running::leave(state, config.serve.scheme(), socket.local_addr()?, operator.secret);
+    let operator = site::operator_key(config);
+    let note =
+        running::write_note(state, config.serve.scheme(), socket.local_addr()?, operator.secret);
     let socket = socket.listen(BACKLOG).context("cannot listen")?;
     Ok(Listening { socket, operator: operator.key, _note: note })
 }
 
-/// As many may wait to be taken in as the standard library allows.
+/// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Takes the port, unless strangers could reach it and nobody is asked.
+/// Binds the port, unless other machines could use it without authentication.
 fn bind(args: &Args, config: &Config) -> anyhow::Result<TcpSocket> {
     let serve = &config.serve;
-    if let Some(why) = config.exposed(args.open) {
+    if let Some(why) = config.exposure_problem(args.open) {
         return Err(CliError::Usage(why).into());
     }
     let socket = if serve.listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let bound = socket.and_then(|socket| {
-        // A port is free again as soon as the gatelet before is gone.
+        // The port of a gatelet that has just ended can be taken immediately.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(serve.listen)?;

@@ -1,4 +1,4 @@
-//! What a running gate looks like at the moment, for its metrics.
+//! Reads the present state of a running gatelet for its metrics: upstreams, load, process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use roster::{Phase, Status, SupervisedUpstream};
 use telemetry::metrics::{ProcessReading, Readings, UpstreamReading, UpstreamState};
 use web::site::Load;
 
-/// Looks at a gate.
+/// Reads everything once.
 pub(super) async fn read(gateway: &Gateway, load: Load) -> Readings {
     let usage = gateway.artifact_usage().await;
     Readings {
@@ -23,7 +23,7 @@ pub(super) async fn read(gateway: &Gateway, load: Load) -> Readings {
     }
 }
 
-/// Every upstream, with what all kinds of clients have of it added up.
+/// One reading per upstream, added up over the pools of all kinds of clients.
 fn upstreams(gateway: &Gateway) -> Vec<UpstreamReading> {
     let waiting = gateway.waiting_calls();
     let mut readings: Vec<UpstreamReading> = Vec::new();
@@ -40,7 +40,7 @@ fn upstreams(gateway: &Gateway) -> Vec<UpstreamReading> {
                     let known = &mut readings[*at];
                     known.restarts += reading.restarts;
                     known.unanswered = known.unanswered.max(reading.unanswered);
-                    // The one that clients use counts; the default pool may sleep.
+                    // The pool that clients use counts; the default pool may be idle.
                     if known.state == UpstreamState::Ready {
                         (known.state, known.tools) = (reading.state, reading.tools);
                     }
@@ -71,7 +71,7 @@ fn reading(
     }
 }
 
-/// What the system says of us. Linux says it in `/proc`; elsewhere nothing is said.
+/// Reads about our own process from `/proc`, which only Linux has.
 mod process {
     use std::fs;
 
@@ -95,7 +95,7 @@ mod process {
         })
     }
 
-    /// How many programs we have started that run.
+    /// How many child processes run.
     pub(super) fn children() -> u64 {
         let Ok(threads) = fs::read_dir("/proc/self/task") else { return 0 };
         let children = threads

@@ -1,5 +1,5 @@
-//! How many upstreams are there, and what rules name that is not there, said once
-//! at the start.
+//! Logs once after the start how many upstreams are ready, and which names in the
+//! configuration match nothing.
 
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use roster::{Phase, Status};
 
 use crate::wire::Wiring;
 
-/// How often it is looked whether the last one has come.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often the upstreams are checked.
+const POLL: Duration = Duration::from_millis(250);
 
-/// Says how many upstreams are ready, and what in the configuration names nothing
-/// that they have, once each has come up or failed.
+/// Waits until every upstream has come up or failed, then logs.
 pub(super) async fn announce(wiring: Wiring, gateway: Gateway) {
     let pool = gateway.roster().default_pool();
     loop {
@@ -23,7 +22,7 @@ pub(super) async fn announce(wiring: Wiring, gateway: Gateway) {
             wiring.log_unmatched(&gateway);
             return;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

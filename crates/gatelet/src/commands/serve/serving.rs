@@ -1,4 +1,4 @@
-//! What `gatelet serve` is told, and gatelet while it serves.
+//! The flags of `gatelet serve`, and what belongs to a gatelet while it serves.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     pub(crate) stdio: bool,
 
     /// Address and port for HTTP [default: 127.0.0.1:4747, or what the configuration says]
-    #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = config::parse_address)]
     pub(super) listen: Option<SocketAddr>,
 
     /// Threads that answer [default: half of the processors, or one with --stdio]
@@ -46,15 +46,15 @@ pub(crate) struct Args {
     tls_key: Option<PathBuf>,
 }
 
-/// Reads a surface under the name that the configuration has for it.
+/// Parses a surface by its name in the configuration.
 fn surface() -> impl TypedValueParser<Value = Surface> {
     let values = Surface::ALL.map(|one| PossibleValue::new(one.name()).help(one.description()));
     PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
 impl Args {
-    /// As a host on pipes needs it.
-    pub(crate) fn over_pipes() -> Args {
+    /// The flags of `gatelet serve --stdio`.
+    pub(crate) fn for_stdio() -> Args {
         Args {
             stdio: true,
             listen: None,
@@ -66,8 +66,8 @@ impl Args {
         }
     }
 
-    /// A configuration in which the flags have the last word.
-    pub(super) fn over(&self, config: &Config) -> Config {
+    /// The configuration with the flags applied.
+    pub(super) fn apply_to(&self, config: &Config) -> Config {
         let mut config = config.clone();
         let serve = &mut config.serve;
         serve.listen = self.listen.unwrap_or(serve.listen);
@@ -87,9 +87,9 @@ impl Args {
 pub(super) struct Serving<'a> {
     pub(super) args: &'a Args,
     pub(super) paths: &'a Paths,
-    /// Where things are remembered.
+    /// The state directory.
     pub(super) state: PathBuf,
-    /// What counts: the configuration under the flags, and where we listen.
+    /// The configuration with the flags applied and the address in use.
     pub(super) loaded: Loaded,
     pub(super) wiring: Wiring,
     pub(super) gateway: Gateway,

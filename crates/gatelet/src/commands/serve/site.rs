@@ -1,5 +1,5 @@
-//! What is at which path, and who may come in: every surface under its name,
-//! the chosen one at `/mcp`, the manifest where it is looked for.
+//! Builds the HTTP site: the configured surface at `/mcp` and every surface at
+//! `/mcp/NAME`, the manifest, console, metrics and admin API, and who may connect.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,23 +16,24 @@ use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
 use web::site::pages::Pages;
-use web::site::{Parts, Site};
+use web::site::{Components, Site};
 
 use super::admin::AdminApi;
 use super::console::{self, ConsolePages};
 use super::issuer_keys;
-use super::metrics::Page;
+use super::metrics::Metrics;
 use super::serving::Serving;
-use crate::changed_file::ChangedFile;
 use crate::config_loader;
 use crate::key_file;
 use crate::paths::Paths;
+use crate::polled_file::PolledFile;
 use crate::secret;
 use crate::time::unix_seconds;
-use crate::wire::shared::Shared;
+use crate::wire;
+use crate::wire::cluster::Cluster;
 use config::{Config, KeySource};
 
-/// Everything that is answered over HTTP.
+/// Builds everything that is served over HTTP.
 pub(super) fn site(
     serving: &Serving<'_>,
     operator: Key,
@@ -47,12 +48,13 @@ pub(super) fn site(
         body: limits.body_bytes,
         body_time: limits.body_time,
         answer: limits.answer_bytes,
-        tracing: wiring.tracing(),
+        request_memory: wire::memory::for_long_requests(),
+        tracing: wiring.observers().transport_tracing(),
         ..Options::default()
     };
     let endpoint = |path: &str, surface| {
-        let replicas = wiring.shared().map(|shared| shared.replicas(path));
-        let served = wiring.served(gateway, surface, "tcp");
+        let replicas = wiring.cluster().map(|shared| shared.replicas(path));
+        let served = wiring.observers().traced_surface(gateway, surface, "tcp");
         Endpoint::new(served, Options { replicas, ..options.clone() })
     };
     let main = endpoint("/mcp", config.serve.surface);
@@ -64,22 +66,22 @@ pub(super) fn site(
     }
     let pages = config.console.enabled.then(|| {
         let console = console.get_or_init(|| console::console(serving, console_hosts(config)));
-        wiring.serve_console_at(&console_address(config));
+        wiring.set_console_address(&console_address(config));
         Box::new(ConsolePages(Arc::clone(console))) as Box<dyn Pages>
     });
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
-    let shared = wiring.shared().cloned();
+    let shared = wiring.cluster().cloned();
     let load = Arc::new(OnceLock::new());
-    let metrics = config.metrics.on_gate.then(|| Page::new(wiring, gateway, Arc::clone(&load)));
-    let site = Site::new(Parts {
+    let metrics = config.metrics.on_gate.then(|| Metrics::new(wiring, gateway, Arc::clone(&load)));
+    let site = Site::new(Components {
         endpoints,
-        old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
+        legacy_sse: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
         policy: policy(config, key_file::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
         pages,
         metrics: metrics.map(|page| Box::new(page) as _),
-        manifest: Box::new(wiring.presented()),
+        manifest: Box::new(wiring.published_manifest()),
         now: Box::new(unix_seconds),
         readiness: Box::new(move || {
             let shared = shared.clone();
@@ -97,13 +99,12 @@ pub(super) fn site(
             }),
         },
     });
-    // The page is part of the site and tells of it: a weak pointer, or neither
-    // would ever be gone.
+    // The metrics are part of the site and read its load: a weak pointer avoids a cycle.
     load.set(site.downgrade()).ok();
     site
 }
 
-/// Where the console is, as an operator writes it.
+/// The URL of the console, for operators.
 fn console_address(config: &Config) -> String {
     let own = || {
         let listen = config.serve.listen;
@@ -117,7 +118,7 @@ fn console_address(config: &Config) -> String {
     format!("{}{}", base.unwrap_or_else(own), ::console::PATH)
 }
 
-/// The names beside this machine's own by which the console may be asked.
+/// The host names, beside those of this machine, under which the console may be opened.
 fn console_hosts(config: &Config) -> Vec<String> {
     let own = config.auth.public_url.iter().map(|url| host(url).to_owned());
     let named =
@@ -125,17 +126,16 @@ fn console_hosts(config: &Config) -> Vec<String> {
     own.chain(named).collect()
 }
 
-/// Whether requests can be answered in full: the store that replicas share, if
-/// there is one, can be used.
-async fn is_ready(shared: Option<&Shared>) -> Result<(), String> {
-    match shared {
-        Some(shared) => shared.check().await.map_err(|error| error.to_string()),
+/// Checks that requests can be answered in full: the shared store of a cluster can be used.
+async fn is_ready(cluster: Option<&Cluster>) -> Result<(), String> {
+    match cluster {
+        Some(cluster) => cluster.check().await.map_err(|error| error.to_string()),
         None => Ok(()),
     }
 }
 
-/// A key for this machine's operator, good for as long as gatelet runs.
-pub(super) fn operator(config: &Config) -> NewKey {
+/// Makes a key for the operator on this machine, which is good while gatelet runs.
+pub(super) fn operator_key(config: &Config) -> NewKey {
     let mut fresh = KeyRing::default()
         .create("operator", secret::random(), unix_seconds())
         .expect("the name is legal and nobody else has it");
@@ -144,82 +144,86 @@ pub(super) fn operator(config: &Config) -> NewKey {
     fresh
 }
 
-/// Whose tokens are accepted. Clones are the same.
+/// The issuers whose tokens are accepted, with their current keys. Clones share them.
 #[derive(Clone)]
 pub(super) struct Issuers(Arc<Mutex<IssuerState>>);
 
 struct IssuerState {
-    /// As the configuration has them.
-    written: Vec<Issuer>,
-    /// Keys that were fetched, by the number of their issuer.
+    /// The issuers of the configuration.
+    configured: Vec<Issuer>,
+    /// Keys that were fetched, by the index of their issuer.
     fetched: BTreeMap<usize, Keys>,
-    /// Both together.
-    now: Arc<Vec<Issuer>>,
+    /// The configured issuers with the fetched keys.
+    current: Arc<Vec<Issuer>>,
 }
 
 impl IssuerState {
-    fn join(&mut self) {
-        let joined = self.written.iter().enumerate().map(|(at, issuer)| {
+    fn update_current(&mut self) {
+        let joined = self.configured.iter().enumerate().map(|(at, issuer)| {
             let keys = self.fetched.get(&at).unwrap_or(&issuer.keys).clone();
             Issuer { keys, ..issuer.clone() }
         });
-        self.now = Arc::new(joined.collect());
+        self.current = Arc::new(joined.collect());
     }
 }
 
-/// How often the public keys of issuers are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often the configuration is read for changed public keys of issuers.
+const KEY_POLL: Duration = Duration::from_secs(5);
 
 impl Issuers {
     pub(super) fn new(config: &Config) -> Issuers {
-        let written = config.auth.issuers.clone();
-        let now = Arc::new(written.clone());
-        Issuers(Arc::new(Mutex::new(IssuerState { written, fetched: BTreeMap::new(), now })))
+        let configured = config.auth.issuers.clone();
+        let current = Arc::new(configured.clone());
+        let state = IssuerState { configured, fetched: BTreeMap::new(), current };
+        Issuers(Arc::new(Mutex::new(state)))
     }
 
-    fn now(&self) -> Arc<Vec<Issuer>> {
-        Arc::clone(&self.0.lock().now)
+    fn current(&self) -> Arc<Vec<Issuer>> {
+        Arc::clone(&self.0.lock().current)
     }
 
-    /// Fetches the keys that issuers publish, again and again, until dropped.
-    pub(super) async fn fetch(self, sources: Vec<(usize, KeySource)>) {
+    /// Fetches the keys that issuers publish again and again, until dropped. Each source has
+    /// the index of its issuer.
+    pub(super) async fn keep_fetching(self, sources: Vec<(usize, KeySource)>) {
         let follow = |(at, source): (usize, KeySource)| {
             let issuers = self.clone();
             issuer_keys::follow(source, move |keys| {
                 let mut state = issuers.0.lock();
                 state.fetched.insert(at, keys);
-                state.join();
+                state.update_current();
             })
         };
         futures::future::join_all(sources.into_iter().map(follow)).await;
     }
 
-    /// Takes up public keys that have changed, until dropped. The configuration
-    /// knows where they are, so it is read; nothing else of it is taken up.
-    pub(super) async fn keep(self, paths: Paths) {
+    /// Reloads public keys whose files have changed, until dropped. The whole configuration
+    /// is read for that, but nothing else of it is applied.
+    pub(super) async fn keep_reloading(self, paths: Paths) {
         let is_public = |issuer: &Issuer| matches!(issuer.keys, Keys::Public(_));
-        if !self.now().iter().any(is_public) {
+        if !self.current().iter().any(is_public) {
             return;
         }
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(KEY_POLL).await;
             let paths = paths.clone();
             let read = tokio::task::spawn_blocking(move || config_loader::load(&paths)).await;
-            // What is wrong with a file is told by who watches it, and what is
-            // half written is whole the next time.
+            // Errors are logged by the watch of the configuration, and a file that is half
+            // written is whole the next time.
             let Ok(Ok(loaded)) = read else { continue };
             let mut state = self.0.lock();
-            if let Some(issuers) = token::renewed(&state.written, &loaded.config.auth.issuers) {
-                state.written = issuers;
-                state.join();
+            if let Some(issuers) =
+                token::with_new_keys(&state.configured, &loaded.config.auth.issuers)
+            {
+                state.configured = issuers;
+                state.update_current();
                 tracing::info!("the keys of an issuer have changed");
             }
         }
     }
 }
 
-/// Who is let in. The keys are read again when their file has changed, so a
-/// key that was just made or revoked counts for the next human.
+/// A function that returns the access policy. API keys are read again when their file has
+/// changed, so a new or revoked key counts for the next request.
 fn policy(
     config: &Config,
     file: PathBuf,
@@ -233,39 +237,39 @@ fn policy(
         let anonymous = if auth.required { Anonymous::Refused } else { Anonymous::Allowed };
         Arc::new(Policy { anonymous, keys, tokens: tokens.to_vec(), scope: auth.scope.clone() })
     };
-    let tokens = issuers.now();
-    let nobody = make(&KeyRing::default(), &tokens);
-    let known = AccessState {
-        file_state: ChangedFile::at(file),
+    let tokens = issuers.current();
+    let without_keys = make(&KeyRing::default(), &tokens);
+    let state = AccessState {
+        key_file: PolledFile::at(file),
         keys: KeyRing::default(),
         tokens,
-        policy: nobody,
+        policy: without_keys,
     };
-    let known = Mutex::new(known);
+    let state = Mutex::new(state);
     Box::new(move || {
-        let mut known = known.lock();
-        let tokens = issuers.now();
-        let mut is_new = !Arc::ptr_eq(&tokens, &known.tokens);
-        if known.file_state.is_due() {
-            match key_file::load(known.file_state.file()) {
-                Ok(keys) => (known.keys, is_new) = (keys, true),
+        let mut state = state.lock();
+        let tokens = issuers.current();
+        let mut is_new = !Arc::ptr_eq(&tokens, &state.tokens);
+        if state.key_file.has_changed() {
+            match key_file::load(state.key_file.file()) {
+                Ok(keys) => (state.keys, is_new) = (keys, true),
                 Err(error) => {
                     tracing::error!("the keys stay as they were: {error:#}");
-                    known.file_state.mark_changed();
+                    state.key_file.mark_changed();
                 }
             }
         }
         if is_new {
-            known.policy = make(&known.keys, &tokens);
-            known.tokens = tokens;
+            state.policy = make(&state.keys, &tokens);
+            state.tokens = tokens;
         }
-        Arc::clone(&known.policy)
+        Arc::clone(&state.policy)
     })
 }
 
-/// What the policy was last made of.
+/// The last access policy, and what it was made from.
 struct AccessState {
-    file_state: ChangedFile,
+    key_file: PolledFile,
     keys: KeyRing,
     tokens: Arc<Vec<Issuer>>,
     policy: Arc<Policy>,
@@ -276,8 +280,7 @@ fn hosts(config: &Config) -> Hosts {
     if serve.hosts.iter().any(|host| host == "*") {
         return Hosts::Any;
     }
-    // A page of a listed origin is let in by the endpoint, too, and whoever
-    // asks for our own address means us.
+    // Beside the configured hosts, pages of a listed origin and our public URL are allowed.
     let own = config.auth.public_url.iter().map(|url| host(url).to_owned());
     let pages = config.auth.origins.iter().map(|origin| authority(origin).to_owned());
     let named = serve.hosts.iter().map(|name| authority(name).to_owned());
@@ -285,7 +288,7 @@ fn hosts(config: &Config) -> Hosts {
     if named.is_empty() { Hosts::Loopback } else { Hosts::Named(named) }
 }
 
-/// Host and port of an address, or what is no address as it is.
+/// Host and port of a URL; other text as it is.
 fn authority(address: &str) -> &str {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)

@@ -1,16 +1,16 @@
-//! `gatelet add`: a server, written into the configuration once it was seen.
+//! `gatelet add`: probes a server, shows its tools, and adds it to the configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use packages::bundle::{Bundle, LARGEST};
-use packages::recipe::{Filled, Input, Recipe, Unfilled, Value};
+use packages::bundle::{Bundle, MAX_BYTES};
+use packages::recipe::{FillError, Filled, Input, Recipe, Value};
 use packages::server_json::{self, Offer};
 use packages::source::{self, Source};
 use serde_json::json;
 
 use super::config_file::ConfigFile;
-use super::kept_secrets::KeptSecrets;
+use super::new_secrets::NewSecrets;
 use super::registry::{Registry, RegistryArgs};
 use super::{known_server, review, unpack};
 use crate::commands::output::Output;
@@ -22,7 +22,7 @@ use crate::secrets;
 use crate::terminal::{DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
 use crate::wire::Probed;
 use config::edit::Edit;
-use config::{RawUpstream, Upstream, Wire, write};
+use config::{HttpTransport, RawUpstream, Upstream, upstreams_to_toml};
 
 /// Add a server to the configuration: a command, a URL, a package, a bundle or a name in the registry
 ///
@@ -84,11 +84,13 @@ pub(crate) struct Args {
     output: Output,
 }
 
+/// Parses `NAME=VALUE`.
 fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// Parses `NAME:VALUE`.
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -97,17 +99,20 @@ fn header(text: &str) -> Result<(String, String), String> {
 /// Who wrote the command that is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Author {
-    /// Whoever typed it.
+    /// The person who typed it.
     Operator,
-    /// A document from elsewhere.
+    /// The author of a package, bundle or `server.json`.
     Publisher,
 }
 
 /// A server to be added.
 struct Candidate {
+    /// Its entry in the configuration.
     raw: RawUpstream,
     author: Author,
+    /// What the person should know about it.
     notes: Vec<String>,
+    /// The bundle to unpack, and the directory for it.
     bundle: Option<(Bundle, PathBuf)>,
     /// What its sandbox lets it do, in words.
     sandbox: Option<String>,
@@ -116,10 +121,10 @@ struct Candidate {
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = ConfigFile::open(paths)?;
     let state = paths.state_directory()?;
-    let secrets = KeptSecrets::at(&state);
+    let secrets = NewSecrets::at(&state);
     let added = add(args, paths, &file, &state, &secrets);
     if added.is_err()
-        && let Err(error) = secrets.take_back()
+        && let Err(error) = secrets.roll_back()
     {
         say(&format!("{} its secrets stay in the secret store: {error}", paint(WARNING, "note:")));
     }
@@ -131,21 +136,21 @@ fn add(
     paths: &Paths,
     file: &ConfigFile,
     state: &Path,
-    secrets: &KeptSecrets,
+    secrets: &NewSecrets,
 ) -> anyhow::Result<Done> {
     let mut candidate = candidate(args, state, file.path(), secrets)?;
     let label = &args.name;
-    // Everything that can be wrong is found out before anything is started.
-    let mut upstream = file.meant(&candidate.raw, paths)?;
+    // All errors in the entry are found before anything is started.
+    let mut upstream = file.parse(&candidate.raw, paths)?;
     let agreed = RawUpstream { quarantine: false, ..candidate.raw.clone() };
     let edits = |raw| {
         let gone =
             args.replace.then_some(Edit::Remove(label)).filter(|_| file.upstream(label).is_ok());
         gone.into_iter().chain([Edit::Add(raw)]).collect::<Vec<_>>()
     };
-    file.changed(&edits(&agreed))?;
+    file.edited(&edits(&agreed))?;
     if args.dry_run {
-        out(&write(vec![agreed]));
+        out(&upstreams_to_toml(vec![agreed]));
         return Ok(Done::Fine);
     }
     introduce(&candidate);
@@ -163,7 +168,7 @@ fn add(
     }
     let mut listed = None;
     if !args.no_start {
-        let probed = probed(args, paths, file, &mut candidate, &mut upstream)?;
+        let probed = probe(args, paths, file, &mut candidate, &mut upstream)?;
         review::show(label, &probed);
         let n_tools = probed.listing.tools.len();
         let is_agreed =
@@ -172,7 +177,7 @@ fn add(
     }
     let is_agreed = listed.as_ref().is_some_and(|(_, is_agreed)| *is_agreed);
     let raw = RawUpstream { quarantine: !is_agreed, ..candidate.raw };
-    let text = file.changed(&edits(&raw))?;
+    let text = file.edited(&edits(&raw))?;
     if let Some((probed, true)) = &listed {
         review::pin_tools(&upstream, &probed.listing, paths)?;
     }
@@ -198,9 +203,9 @@ fn add(
     Ok(Done::Fine)
 }
 
-/// What the server lists, in the sandbox that gatelet knows for it unless somebody
-/// wants it tried without.
-fn probed(
+/// Probes the server in the sandbox that gatelet knows for it. If that fails, the person may
+/// let it be tried without.
+fn probe(
     args: &Args,
     paths: &Paths,
     file: &ConfigFile,
@@ -209,27 +214,27 @@ fn probed(
 ) -> anyhow::Result<Probed> {
     let label = &args.name;
     let mut probed = review::probe(upstream, paths)?;
-    // Not one that was asked for: there it stays.
+    // Only a sandbox that gatelet chose is lifted, not one that the person asked for.
     let is_confined = candidate.sandbox.is_some() && candidate.raw.sandbox.is_some();
     if let Err(failure) = &probed
         && is_confined
     {
-        if args.yes || !known_server::is_released(failure) {
-            return Err(known_server::stays_confined(label, failure).into());
+        if args.yes || !known_server::ask_to_release(failure) {
+            return Err(known_server::sandbox_error(label, failure).into());
         }
         candidate.raw.sandbox = None;
-        *upstream = file.meant(&candidate.raw, paths)?;
+        *upstream = file.parse(&candidate.raw, paths)?;
         probed = review::probe(upstream, paths)?;
     }
     probed.map_err(|failure| review::probe_error(label, &failure).into())
 }
 
-/// Says what would be started or reached, and what is odd about it.
+/// Prints what would be started or connected to, with notes.
 fn introduce(candidate: &Candidate) {
     let raw = &candidate.raw;
     match (&raw.command, &raw.url) {
         (Some(command), _) => {
-            let words = std::iter::once(command).chain(&raw.args).map(|word| shown(word));
+            let words = std::iter::once(command).chain(&raw.args).map(|word| shell_word(word));
             say(&format!("{} {}", paint(HEADING, "runs"), words.collect::<Vec<_>>().join(" ")));
             if !raw.env.is_empty() {
                 let names: Vec<&str> = raw.env.keys().map(String::as_str).collect();
@@ -249,24 +254,25 @@ fn introduce(candidate: &Candidate) {
     }
 }
 
-fn shown(word: &str) -> String {
+/// A word of a command line as it is typed in a shell.
+fn shell_word(word: &str) -> String {
     let word = tool::shell::word(word).map_or_else(|| format!("{word:?}"), |word| word.to_string());
     foreign(&word).into_owned()
 }
 
-/// What is to be added, as it will stand in the file.
+/// The server that the command line asks for, with its entry as it will be written.
 fn candidate(
     args: &Args,
     state: &Path,
     file: &Path,
-    secrets: &KeptSecrets,
+    secrets: &NewSecrets,
 ) -> anyhow::Result<Candidate> {
     let mut candidate = match args.source.as_deref() {
-        None => typed(&args.words)?,
+        None => from_command(&args.words)?,
         Some(text) => {
             let source =
-                source::read(text).map_err(|unclear| CliError::Usage(unclear.to_string()))?;
-            published(args, source, state, secrets)?
+                source::parse(text).map_err(|unclear| CliError::Usage(unclear.to_string()))?;
+            from_source(args, source, state, secrets)?
         }
     };
     let raw = &mut candidate.raw;
@@ -275,7 +281,7 @@ fn candidate(
     raw.env.extend(args.env.iter().cloned());
     raw.headers.extend(args.header.iter().cloned());
     if !args.dry_run && !args.plain {
-        for (name, secret) in plain_secrets::name_in(raw) {
+        for (name, secret) in plain_secrets::replace_by_references(raw) {
             secrets.set(&name, &secret)?;
             say(&format!(
                 "{} `{name}` in the secret store (`gatelet secret list`)",
@@ -283,8 +289,8 @@ fn candidate(
             ));
         }
     }
-    if raw.command.is_some() && args.words.iter().any(|word| is_place(word)) {
-        // What was typed here means the same wherever gatelet is started.
+    if raw.command.is_some() && args.words.iter().any(|word| is_local_path(word)) {
+        // Relative paths must mean the same wherever gatelet is started.
         let here = std::env::current_dir()?;
         let beside = file.parent().is_some_and(|parent| parent == here);
         raw.cwd = Some(if beside { PathBuf::from(".") } else { here });
@@ -295,13 +301,13 @@ fn candidate(
     Ok(candidate)
 }
 
-/// Whether a word leads to something below the working directory.
-fn is_place(word: &str) -> bool {
+/// Whether a word is a path relative to the working directory.
+fn is_local_path(word: &str) -> bool {
     let path = Path::new(word);
     path.is_relative() && (word.starts_with('.') || !word.starts_with('-') && path.exists())
 }
 
-fn typed(words: &[String]) -> Result<Candidate, CliError> {
+fn from_command(words: &[String]) -> Result<Candidate, CliError> {
     let Some((command, args)) = words.split_first() else {
         let why = "name what to add: a command after `--`, a URL, a package or a file; see `gatelet add --help`";
         return Err(CliError::Usage(why.to_owned()));
@@ -314,16 +320,16 @@ fn typed(words: &[String]) -> Result<Candidate, CliError> {
     Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None, sandbox: None })
 }
 
-fn published(
+fn from_source(
     args: &Args,
     source: Source,
     state: &Path,
-    store: &KeptSecrets,
+    store: &NewSecrets,
 ) -> anyhow::Result<Candidate> {
     let bundle = |bytes: &[u8], expected: Option<&str>| -> anyhow::Result<Candidate> {
         let directory = unpack::directory(state, &args.name, bytes);
         let (bundle, recipe) = unpack::recipe(bytes, expected, &directory)?;
-        let candidate = of_recipe(args, &recipe, Author::Publisher, store)?;
+        let candidate = from_recipe(args, &recipe, Author::Publisher, store)?;
         Ok(Candidate { bundle: Some((bundle, directory)), ..candidate })
     };
     match source {
@@ -331,7 +337,7 @@ fn published(
             if !args.words.is_empty() {
                 return Err(CliError::Usage("a URL takes no words after `--`".to_owned()).into());
             }
-            let transport = url.ends_with("/sse").then_some(Wire::Sse);
+            let transport = url.ends_with("/sse").then_some(HttpTransport::Sse);
             let raw = RawUpstream { url: Some(url), transport, ..RawUpstream::default() };
             Ok(Candidate {
                 raw,
@@ -343,13 +349,13 @@ fn published(
         }
         Source::Package(package) => {
             let recipe = package.recipe().map_err(|bad| CliError::Usage(bad.to_string()))?;
-            of_recipe(args, &recipe, Author::Operator, store)
+            from_recipe(args, &recipe, Author::Operator, store)
         }
         Source::Document(path) => {
             let text = std::fs::read_to_string(&path).map_err(|error| {
                 CliError::Usage(format!("cannot read `{}`: {error}", path.display()))
             })?;
-            of_document(args, &text, store, bundle)
+            from_server_json(args, &text, store, bundle)
         }
         Source::Bundle(path) => bundle(&read_bundle(&path)?, None),
         Source::RemoteBundle(url) => bundle(&fetch_bundle(&url)?, None),
@@ -357,7 +363,7 @@ fn published(
             let registry = Registry::new(&args.registry, state);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let entry = runtime.block_on(registry.server(&name, version.as_deref()))?;
-            let mut candidate = of_document(args, &entry.document.to_string(), store, bundle)?;
+            let mut candidate = from_server_json(args, &entry.document.to_string(), store, bundle)?;
             if entry.status != "active" {
                 candidate.notes.push(format!("its publisher calls it {}", entry.status));
             }
@@ -369,7 +375,7 @@ fn published(
 fn read_bundle(path: &Path) -> anyhow::Result<Vec<u8>> {
     let unread = |error| CliError::Usage(format!("cannot read `{}`: {error}", path.display()));
     let length = std::fs::metadata(path).map_err(unread)?.len();
-    if LARGEST < length {
+    if MAX_BYTES < length {
         return Err(CliError::Usage(format!(
             "`{}` is larger than a bundle may be",
             path.display()
@@ -383,15 +389,15 @@ fn fetch_bundle(url: &str) -> anyhow::Result<Vec<u8>> {
     let wrong = |_| CliError::Usage(format!("`{url}` is no address"));
     let parsed = reqwest::Url::parse(url).map_err(wrong)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let limit = usize::try_from(LARGEST).unwrap_or(usize::MAX);
-    runtime.block_on(fetch::bytes(&parsed, limit))
+    let limit = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
+    runtime.block_on(fetch::download(&parsed, limit))
 }
 
-/// One of the offers of a `server.json`.
-fn of_document(
+/// The server of a `server.json`: the offer of `--offer`, or the first that can be run here.
+fn from_server_json(
     args: &Args,
     text: &str,
-    store: &KeptSecrets,
+    store: &NewSecrets,
     bundle: impl Fn(&[u8], Option<&str>) -> anyhow::Result<Candidate>,
 ) -> anyhow::Result<Candidate> {
     let offers =
@@ -409,7 +415,7 @@ fn of_document(
         return Err(CliError::Usage(why).into());
     };
     let mut candidate = match offer {
-        Offer::Recipe(recipe) => of_recipe(args, recipe, Author::Publisher, store)?,
+        Offer::Recipe(recipe) => from_recipe(args, recipe, Author::Publisher, store)?,
         Offer::Bundle { url, sha256 } => bundle(&fetch_bundle(url)?, Some(sha256))?,
     };
     if 1 < kinds.len() && wanted.is_none() {
@@ -445,14 +451,14 @@ fn is_runnable(kind: &str) -> bool {
     crate::paths::program(runner).is_some()
 }
 
-/// The entry of a recipe, with everything that was decided filled in.
-fn of_recipe(
+/// The server of a recipe, with its inputs filled in.
+fn from_recipe(
     args: &Args,
     recipe: &Recipe,
     author: Author,
-    store: &KeptSecrets,
+    store: &NewSecrets,
 ) -> anyhow::Result<Candidate> {
-    let values = decided(args, recipe, store)?;
+    let values = input_values(args, recipe, store)?;
     let filled = recipe
         .fill(&values)
         .map_err(|unfilled| CliError::Usage(unfilled_text(recipe, &unfilled)))?;
@@ -471,12 +477,12 @@ fn of_recipe(
         Filled::Address { url, headers, is_sse } => {
             if author == Author::Publisher {
                 let how = "if you know it to be right, add it by its address";
-                server_json::check_address(&url)
+                server_json::check_remote_url(&url)
                     .map_err(|why| CliError::Usage(format!("{why}; {how}")))?;
             }
             raw.url = Some(url);
             raw.headers = headers;
-            raw.transport = is_sse.then_some(Wire::Sse);
+            raw.transport = is_sse.then_some(HttpTransport::Sse);
         }
     }
     Ok(Candidate { raw, author, notes: recipe.notes.clone(), bundle: None, sandbox: None })
@@ -499,11 +505,11 @@ fn no_runner(command: &str) -> String {
     format!("`{command}` is not in the PATH: {how}")
 }
 
-/// What every input is given: by the command line, or by the person.
-fn decided(
+/// The values of the inputs, from the command line or the person.
+fn input_values(
     args: &Args,
     recipe: &Recipe,
-    store: &KeptSecrets,
+    store: &NewSecrets,
 ) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut values = BTreeMap::new();
     for (name, text) in &args.set {
@@ -516,7 +522,7 @@ fn decided(
     }
     let missing: Vec<Input> = recipe.missing(&values).into_iter().cloned().collect();
     for input in missing {
-        let Some(text) = person::answer(&input) else { continue };
+        let Some(text) = person::ask_for(&input) else { continue };
         let value = match input.is_secret {
             true => secret(args, &input, &text, store)?,
             false => Value::Plain(text),
@@ -526,18 +532,18 @@ fn decided(
     Ok(values)
 }
 
-/// A secret is kept out of the file.
-fn secret(args: &Args, input: &Input, text: &str, store: &KeptSecrets) -> anyhow::Result<Value> {
-    let name = secrets::legal(&format!("{}/{}", args.name, input.name));
+/// Stores a secret, and returns the reference that is written into the file instead.
+fn secret(args: &Args, input: &Input, text: &str, store: &NewSecrets) -> anyhow::Result<Value> {
+    let name = secrets::legal_name(&format!("{}/{}", args.name, input.name));
     if !args.dry_run {
         store.set(&name, text)?;
     }
     Ok(Value::Reference(format!("${{keyring:{name}}}")))
 }
 
-/// What is missing, all at once, and how to say it.
-fn unfilled_text(recipe: &Recipe, unfilled: &Unfilled) -> String {
-    let Unfilled::Missing(_) = unfilled else {
+/// The error about inputs that are missing or unknown, and how to give them.
+fn unfilled_text(recipe: &Recipe, unfilled: &FillError) -> String {
+    let FillError::Missing(_) = unfilled else {
         let names: Vec<&str> = recipe.inputs.iter().map(|input| input.name.as_str()).collect();
         return format!("{unfilled} (its inputs: {})", foreign(&names.join(", ")));
     };

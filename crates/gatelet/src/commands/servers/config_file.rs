@@ -1,5 +1,5 @@
-//! The file that a command changes: read once, written whole, and only if
-//! nobody else changed it in between.
+//! The configuration file as a command edits it: read once, and written only if nobody else
+//! has changed it since.
 
 use std::path::{Path, PathBuf};
 
@@ -13,31 +13,31 @@ use crate::terminal::say;
 use config::edit::{self, Edit};
 use config::{RawUpstream, Upstream};
 
-/// A configuration file and what stood in it.
+/// A configuration file and its text when it was opened.
 #[derive(Debug)]
 pub(in crate::commands) struct ConfigFile {
     path: PathBuf,
-    /// `None` when there is none yet.
+    /// `None` when the file does not exist yet.
     text: Option<String>,
 }
 
-/// What a new file begins with. A gatelet without a file offers its own tools, and
-/// goes on to do so.
+/// The beginning of a new file. Without a file gatelet offers its built-in tools, so a new
+/// file switches them on too.
 const NEW: &str = "# The configuration of gatelet; `gatelet config check` says whether it is sound.\n\n\
                    [builtin]\ntools = true\n";
 
 impl ConfigFile {
-    /// The file that the command line points to or that is found; one in the
-    /// user's directory is made where there is none.
+    /// Opens the file that is named or found, or else the user's own, which
+    /// [`ConfigFile::write`] creates.
     pub(in crate::commands) fn open(paths: &Paths) -> anyhow::Result<ConfigFile> {
         let usual = || paths::candidates().into_iter().next_back();
         let path = paths.config_file().or_else(usual);
         let path = path.context("no home directory: name a configuration with --config")?;
-        if let Some(why) = paths.unreadable(&path) {
+        if let Some(why) = paths.why_unreadable(&path) {
             let why = format!("cannot use `{}`: {why}", path.display());
             return Err(CliError::Usage(why).into());
         }
-        // A link is followed, so that what it leads to is changed.
+        // The target of a link is changed, not the link.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => Some(text),
@@ -62,8 +62,8 @@ impl ConfigFile {
         self.text.as_deref().unwrap_or(NEW)
     }
 
-    /// The text with the changes in it, one after another.
-    pub(in crate::commands) fn changed(&self, edits: &[Edit<'_>]) -> anyhow::Result<String> {
+    /// The text after these edits, in order.
+    pub(in crate::commands) fn edited(&self, edits: &[Edit<'_>]) -> anyhow::Result<String> {
         let mut text = self.text().to_owned();
         for edit in edits {
             text = edit::apply(&self.name(), &text, edit)?;
@@ -71,34 +71,34 @@ impl ConfigFile {
         Ok(text)
     }
 
-    /// The upstream of that name, as it is written.
+    /// The entry of an upstream.
     pub(in crate::commands) fn upstream(&self, label: &str) -> anyhow::Result<RawUpstream> {
         Ok(edit::find(&self.name(), self.text(), label)?)
     }
 
-    /// The labels of those that are switched off.
-    pub(in crate::commands) fn switched_off(&self) -> Vec<String> {
+    /// The labels of disabled upstreams.
+    pub(in crate::commands) fn disabled_labels(&self) -> Vec<String> {
         let written = self.upstreams().unwrap_or_default();
         let off = written.into_iter().filter(|upstream| upstream.disabled);
         off.filter_map(|upstream| upstream.label).collect()
     }
 
-    /// Every upstream, as it is written.
+    /// The entries of all upstreams.
     pub(super) fn upstreams(&self) -> anyhow::Result<Vec<RawUpstream>> {
-        Ok(edit::all(&self.name(), self.text())?)
+        Ok(edit::upstreams(&self.name(), self.text())?)
     }
 
-    /// What an entry means in this file; what is odd about it is said.
-    pub(super) fn meant(&self, raw: &RawUpstream, paths: &Paths) -> anyhow::Result<Upstream> {
+    /// Parses an entry as it would be in this file, and prints its warnings.
+    pub(super) fn parse(&self, raw: &RawUpstream, paths: &Paths) -> anyhow::Result<Upstream> {
         let (upstream, warnings) =
-            edit::parsed(raw, &self.path, &config_loader::environment(paths))?;
+            edit::parse_upstream(raw, &self.path, &config_loader::environment(paths))?;
         if !warnings.is_empty() {
             say(&warnings.to_string());
         }
         Ok(upstream)
     }
 
-    /// Puts the new text in place. Who else may read the file stays as it was.
+    /// Replaces the text of the file, if nobody has changed it since. Its permissions stay.
     pub(in crate::commands) fn write(&self, text: &str) -> anyhow::Result<()> {
         let now = std::fs::read_to_string(&self.path).ok();
         if now != self.text {

@@ -9,12 +9,12 @@ use tool::Failure;
 use crate::commands::person;
 use crate::exit::CliError;
 use crate::terminal::{WARNING, foreign, paint, say};
-use config::{Environment, Process, RawSandbox, RawUpstream};
+use config::{Environment, ProcessEnvironment, RawSandbox, RawUpstream};
 
-/// Confines the server of an entry to what gatelet knows that it needs. Returns what
-/// that is, in words; `None` when the server is not known or is confined already.
+/// Adds a sandbox to the entry of a server that gatelet knows. Returns a description of the
+/// sandbox; `None` when the server is not known or has a sandbox already.
 pub(super) fn confine(raw: &mut RawUpstream) -> Option<String> {
-    let home = Process.get("HOME").map(PathBuf::from);
+    let home = ProcessEnvironment.get("HOME").map(PathBuf::from);
     let here = std::env::current_dir().ok();
     let directory = raw.cwd.as_deref().filter(|cwd| cwd.is_absolute()).or(here.as_deref());
     let command = raw.command.as_deref().filter(|_| raw.sandbox.is_none())?;
@@ -28,10 +28,10 @@ pub(super) fn confine(raw: &mut RawUpstream) -> Option<String> {
         let _ = std::fs::create_dir_all(directory);
     }
     raw.sandbox = Some(RawSandbox::AUTO);
-    Some(words(&policy))
+    Some(describe(&policy))
 }
 
-fn words(policy: &Policy) -> String {
+fn describe(policy: &Policy) -> String {
     let list = |paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| path.display().to_string());
         paths.collect::<Vec<_>>().join(", ")
@@ -50,11 +50,10 @@ fn words(policy: &Policy) -> String {
     )
 }
 
-/// Whether the person at the terminal wants a server tried outside of the sandbox
-/// in which it did not start. How package runners are installed differs from machine
-/// to machine, so the sandbox may be at fault; but a server may also fail on purpose,
-/// so it never runs outside unless somebody says so.
-pub(super) fn is_released(failure: &Failure) -> bool {
+/// Asks the person whether to try a server without the sandbox in which it did not start.
+/// Package runners are installed differently on every machine, so the sandbox may be wrong;
+/// but a server may also fail on purpose, so it never runs outside without consent.
+pub(super) fn ask_to_release(failure: &Failure) -> bool {
     if !person::is_there() {
         return false;
     }
@@ -64,7 +63,7 @@ pub(super) fn is_released(failure: &Failure) -> bool {
 }
 
 /// The error for a server that did not start in its sandbox.
-pub(super) fn stays_confined(label: &str, failure: &Failure) -> CliError {
+pub(super) fn sandbox_error(label: &str, failure: &Failure) -> CliError {
     CliError::NoAnswer(format!(
         "`{label}` gave no listing in the sandbox that gatelet knows for it: {failure}. Nothing was \
          written. If the sandbox is at fault and you trust the server, --no-sandbox adds it without; \

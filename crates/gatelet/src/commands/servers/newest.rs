@@ -1,4 +1,4 @@
-//! The newest version of a package, asked of the index that its runner would ask.
+//! Looks up the newest version of a package, in the index (npm or PyPI) that its runner uses.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,31 +7,31 @@ use packages::run_package::{Index, NPM, PYPI, RunPackage};
 use reqwest::Url;
 
 use crate::fetch;
-use config::{Environment, Process, RawUpstream};
+use config::{Environment, ProcessEnvironment, RawUpstream};
 
-/// No answer of an index is longer.
-const LONGEST: usize = 16 << 20;
+/// The longest answer of an index.
+const MAX_BYTES: usize = 16 << 20;
 
 /// The newest version of the package that an entry runs.
 pub(super) async fn version(raw: &RawUpstream, package: &RunPackage) -> anyhow::Result<String> {
     let index = index(&raw.env, package)?;
-    let (url, accept) = package.question(&index);
-    let fetched = fetch::get(&url, accept, LONGEST, None).await?;
+    let (url, accept) = package.index_request(&index);
+    let fetched = fetch::get(&url, accept, MAX_BYTES, None).await?;
     anyhow::ensure!(fetched.status == 200, "{url} answers with status {}", fetched.status);
     let newest = package.newest(&fetched.body);
     newest.ok_or_else(|| anyhow::anyhow!("{url} names no version"))
 }
 
-/// The index that the runner would ask: named on its command line, in the
-/// variables of the entry, in ours, or in npm's own file.
+/// The index that the runner uses: from its command line, the variables of the entry, our
+/// own variables, or npm's configuration file.
 fn index(env: &BTreeMap<String, String>, package: &RunPackage) -> anyhow::Result<Url> {
     let (names, usual): (&[&str], &str) = match package.index() {
         Index::Npm => (&["npm_config_registry", "NPM_CONFIG_REGISTRY"], NPM),
         Index::Pypi => (&["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"], PYPI),
     };
-    let variable = |name: &&str| env.get(*name).cloned().or_else(|| Process.get(name));
+    let variable = |name: &&str| env.get(*name).cloned().or_else(|| ProcessEnvironment.get(name));
     let npmrc = || (package.index() == Index::Npm).then(npm_file).flatten();
-    let named = package.own_index().map(str::to_owned);
+    let named = package.custom_index().map(str::to_owned);
     let named = named.or_else(|| names.iter().find_map(variable)).or_else(npmrc);
     let text = named.filter(|text| !text.is_empty()).unwrap_or_else(|| usual.to_owned());
     let url: Url =
@@ -42,7 +42,7 @@ fn index(env: &BTreeMap<String, String>, package: &RunPackage) -> anyhow::Result
 
 /// The registry in the user's `.npmrc`.
 fn npm_file() -> Option<String> {
-    let file = PathBuf::from(Process.get("HOME")?).join(".npmrc");
+    let file = PathBuf::from(ProcessEnvironment.get("HOME")?).join(".npmrc");
     registry_line(&std::fs::read_to_string(file).ok()?)
 }
 

@@ -1,5 +1,5 @@
-//! A registry of servers, asked over HTTP; its answers are kept, so that it is
-//! asked little and can be away.
+//! Looks up servers in an MCP registry over HTTP, with a cache on disk that also bridges
+//! outages.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::fetch;
 use crate::terminal::{WARNING, foreign, paint, say};
 use crate::time::unix_seconds;
 
-/// Where servers are looked up.
+/// The flag that chooses the registry.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RegistryArgs {
     /// The registry in which servers are looked up
@@ -21,23 +21,25 @@ pub(crate) struct RegistryArgs {
     registry: Url,
 }
 
-/// How long an answer is taken for true without asking again.
+/// How long a cached answer is used without asking again.
 const FRESH_SECONDS: u64 = 3600;
-/// No answer is longer.
-const LONGEST: usize = 8 << 20;
-/// So many pages are asked for, and so many answers are kept.
-const MOST_PAGES: usize = 3;
-const MOST_KEPT: usize = 200;
+/// The longest answer.
+const MAX_BYTES: usize = 8 << 20;
+/// How many pages of a search are requested.
+const MAX_PAGES: usize = 3;
+/// How many answers are cached.
+const MAX_CACHED: usize = 200;
 
-/// A registry with a memory.
+/// A registry with a cache.
 pub(super) struct Registry {
     base: Url,
-    memory: PathBuf,
+    /// The directory of the cache.
+    cache: PathBuf,
 }
 
-/// An answer and when it came.
+/// A cached answer, and when it came in seconds since 1970.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedAnswer {
     url: String,
     at: u64,
     body: String,
@@ -45,15 +47,15 @@ struct Kept {
 
 impl Registry {
     pub(super) fn new(args: &RegistryArgs, state: &Path) -> Registry {
-        Registry { base: args.registry.clone(), memory: state.join("registry") }
+        Registry { base: args.registry.clone(), cache: state.join("registry") }
     }
 
-    /// The servers that fit the words, the best first.
+    /// The servers that match the words, the best first.
     pub(super) async fn search(&self, words: &[String]) -> anyhow::Result<Vec<Entry>> {
         let whole = words.join(" ");
         let mut found = match self.pages(&whole).await {
             Ok(found) => found,
-            Err(error) => match self.remembered() {
+            Err(error) => match self.cached_search_results() {
                 entries if entries.is_empty() => return Err(error),
                 entries => {
                     say(&paint(
@@ -68,20 +70,20 @@ impl Registry {
                 }
             },
         };
-        // The registry looks for the text as it is.
+        // The registry searches for the whole text, so each word is tried too.
         if found.is_empty() && 1 < words.len() {
             for word in words.iter().filter(|word| 2 < word.len()).take(4) {
                 found.extend(self.pages(word).await.unwrap_or_default());
             }
         }
-        Ok(answers::ranked(found, words))
+        Ok(answers::rank(found, words))
     }
 
-    /// One server.
+    /// Looks up one server, in the given version or the latest.
     pub(super) async fn server(&self, name: &str, version: Option<&str>) -> anyhow::Result<Entry> {
         let url = answers::version_url(&self.base, name, version);
         let body = self.get(&url).await?;
-        let entry = answers::single(&body).ok().flatten();
+        let entry = answers::parse_server(&body).ok().flatten();
         let missing = || {
             CliError::Usage(format!("the registry has no server `{name}`; see `gatelet search`"))
         };
@@ -90,10 +92,10 @@ impl Registry {
 
     async fn pages(&self, text: &str) -> anyhow::Result<Vec<Entry>> {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let url = answers::search_url(&self.base, text, cursor.as_deref());
             let body = self.get(&url).await?;
-            let Page { entries, next } = answers::page(&body).map_err(|_| {
+            let Page { entries, next } = answers::parse_page(&body).map_err(|_| {
                 CliError::NoAnswer(format!("{} is no registry of servers", self.base))
             })?;
             found.extend(entries);
@@ -105,18 +107,18 @@ impl Registry {
         Ok(found)
     }
 
-    /// What is at an address, from memory while that is fresh or nothing newer
-    /// can be had.
+    /// The answer at a URL: from the cache while it is fresh or the registry does not answer.
     async fn get(&self, url: &Url) -> anyhow::Result<String> {
-        let kept = self.kept(url);
-        let is_fresh = |kept: &&Kept| unix_seconds().saturating_sub(kept.at) < FRESH_SECONDS;
-        if let Some(kept) = kept.as_ref().filter(is_fresh) {
-            return Ok(kept.body.clone());
+        let cached = self.cached(url);
+        let is_fresh =
+            |cached: &&CachedAnswer| unix_seconds().saturating_sub(cached.at) < FRESH_SECONDS;
+        if let Some(cached) = cached.as_ref().filter(is_fresh) {
+            return Ok(cached.body.clone());
         }
-        let fetched = fetch::get(url, "application/json", LONGEST, None).await;
+        let fetched = fetch::get(url, "application/json", MAX_BYTES, None).await;
         let why = match fetched {
             Ok(fetched) if fetched.status == 200 => {
-                self.keep(url, &fetched.body);
+                self.store(url, &fetched.body);
                 return Ok(fetched.body);
             }
             Ok(fetched) if fetched.status == 404 => {
@@ -129,12 +131,12 @@ impl Registry {
             Ok(fetched) => format!("it answers with status {}", fetched.status),
             Err(error) => format!("{error:#}"),
         };
-        match kept {
-            Some(kept) => {
-                let hours = unix_seconds().saturating_sub(kept.at) / 3600;
+        match cached {
+            Some(cached) => {
+                let hours = unix_seconds().saturating_sub(cached.at) / 3600;
                 let note = format!("the registry cannot be asked ({why}): this is {hours} hours old");
                 say(&paint(WARNING, foreign(&note)));
-                Ok(kept.body)
+                Ok(cached.body)
             }
             None => Err(CliError::NoAnswer(format!(
                 "the registry {} cannot be asked: {why}. Servers can be added without it: see `gatelet add --help`",
@@ -146,42 +148,48 @@ impl Registry {
 
     fn file(&self, url: &Url) -> PathBuf {
         let digest = packages::bundle::digest(url.as_str().as_bytes());
-        self.memory.join(format!("{}.json", &digest[..24]))
+        self.cache.join(format!("{}.json", &digest[..24]))
     }
 
-    fn kept(&self, url: &Url) -> Option<Kept> {
-        let kept: Kept = serde_json::from_slice(&std::fs::read(self.file(url)).ok()?).ok()?;
-        (kept.url == url.as_str()).then_some(kept)
+    fn cached(&self, url: &Url) -> Option<CachedAnswer> {
+        let cached: CachedAnswer =
+            serde_json::from_slice(&std::fs::read(self.file(url)).ok()?).ok()?;
+        (cached.url == url.as_str()).then_some(cached)
     }
 
-    fn keep(&self, url: &Url, body: &str) {
-        let kept = Kept { url: url.to_string(), at: unix_seconds(), body: body.to_owned() };
-        let Ok(bytes) = serde_json::to_vec(&kept) else { return };
-        self.forget_oldest();
+    fn store(&self, url: &Url, body: &str) {
+        let cached =
+            CachedAnswer { url: url.to_string(), at: unix_seconds(), body: body.to_owned() };
+        let Ok(bytes) = serde_json::to_vec(&cached) else { return };
+        self.remove_oldest();
         if let Err(error) = replace(&self.file(url), &bytes, Safety::Unsynced) {
             tracing::warn!(%error, "the registry's answer is not kept");
         }
     }
 
-    fn forget_oldest(&self) {
-        let entries = std::fs::read_dir(&self.memory).into_iter().flatten().flatten();
+    fn remove_oldest(&self) {
+        let entries = std::fs::read_dir(&self.cache).into_iter().flatten().flatten();
         let mut files: Vec<_> = entries
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
             .collect();
         files.sort();
-        let n_gone = files.len().saturating_sub(MOST_KEPT - 1);
+        let n_gone = files.len().saturating_sub(MAX_CACHED - 1);
         for (_, path) in &files[..n_gone] {
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// Every server in what was answered before by this registry.
-    fn remembered(&self) -> Vec<Entry> {
-        let entries = std::fs::read_dir(&self.memory).into_iter().flatten().flatten();
+    /// Every server in the cached search results of this registry.
+    fn cached_search_results(&self) -> Vec<Entry> {
+        let entries = std::fs::read_dir(&self.cache).into_iter().flatten().flatten();
         let bodies = entries.filter_map(|entry| {
-            let kept: Kept = serde_json::from_slice(&std::fs::read(entry.path()).ok()?).ok()?;
-            kept.url.starts_with(self.base.as_str()).then_some(kept.body)
+            let cached: CachedAnswer =
+                serde_json::from_slice(&std::fs::read(entry.path()).ok()?).ok()?;
+            cached.url.starts_with(self.base.as_str()).then_some(cached.body)
         });
-        bodies.filter_map(|body| answers::page(&body).ok()).flat_map(|page| page.entries).collect()
+        bodies
+            .filter_map(|body| answers::parse_page(&body).ok())
+            .flat_map(|page| page.entries)
+            .collect()
     }
 }

@@ -1,15 +1,15 @@
-//! `gatelet remove`: an upstream taken out of the configuration.
+//! `gatelet remove`: removes an upstream from the configuration, with its trust and token.
 
 use super::config_file::ConfigFile;
 use super::review;
 use crate::commands::person;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::secrets::{Names, Secrets};
+use crate::secrets::{Locations, Secrets};
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::wire;
 use config::edit::Edit;
-use config::write;
+use config::upstreams_to_toml;
 
 /// Take a server out of the configuration, and forget what is known of it
 ///
@@ -27,20 +27,20 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = ConfigFile::open(paths)?;
     let raw = file.upstream(&args.label)?;
     let label = raw.label.clone().unwrap_or_default();
-    let text = file.changed(&[Edit::Remove(&label)])?;
+    let text = file.edited(&[Edit::Remove(&label)])?;
     if !args.yes && !person::agrees(&format!("Remove `{label}` from {}?", file.path().display())) {
         let why =
             format!("nobody agreed to remove `{label}`: nothing was done; --yes agrees beforehand");
         return Err(CliError::Refused(why).into());
     }
-    let upstream = file.meant(&raw, paths);
+    let upstream = file.parse(&raw, paths);
     file.write(&text)?;
-    let entry = write(vec![raw]);
+    let entry = upstreams_to_toml(vec![raw]);
     out(&entry);
     say(&format!("{} `{label}` from {}", paint(GOOD, "removed"), file.path().display()));
     let n_known = upstream.and_then(|upstream| review::forget_trust(&upstream, paths)).unwrap_or(0);
     let state = paths.state_directory()?;
-    let had_token = wire::vault(&state).remove(&wire::entry(&label, None)).unwrap_or(false);
+    let had_token = wire::vault(&state).remove(&wire::vault_entry(&label, None)).unwrap_or(false);
     if n_known != 0 || had_token {
         let token = if had_token { " and its token" } else { "" };
         say(&paint(DIM, format!("forgot the trust in {n_known} tools{token}")));
@@ -54,10 +54,10 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// The kept secrets that an entry names and the rest of the file does not. They stay,
-/// as the entry may be put back, and as another file may use them.
-fn unused_secrets<'a>(entry: &str, rest: &str, kept: &'a Names) -> Vec<&'a str> {
+/// The names of stored secrets that the removed entry refers to and the rest of the file
+/// does not. They stay: the entry may be put back, and another file may use them.
+fn unused_secrets<'a>(entry: &str, rest: &str, stored: &'a Locations) -> Vec<&'a str> {
     let is_named = |text: &str, name: &str| text.contains(&format!("${{keyring:{name}}}"));
-    let names = kept.keys().map(String::as_str);
+    let names = stored.keys().map(String::as_str);
     names.filter(|name| is_named(entry, name) && !is_named(rest, name)).collect()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catalog::tokens;
 use policy::call;
-use policy::trust::{Digest, Drift, Ledger, LedgerStore, Seen, TrustLevel, drift};
+use policy::trust::{Digest, Drift, Ledger, LedgerStore, SeenTool, TrustLevel, drift};
 use serde_json::{Value, json};
 use tool::{Failure, Listing, Tool};
 
@@ -60,6 +60,11 @@ pub(super) fn probe_error(label: &str, failure: &Failure) -> CliError {
     CliError::NoAnswer(format!("`{label}` gave no listing: {failure}{next}. Nothing was written"))
 }
 
+/// A number and what it counts, such as `1 tool` and `2 tools`.
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// Prints a server and all its tools.
 pub(super) fn show(label: &str, probed: &Probed) {
     let Listing { server, tools, resources, templates, prompts, findings, .. } = &*probed.listing;
@@ -73,9 +78,10 @@ pub(super) fn show(label: &str, probed: &Probed) {
     let cost = thousands(total(&probed.listing));
     let n_resources = resources.len() + templates.len();
     say(&format!(
-        "{} tools ({cost} tokens where a host lists them whole), {n_resources} resources, {} prompts",
-        tools.len(),
-        prompts.len()
+        "{} ({cost} tokens where a host lists them whole), {}, {}",
+        counted(tools.len(), "tool"),
+        counted(n_resources, "resource"),
+        counted(prompts.len(), "prompt"),
     ));
     for tool in tools {
         let (hint, style) = hint(tool);
@@ -262,7 +268,7 @@ fn compare(known: &Ledger, label: &str, listing: &Listing) -> Changes {
         match known.get(&call::path(label, &tool.name)) {
             None => added.push(tool.name.clone()),
             Some(entry) if entry.digest != Digest::of(tool) => {
-                changed.push((tool.name.clone(), drift(&entry.seen, &Seen::of(tool))));
+                changed.push((tool.name.clone(), drift(&entry.seen, &SeenTool::of(tool))));
             }
             Some(_) => {}
         }

@@ -1,4 +1,4 @@
-//! `gatelet search`: servers in the official registry.
+//! `gatelet search`: searches servers in the registry.
 
 use serde_json::json;
 

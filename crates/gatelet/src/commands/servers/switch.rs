@@ -1,4 +1,5 @@
-//! `gatelet enable` and `gatelet disable`: an upstream in use or not.
+//! `gatelet enable` and `gatelet disable`: switch an upstream on or off, or let it out of
+//! quarantine.
 
 use serde_json::json;
 
@@ -42,9 +43,9 @@ pub(crate) fn enable(args: &EnableArgs, paths: &Paths) -> anyhow::Result<Done> {
         say(&format!("`{label}` is in use already"));
         return Ok(Done::Fine);
     }
-    let text = file.changed(&edits)?;
+    let text = file.edited(&edits)?;
     if raw.quarantine {
-        let upstream = file.meant(&raw, paths)?;
+        let upstream = file.parse(&raw, paths)?;
         let probed = review::probe(&upstream, paths)?;
         let probed = probed.map_err(|failure| review::probe_error(&label, &failure))?;
         review::show(&label, &probed);
@@ -76,7 +77,7 @@ pub(crate) fn disable(args: &DisableArgs, paths: &Paths) -> anyhow::Result<Done>
         return Ok(Done::Fine);
     }
     let value = Some(serde_json::Value::Bool(true));
-    file.write(&file.changed(&[Edit::Set { label: &label, key: "disabled", value }])?)?;
+    file.write(&file.edited(&[Edit::Set { label: &label, key: "disabled", value }])?)?;
     say(&format!("{} `{label}` in {}", paint(GOOD, "disabled"), file.path().display()));
     say(&paint(
         DIM,

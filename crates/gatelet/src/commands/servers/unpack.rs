@@ -1,4 +1,4 @@
-//! A bundle's files, put into a directory of their own.
+//! Unpacks a bundle (`.mcpb`) into a directory of its own below the state directory.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use packages::recipe::Recipe;
 
 use crate::exit::CliError;
 use config::Environment;
-use config::Process;
+use config::ProcessEnvironment;
 
-/// Where the files of a bundle are, below the state directory.
+/// The directory of a bundle, by its label and a digest of its bytes.
 pub(super) fn directory(state: &Path, label: &str, bytes: &[u8]) -> PathBuf {
     state.join("bundles").join(format!(
         "{}-{}",
@@ -20,14 +20,15 @@ pub(super) fn directory(state: &Path, label: &str, bytes: &[u8]) -> PathBuf {
     ))
 }
 
-/// Reads a bundle and says how its server is run from `directory`.
+/// Parses a bundle, and makes the recipe that runs its server from `directory`. `expected`
+/// is the SHA-256 that it must have.
 pub(super) fn recipe(
     bytes: &[u8],
     expected: Option<&str>,
     directory: &Path,
 ) -> anyhow::Result<(Bundle, Recipe)> {
-    let bundle = Bundle::read(bytes, expected).map_err(|bad| CliError::Usage(bad.to_string()))?;
-    let home = Process.get("HOME").unwrap_or_default();
+    let bundle = Bundle::unpack(bytes, expected).map_err(|bad| CliError::Usage(bad.to_string()))?;
+    let home = ProcessEnvironment.get("HOME").unwrap_or_default();
     let platform = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let recipe = bundle
         .recipe(directory, &home, platform)
@@ -35,13 +36,13 @@ pub(super) fn recipe(
     Ok((bundle, recipe))
 }
 
-/// Writes the files. A directory that is there holds the same bundle already.
+/// Writes the files. An existing directory has the same bundle already.
 pub(super) fn write(bundle: &Bundle, directory: &Path) -> anyhow::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
     let parent = directory.parent().unwrap_or(directory);
-    store::file::private(parent)?;
+    store::file::create_private_dir(parent)?;
     // Whole or not at all.
     let fresh = parent.join(format!(".{:016x}.new", rand::random::<u64>()));
     let written =

@@ -1,5 +1,5 @@
-//! `gatelet update`: what changed in a server's tools, in words, before it is
-//! trusted again.
+//! `gatelet update`: moves a server to a newer version, after showing what changed in its
+//! tools.
 
 use packages::run_package::RunPackage;
 use serde_json::json;
@@ -41,12 +41,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = ConfigFile::open(paths)?;
     match &args.label {
-        Some(label) => one(args, &file, label, paths),
-        None => all(args, &file),
+        Some(label) => update_one(args, &file, label, paths),
+        None => list_versions(args, &file),
     }
 }
 
-fn one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Result<Done> {
+fn update_one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Result<Done> {
     let before = file.upstream(label)?;
     let label = before.label.clone().unwrap_or_default();
     let after = match &args.to {
@@ -54,7 +54,7 @@ fn one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Re
         None if args.same_version => before.clone(),
         None => at_newest(&before)?,
     };
-    let (old, new) = (file.meant(&before, paths)?, file.meant(&after, paths)?);
+    let (old, new) = (file.parse(&before, paths)?, file.parse(&after, paths)?);
     let probed = review::probe(&new, paths)?;
     let probed = probed.map_err(|failure| review::probe_error(&label, &failure))?;
     let changes = review::changes(&old, &probed.listing, paths)?;
@@ -63,7 +63,7 @@ fn one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Re
         review::show(&label, &probed);
     } else {
         changes.lines().iter().for_each(|line| say(line));
-        show_words(&changes, &probed.listing.tools);
+        show_descriptions(&changes, &probed.listing.tools);
     }
     if args.output.is_json() {
         let version = |raw: &RawUpstream| Some(package(raw)?.version()?.to_owned());
@@ -100,8 +100,8 @@ fn one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Re
     Ok(Done::Fine)
 }
 
-/// What the tools that are new or changed say of themselves now.
-fn show_words(changes: &review::Changes, tools: &[Tool]) {
+/// Prints the descriptions of new and changed tools.
+fn show_descriptions(changes: &review::Changes, tools: &[Tool]) {
     let is_shown = |tool: &&Tool| changes.names().any(|name| name == tool.name);
     for tool in tools.iter().filter(is_shown) {
         let about = tool.description.as_deref().unwrap_or("nothing");
@@ -121,11 +121,11 @@ fn write(
     let mut edits = Vec::new();
     edits.extend(args.map(|args| Edit::Set { label, key: "args", value: Some(args) }));
     edits.extend(before.quarantine.then(|| Edit::Set { label, key: "quarantine", value: None }));
-    file.write(&file.changed(&edits)?)
+    file.write(&file.edited(&edits)?)
 }
 
-/// Says which servers have a newer version; starts none of them.
-fn all(args: &Args, file: &ConfigFile) -> anyhow::Result<Done> {
+/// Prints which servers have a newer version, without starting any.
+fn list_versions(args: &Args, file: &ConfigFile) -> anyhow::Result<Done> {
     let entries = file.upstreams()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let progress = terminal::progress("looking up versions");
@@ -171,7 +171,7 @@ fn package(raw: &RawUpstream) -> Option<RunPackage> {
     RunPackage::find(raw.command.as_deref().unwrap_or_default(), &raw.args)
 }
 
-/// The package that is run in whatever version there is.
+/// The name of the package that a command runs without a pinned version.
 pub(crate) fn unpinned(command: &str, args: &[String]) -> Option<String> {
     let package = RunPackage::find(command, args)?;
     package.version().is_none().then(|| package.name().to_owned())
@@ -189,8 +189,8 @@ fn at_version(raw: &RawUpstream, version: &str) -> Result<RawUpstream, CliError>
     Ok(RawUpstream { args, ..raw.clone() })
 }
 
-/// The same entry with the newest version of its package; as it is where there is
-/// no newer one, or none can be found out.
+/// The same entry with the newest version of its package; unchanged if there is no newer one
+/// or it cannot be looked up.
 fn at_newest(raw: &RawUpstream) -> anyhow::Result<RawUpstream> {
     let Some(package) = package(raw) else { return Ok(raw.clone()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,4 +1,4 @@
-//! What looks after services of a user: systemd or launchd.
+//! Controls services of the user with the service manager: systemd or launchd.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,14 +9,14 @@ use tool::hex;
 
 use crate::paths;
 
+/// The service manager of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manager {
     Systemd,
     Launchd,
 }
 
-/// What the service of a configuration is called; the usual one has no name of
-/// its own.
+/// The name of the service of a configuration; `None` is the default configuration.
 pub(super) fn name(config: Option<&Path>) -> String {
     let Some(config) = config else { return "gatelet".to_owned() };
     let digest = Sha256::digest(config.display().to_string().as_bytes());
@@ -28,7 +28,7 @@ impl Manager {
         if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd }
     }
 
-    /// Where the file of a service is.
+    /// The file of a service.
     pub(super) fn file(self, name: &str) -> Option<PathBuf> {
         Some(match self {
             Manager::Systemd => {
@@ -42,8 +42,8 @@ impl Manager {
         })
     }
 
-    /// Whether it runs and takes orders; the error says why not. Changes nothing.
-    pub(super) fn find(self) -> anyhow::Result<()> {
+    /// Checks that the service manager runs and accepts commands. Changes nothing.
+    pub(super) fn check(self) -> anyhow::Result<()> {
         match self {
             Manager::Systemd => systemctl(&["show-environment"]),
             Manager::Launchd => launchctl(&["print", &domain()]),
@@ -55,7 +55,7 @@ impl Manager {
             Manager::Systemd => {
                 systemctl(&["daemon-reload"])?;
                 systemctl(&["enable", &format!("{name}.service")])?;
-                // Also one that runs with the file of before.
+                // `restart` also replaces a service that runs with the old file.
                 systemctl(&["restart", &format!("{name}.service")])
             }
             Manager::Launchd => {
@@ -79,8 +79,8 @@ impl Manager {
         }
     }
 
-    /// Tells it that a file is gone.
-    pub(super) fn forget(self) {
+    /// Makes the service manager notice that a file was removed.
+    pub(super) fn reload(self) {
         if self == Manager::Systemd {
             let _ = systemctl(&["daemon-reload"]);
         }

@@ -1,19 +1,19 @@
-//! The file of a service, as its manager reads it.
+//! Renders the file of a service for systemd or launchd.
 
 use std::path::{Path, PathBuf};
 
-/// A service.
+/// A service that runs `gatelet serve`.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub(super) name: String,
     pub(super) program: PathBuf,
     pub(super) config: Option<PathBuf>,
     pub(super) state: Option<PathBuf>,
-    /// Where the servers' programs are looked for.
+    /// The `PATH` in which programs of upstreams are found.
     pub(super) path: String,
 }
 
-/// What every file of ours has in it.
+/// The text by which gatelet recognizes its own files.
 const MARK: &str = "Written by `gatelet up`";
 
 /// Whether gatelet wrote a file.
@@ -22,7 +22,7 @@ pub(super) fn is_ours(text: &str) -> bool {
 }
 
 impl Unit {
-    fn words(&self) -> Vec<String> {
+    fn command_line(&self) -> Vec<String> {
         let text = |path: &Path| path.display().to_string();
         let mut words = vec![text(&self.program), "serve".to_owned()];
         for (flag, path) in [("--config", &self.config), ("--state", &self.state)] {
@@ -33,7 +33,8 @@ impl Unit {
 
     /// A systemd user unit.
     pub(super) fn systemd(&self) -> String {
-        let command = self.words().iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let command =
+            self.command_line().iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let path = quoted(&format!("PATH={}", self.path)).replace("$$", "$");
         format!(
             "# {MARK}; `gatelet down` takes it away.\n\
@@ -47,7 +48,7 @@ impl Unit {
     /// A launchd agent.
     pub(super) fn launchd(&self) -> String {
         let word = |word: &String| format!("    <string>{}</string>\n", escaped(word));
-        let words: String = self.words().iter().map(word).collect();
+        let words: String = self.command_line().iter().map(word).collect();
         let (name, path) = (escaped(&self.name), escaped(&self.path));
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -62,8 +63,8 @@ impl Unit {
     }
 }
 
-/// A word that systemd takes as it is: specifiers, variables and escapes mean
-/// themselves, and a line end cannot begin another setting.
+/// Quotes a word for systemd: specifiers, variables and escapes mean themselves, and a line
+/// end cannot begin another setting.
 fn quoted(word: &str) -> String {
     let mut text = String::from("\"");
     for letter in word.chars() {

@@ -1,5 +1,5 @@
-//! Findings that are known and not reported: for adopting the rules step by
-//! step. Lines are left out, so that a baseline survives edits above.
+//! The baseline: a file of findings that are not reported, for adopting the rules step by
+//! step. It has no line numbers, so it survives edits of the document.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +11,7 @@ use toolspec::Finding;
 use super::report::Report;
 use crate::exit::CliError;
 
-/// How often each finding is known.
+/// How often each finding is to be ignored.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Baseline(BTreeMap<String, usize>);
 
@@ -42,7 +42,7 @@ impl Baseline {
         std::fs::write(file, text).with_context(|| format!("cannot write `{}`", file.display()))
     }
 
-    /// Takes known findings out of a report; each is known only so often.
+    /// Removes the findings of the baseline from a report, each as often as it is there.
     pub(super) fn hide(&self, report: &mut Report) {
         let mut left = self.0.clone();
         let path = report.path.clone();
@@ -56,10 +56,10 @@ impl Baseline {
     }
 }
 
-/// The same however the path is typed. What is only good to know counts things,
-/// so its words change with every edit.
+/// The key of a finding, whatever way its path is written. Infos contain counts, which change
+/// with every edit, so their messages are left out.
 fn key(path: &str, finding: &Finding) -> String {
-    let path = plain(path);
+    let path = normalized(path);
     match finding.severity {
         Severity::Info => format!("{path}: {}", finding.code),
         Severity::Error | Severity::Warning => {
@@ -68,8 +68,8 @@ fn key(path: &str, finding: &Finding) -> String {
     }
 }
 
-/// The path from here, without detours.
-fn plain(path: &str) -> String {
+/// The path relative to the working directory, without `.`.
+fn normalized(path: &str) -> String {
     let path = Path::new(path);
     let here = std::env::current_dir().unwrap_or_default();
     let path = path.strip_prefix(&here).unwrap_or(path);

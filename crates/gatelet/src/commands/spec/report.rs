@@ -1,4 +1,4 @@
-//! Findings as people, scripts and code hosts read them.
+//! Renders findings about documents as text, JSON, SARIF and GitHub workflow commands.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub(crate) enum Format {
     Github,
 }
 
-/// What was found in one document.
+/// The findings in one document.
 pub(super) struct Report {
     pub(super) path: String,
     pub(super) text: String,
@@ -30,7 +30,7 @@ pub(super) struct Report {
 pub(super) fn write(reports: &[Report], format: Format) -> String {
     match format {
         Format::Text => human(reports),
-        Format::Json => pretty(&json_of(reports)),
+        Format::Json => pretty(&as_json(reports)),
         Format::Sarif => pretty(&sarif(reports)),
         Format::Github => github(reports),
     }
@@ -45,7 +45,7 @@ fn human(reports: &[Report]) -> String {
     for report in reports {
         let lines: Vec<&str> = report.text.lines().collect();
         for finding in &report.findings {
-            one(&mut text, &report.path, &lines, finding);
+            write_finding(&mut text, &report.path, &lines, finding);
         }
     }
     let count = |severity: Severity| {
@@ -57,7 +57,7 @@ fn human(reports: &[Report]) -> String {
     text
 }
 
-fn one(text: &mut String, path: &str, lines: &[&str], finding: &Finding) {
+fn write_finding(text: &mut String, path: &str, lines: &[&str], finding: &Finding) {
     let (style, word) = match finding.severity {
         Severity::Error => (BAD, "error"),
         Severity::Warning => (WARNING, "warning"),
@@ -85,10 +85,10 @@ fn one(text: &mut String, path: &str, lines: &[&str], finding: &Finding) {
     text.push('\n');
 }
 
-/// How much of a line is shown.
-const WIDEST: usize = 110;
+/// How many characters of a line are shown.
+const MAX_WIDTH: usize = 110;
 
-/// The line, cut to a width, and the marks under it.
+/// The line, shortened, and the marks under it.
 fn marked(source: &str, finding: &Finding) -> (String, String) {
     let clean: String =
         source.chars().map(|letter| if letter == '\t' { ' ' } else { letter }).collect();
@@ -98,13 +98,13 @@ fn marked(source: &str, finding: &Finding) -> (String, String) {
         0 => (blanks, whole.saturating_sub(blanks)),
         length => (finding.place.column.saturating_sub(1).max(blanks), length),
     };
-    let shown: String = clean.chars().take(WIDEST).collect();
-    let shown = if WIDEST < whole { format!("{shown}…") } else { shown };
-    let length = length.min(WIDEST.saturating_sub(from)).max(1);
-    (shown, format!("{}{}", " ".repeat(from.min(WIDEST)), "^".repeat(length)))
+    let shown: String = clean.chars().take(MAX_WIDTH).collect();
+    let shown = if MAX_WIDTH < whole { format!("{shown}…") } else { shown };
+    let length = length.min(MAX_WIDTH.saturating_sub(from)).max(1);
+    (shown, format!("{}{}", " ".repeat(from.min(MAX_WIDTH)), "^".repeat(length)))
 }
 
-fn json_of(reports: &[Report]) -> Value {
+fn as_json(reports: &[Report]) -> Value {
     let each = |report: &Report| json!({"path": report.path, "findings": report.findings});
     reports.iter().map(each).collect()
 }
@@ -179,7 +179,7 @@ fn github(reports: &[Report]) -> String {
     text
 }
 
-/// As workflow commands want it.
+/// Escapes a message for a workflow command.
 fn escape(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
@@ -190,7 +190,7 @@ mod tests {
 
     fn report() -> Report {
         let text = "# T\n\n## Tool: `a`\n".to_owned();
-        let findings = toolspec::lint(&text, &toolspec::Comparison::default()).1;
+        let findings = toolspec::lint(&text, &toolspec::LintContext::default()).1;
         let findings = findings.into_iter().filter(|f| f.code == "E05").collect();
         Report { path: "x.md".to_owned(), text, findings }
     }

@@ -1,5 +1,5 @@
-//! Where tools come from: documents, listings, servers, git revisions, and
-//! the tools that are built in.
+//! Finds the tools that `gatelet spec` is about: in a document, a listing, a live server, a
+//! git revision, or the built-in tools.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::paths::Paths;
 use crate::wire;
 use config::Reach;
 
-/// Tools, and what they belong to.
+/// The tools of a document or server, with its name and version.
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// Reads a document; a listing is written as one.
+/// Reads a document; turns a listing into one.
 pub(super) fn as_document(path: &Path) -> anyhow::Result<String> {
     let text = read(path)?;
     if !is_listing(&text) {
@@ -48,7 +48,7 @@ fn is_listing(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }
 
-/// The documents that are meant: files as they are, directories searched.
+/// The documents among these paths; directories are searched.
 pub(super) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths {
@@ -123,7 +123,8 @@ fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Finds out what is meant, and reads its tools.
+/// Finds the tools of a subject: `builtin`, a file, an upstream, a URL, a command, or
+/// `REVISION:PATH` of git.
 pub(crate) fn find(subject: &str, paths: &Paths) -> anyhow::Result<Subject> {
     if subject == "builtin" {
         return built_in(paths);
@@ -141,7 +142,7 @@ pub(crate) fn find(subject: &str, paths: &Paths) -> anyhow::Result<Subject> {
         return parse(inside, &show(subject, None)?);
     }
     if let Some(server) = live(subject, paths)? {
-        return Ok(of_listing(&server));
+        return Ok(from_listing(&server));
     }
     // `REVISION:PATH`, as git writes it.
     match subject.split_once(':') {
@@ -153,15 +154,15 @@ pub(crate) fn find(subject: &str, paths: &Paths) -> anyhow::Result<Subject> {
     }
 }
 
-/// Whether a file is meant to be run: it may be, and starts as programs do.
-/// The bit alone says little where every file has it.
+/// Whether a file is a program: executable, and a script or binary. On some disks every file
+/// is executable, so that alone does not count.
 fn is_program(path: &Path) -> bool {
     let mut start = [0; 4096];
     let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut start));
     let start = &start[..read.unwrap_or(0)];
     let binary = match std::str::from_utf8(start) {
         Ok(_) => start.contains(&0),
-        // A letter that is cut off at the end is none the less text.
+        // Text may be cut off within a character at the end.
         Err(error) => error.error_len().is_some(),
     };
     may_run(path) && (start.starts_with(b"#!") || binary)
@@ -180,7 +181,7 @@ fn may_run(path: &Path) -> bool {
 
 /// The listing of a server: an upstream by its label, an address or a command.
 pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listing>> {
-    let target = match labelled(subject, paths)? {
+    let target = match configured_target(subject, paths)? {
         Some(target) => target,
         None if subject.starts_with("http://") || subject.starts_with("https://") => {
             Target::Http(Endpoint { url: subject.to_owned(), ..Endpoint::default() })
@@ -211,7 +212,8 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
     })
 }
 
-fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
+/// The connection target of a configured upstream.
+fn configured_target(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
     let loaded = config_loader::load(paths)?;
     let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
     let sandbox = upstream.as_ref().and_then(|upstream| upstream.sandbox.clone());
@@ -219,24 +221,24 @@ fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
         None => None,
         Some(Reach::Program { command, args, env, inherit, cwd }) => {
             let program = Program { command: command.into(), args, env, inherit, cwd };
-            let program = wire::confined(program, sandbox.as_ref()).map_err(CliError::NoAnswer)?;
+            let program =
+                wire::confine_program(program, sandbox.as_ref()).map_err(CliError::NoAnswer)?;
             Some(Target::Stdio(program))
         }
         Some(Reach::Address { url, headers, wire, certificates }) => {
             let endpoint = Endpoint { url, headers, certificates, ..Endpoint::default() };
             Some(match wire {
-                Some(config::Wire::Sse) => Target::Sse(endpoint),
-                Some(config::Wire::Http) | None => Target::Http(endpoint),
+                Some(config::HttpTransport::Sse) => Target::Sse(endpoint),
+                Some(config::HttpTransport::Http) | None => Target::Http(endpoint),
             })
         }
         Some(Reach::Content { database, .. }) => {
-            // The same site, as anybody else would be served it.
+            // Our own executable serves the site.
             let database = database.into_iter().flat_map(|url| ["--database".to_owned(), url]);
             let words = ["content", "serve", "--stdio"].map(str::to_owned);
             Some(Target::Stdio(Program {
                 command: std::env::current_exe()?,
                 args: words.into_iter().chain(database).collect(),
-                // It is ourselves.
                 inherit: Inherit::All,
                 env: BTreeMap::new(),
                 cwd: None,
@@ -259,7 +261,7 @@ fn built_in(paths: &Paths) -> anyhow::Result<Subject> {
     Ok(Subject { name, version, tools })
 }
 
-fn of_listing(listing: &Listing) -> Subject {
+fn from_listing(listing: &Listing) -> Subject {
     Subject {
         name: listing.server.name.clone(),
         version: listing.server.version.clone(),
@@ -267,14 +269,14 @@ fn of_listing(listing: &Listing) -> Subject {
     }
 }
 
-/// What a title is about: `Files` of `Files - MCP Tool Specification`.
+/// The module in the title of a document: `Files` of `Files - MCP Tool Specification`.
 fn module(title: &str) -> Option<String> {
     let at = title.to_ascii_lowercase().find("mcp tool")?;
     let name = title[..at].trim_end_matches([' ', '-', '–', '—', ':']);
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// A document or a listing, by what is in it.
+/// Parses a document or a listing (JSON).
 fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
     let stem = Path::new(name)
         .file_stem()

@@ -1,4 +1,4 @@
-//! Records added up, by whatever is asked for.
+//! Adds up the records of calls by tool, upstream, caller, client, day or hour.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::chart;
 use crate::terminal::{self, BAD, DIM, HEADING};
 
-/// What records are added up by.
+/// What records are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum By {
+pub(super) enum GroupBy {
     Tool,
     Upstream,
     Caller,
@@ -24,14 +24,14 @@ pub(super) enum By {
     Hour,
 }
 
-/// Which records count.
+/// The time span of the records that count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Period {
     pub(super) since: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
 }
 
-/// One line of the file, as far as it is counted.
+/// One line of the file, with the members that are counted.
 #[derive(Deserialize)]
 struct Event {
     event: String,
@@ -56,23 +56,27 @@ struct Attributes {
     client: String,
 }
 
-/// What some events add up to.
+/// The sum of some records.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sum {
     pub(super) calls: usize,
-    /// How many of them say how long they took, and all that time together.
+    /// How many calls have a duration.
     timed: usize,
+    /// The sum of those durations.
     milliseconds: f64,
     pub(super) errors: usize,
+    /// Tokens of results as upstreams sent them.
     pub(super) raw: usize,
+    /// Tokens of what went out to clients.
     pub(super) sent: usize,
+    /// Tokens that were saved.
     saved: usize,
 }
 
-/// Files of records, added up.
+/// The sums of all records of some files.
 #[derive(Debug)]
 pub(super) struct Stats {
-    by: By,
+    by: GroupBy,
     period: Period,
     groups: BTreeMap<String, Sum>,
     pub(super) total: Sum,
@@ -80,57 +84,57 @@ pub(super) struct Stats {
     events: BTreeMap<String, usize>,
     /// How long calls took, in milliseconds.
     times: Vec<f64>,
-    /// Lines that are no events, such as one that was cut off by a crash.
+    /// Lines that cannot be parsed, such as one that was cut off by a crash.
     pub(super) odd: usize,
     /// Records that could not be written, as far as the file says.
     pub(super) lost: usize,
 }
 
-impl By {
+impl GroupBy {
     /// What the groups are called.
     fn heading(self) -> &'static str {
         match self {
-            By::Tool => "tool",
-            By::Upstream => "upstream",
-            By::Caller => "caller",
-            By::Client => "client",
-            By::Day => "day",
-            By::Hour => "hour",
+            GroupBy::Tool => "tool",
+            GroupBy::Upstream => "upstream",
+            GroupBy::Caller => "caller",
+            GroupBy::Client => "client",
+            GroupBy::Day => "day",
+            GroupBy::Hour => "hour",
         }
     }
 
     /// The group of an event.
     fn group(self, event: &Event) -> &str {
         match self {
-            By::Tool => &event.tool_id,
-            By::Upstream => &event.namespace,
-            By::Caller => &event.attributes.caller,
-            By::Client => &event.attributes.client,
-            By::Day => event.timestamp.get(..10).unwrap_or_default(),
-            By::Hour => event.timestamp.get(..13).unwrap_or_default(),
+            GroupBy::Tool => &event.tool_id,
+            GroupBy::Upstream => &event.namespace,
+            GroupBy::Caller => &event.attributes.caller,
+            GroupBy::Client => &event.attributes.client,
+            GroupBy::Day => event.timestamp.get(..10).unwrap_or_default(),
+            GroupBy::Hour => event.timestamp.get(..13).unwrap_or_default(),
         }
     }
 
-    /// A name for what has none.
-    fn nameless(self) -> &'static str {
+    /// The name of the group of records that have none.
+    fn unnamed_group(self) -> &'static str {
         match self {
-            By::Tool => "(no such tool)",
-            By::Upstream => "(none)",
-            By::Caller => "(anonymous)",
-            By::Client | By::Day | By::Hour => "(unknown)",
+            GroupBy::Tool => "(no such tool)",
+            GroupBy::Upstream => "(none)",
+            GroupBy::Caller => "(anonymous)",
+            GroupBy::Client | GroupBy::Day | GroupBy::Hour => "(unknown)",
         }
     }
 
     fn is_time(self) -> bool {
         match self {
-            By::Day | By::Hour => true,
-            By::Tool | By::Upstream | By::Caller | By::Client => false,
+            GroupBy::Day | GroupBy::Hour => true,
+            GroupBy::Tool | GroupBy::Upstream | GroupBy::Caller | GroupBy::Client => false,
         }
     }
 }
 
 impl Period {
-    /// Whether an event counts. One without a time counts where no time is asked for.
+    /// Whether an event counts. One without a time counts only where there are no limits.
     fn includes(&self, timestamp: &str) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
@@ -171,7 +175,7 @@ impl Sum {
 }
 
 impl Stats {
-    pub(super) fn new(by: By, period: Period) -> Stats {
+    pub(super) fn new(by: GroupBy, period: Period) -> Stats {
         Stats {
             by,
             period,
@@ -204,13 +208,13 @@ impl Stats {
         self.groups.entry(self.by.group(&event).to_owned()).or_default().add(&event);
     }
 
-    /// To be called after the last line.
+    /// Must be called after the last line.
     pub(super) fn finish(&mut self) {
         self.times.sort_by(f64::total_cmp);
     }
 
-    /// How long a share of the calls took at most.
-    fn time(&self, share: f64) -> Option<f64> {
+    /// The duration that a share of the calls did not exceed: a percentile.
+    fn percentile(&self, share: f64) -> Option<f64> {
         let last = self.times.len().checked_sub(1)?;
         self.times.get((last as f64 * share) as usize).copied()
     }
@@ -221,7 +225,7 @@ impl Stats {
         let mut told = json!({
             "total": self.total.to_json(),
             "events": self.events,
-            "duration_ms": {"p50": self.time(0.5), "p95": self.time(0.95), "max": self.time(1.0)},
+            "duration_ms": {"p50": self.percentile(0.5), "p95": self.percentile(0.95), "max": self.percentile(1.0)},
             "odd_lines": self.odd,
             "lost": self.lost,
         });
@@ -229,12 +233,12 @@ impl Stats {
         told
     }
 
-    /// What each group adds up to.
+    /// The groups with their sums.
     pub(super) fn groups(&self) -> impl Iterator<Item = (&String, &Sum)> {
         self.groups.iter()
     }
 
-    /// Days in their order; of everything else, what was called most comes first.
+    /// The groups in order of time, or else the most called first.
     fn ordered(&self) -> Vec<(&String, &Sum)> {
         let mut groups: Vec<(&String, &Sum)> = self.groups.iter().collect();
         if !self.by.is_time() {
@@ -248,13 +252,13 @@ impl Stats {
         let head = [heading, "calls", "errors", "mean ms", "tokens raw", "tokens sent", "saved"];
         let mut table = terminal::table(&head);
         for (name, sum) in self.ordered() {
-            table.add_row(row(Cell::new(self.shown(name)), sum));
+            table.add_row(row(Cell::new(self.group_name(name)), sum));
         }
         table.add_row(row(terminal::cell(HEADING, "total"), &self.total));
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        match (self.time(0.5), self.time(0.95), self.time(1.0)) {
+        match (self.percentile(0.5), self.percentile(0.95), self.percentile(1.0)) {
             (Some(half), Some(most), Some(longest)) => format!(
                 "{table}\n\nA call took {half:.1} ms (median), {most:.1} ms (95th percentile), \
                  {longest:.1} ms at most."
@@ -269,23 +273,22 @@ impl Stats {
             .ordered()
             .into_iter()
             .map(|(name, sum)| chart::Bar {
-                label: self.shown(name),
+                label: self.group_name(name),
                 value: sum.calls,
                 bad: sum.errors,
             })
             .collect();
-        // More than this is a table, not a picture.
         let shown = match self.by.is_time() {
-            true => &bars[bars.len().saturating_sub(chart::MOST)..],
-            false => &bars[..bars.len().min(chart::MOST)],
+            true => &bars[bars.len().saturating_sub(chart::MAX_BARS)..],
+            false => &bars[..bars.len().min(chart::MAX_BARS)],
         };
         (1 < shown.len()).then(|| chart::draw(shown))
     }
 
-    /// A name as it may stand on a terminal.
-    fn shown(&self, name: &str) -> String {
+    /// The name of a group for the terminal.
+    fn group_name(&self, name: &str) -> String {
         match name.is_empty() {
-            true => self.by.nameless().to_owned(),
+            true => self.by.unnamed_group().to_owned(),
             false => terminal::foreign_line(name).into_owned(),
         }
     }

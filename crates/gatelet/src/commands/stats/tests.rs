@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::sum::{By, Period, Stats};
+use super::sum::{GroupBy, Period, Stats};
 use super::*;
 
 fn line(at: &str, tool: &str, caller: &str, success: bool, raw: usize, sent: usize) -> String {
@@ -20,14 +20,14 @@ fn three() -> String {
         + &line("2026-11-18T00:00:00.000Z", "a:x", "ann", true, 7, 7)
 }
 
-fn stats(by: By, period: Period, text: &str) -> Stats {
+fn stats(by: GroupBy, period: Period, text: &str) -> Stats {
     let mut stats = Stats::new(by, period);
-    read(&mut stats, text.as_bytes()).unwrap();
+    add_lines(&mut stats, text.as_bytes()).unwrap();
     stats.finish();
     stats
 }
 
-fn calls(by: By, key: &str) -> Value {
+fn calls(by: GroupBy, key: &str) -> Value {
     let told = stats(by, Period::default(), &three()).to_json();
     let groups = told[key].as_object().unwrap().iter();
     groups
@@ -41,7 +41,7 @@ fn calls_errors_and_tokens_are_added_up_by_tool() {
     let browse = json!({"event": "browse.completed", "tool_id": "", "success": true,
                         "duration_ms": 99.0, "attributes": {"card_tokens": 7}});
     let text = three() + &format!("{browse}\n\n{{\"cut");
-    let stats = stats(By::Tool, Period::default(), &text);
+    let stats = stats(GroupBy::Tool, Period::default(), &text);
     let told = stats.to_json();
     assert_eq!(told["events"], json!({"execute.completed": 3, "browse.completed": 1}));
     assert_eq!(told["duration_ms"]["max"], 1.5);
@@ -61,45 +61,45 @@ fn calls_errors_and_tokens_are_added_up_by_tool() {
 #[test]
 fn they_are_added_up_by_day_caller_and_upstream_too() {
     let days = json!({"2026-11-16": 1, "2026-11-17": 1, "2026-11-18": 1});
-    assert_eq!(calls(By::Day, "days"), days);
-    assert_eq!(calls(By::Caller, "callers"), json!({"": 1, "ann": 2}));
-    assert_eq!(calls(By::Upstream, "upstreams"), json!({"a": 2, "b": 1}));
-    assert_eq!(calls(By::Client, "clients"), json!({"c": 3}));
-    assert_eq!(calls(By::Hour, "hours").as_object().unwrap().len(), 3);
-    let table = stats(By::Caller, Period::default(), &three()).to_table();
+    assert_eq!(calls(GroupBy::Day, "days"), days);
+    assert_eq!(calls(GroupBy::Caller, "callers"), json!({"": 1, "ann": 2}));
+    assert_eq!(calls(GroupBy::Upstream, "upstreams"), json!({"a": 2, "b": 1}));
+    assert_eq!(calls(GroupBy::Client, "clients"), json!({"c": 3}));
+    assert_eq!(calls(GroupBy::Hour, "hours").as_object().unwrap().len(), 3);
+    let table = stats(GroupBy::Caller, Period::default(), &three()).to_table();
     assert!(table.contains("(anonymous)"), "{table}");
 }
 
 #[test]
 fn a_period_leaves_out_what_was_before_and_after() {
     let period = |since: Option<&str>, until: Option<&str>| Period {
-        since: since.map(|text| moment(text).unwrap()),
-        until: until.map(|text| moment(text).unwrap()),
+        since: since.map(|text| parse_moment(text).unwrap()),
+        until: until.map(|text| parse_moment(text).unwrap()),
     };
-    let n_calls = |since, until| stats(By::Tool, period(since, until), &three()).total.calls;
+    let n_calls = |since, until| stats(GroupBy::Tool, period(since, until), &three()).total.calls;
     assert_eq!(n_calls(Some("2026-11-17"), None), 2);
     assert_eq!(n_calls(Some("2026-11-17"), Some("2026-11-18")), 1);
     assert_eq!(n_calls(None, Some("2026-11-16")), 0);
     assert_eq!(n_calls(Some("0h"), None), 0);
     for wrong in ["", "yesterday", "7", "7x", "-1d", "99999999999999999999d"] {
-        assert!(moment(wrong).is_err(), "{wrong}");
+        assert!(parse_moment(wrong).is_err(), "{wrong}");
     }
 }
 
 #[test]
 fn a_chart_has_a_bar_for_every_day_in_order() {
-    let chart = stats(By::Day, Period::default(), &three()).to_chart().unwrap();
+    let chart = stats(GroupBy::Day, Period::default(), &three()).to_chart().unwrap();
     let lines: Vec<&str> = chart.lines().collect();
     assert!(lines[0].starts_with("2026-11-16") && lines[2].starts_with("2026-11-18"), "{chart}");
     assert!(lines[1].contains('▒') && !lines[0].contains('▒'), "{chart}");
-    assert_eq!(stats(By::Client, Period::default(), &three()).to_chart(), None);
+    assert_eq!(stats(GroupBy::Client, Period::default(), &three()).to_chart(), None);
 }
 
 #[test]
 fn records_that_were_lost_are_added_up() {
     let gap = json!({"event": "records.lost", "tool_id": "", "success": false,
                      "duration_ms": null, "attributes": {"count": 3}});
-    let stats = stats(By::Tool, Period::default(), &format!("{gap}\n{gap}\n"));
+    let stats = stats(GroupBy::Tool, Period::default(), &format!("{gap}\n{gap}\n"));
     assert_eq!((stats.lost, stats.total.calls, stats.odd), (6, 0, 0));
     assert_eq!(stats.to_json()["lost"], 6);
 }

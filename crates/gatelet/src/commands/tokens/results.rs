@@ -1,5 +1,5 @@
-//! `gatelet tokens --results`: what the results of tools cost models, by the
-//! records, and which tools would gain from a shape.
+//! `gatelet tokens --results`: counts the tokens of results by the records of calls, and says
+//! which tools would gain from a `[[shape]]`.
 
 use comfy_table::{Cell, CellAlignment};
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::exit::Done;
 use crate::paths::Paths;
 use crate::terminal::{self, DIM, GOOD, out, paint};
 
-/// Results that cost less on average are not worth a shape, in tokens.
-const DEAR: usize = 500;
+/// The average tokens of a result from which a shape is worth it.
+const WORTH_A_SHAPE: usize = 500;
 
 pub(super) fn run(output: &Output, paths: &Paths) -> anyhow::Result<Done> {
     let costs = stats::result_costs(paths)?;
@@ -28,9 +28,9 @@ fn mean(tokens: usize, calls: usize) -> usize {
     tokens.checked_div(calls).unwrap_or(0)
 }
 
-/// Whether the results that models read of a tool are long.
+/// Whether a tool would gain from a shape.
 fn would_gain(cost: &ResultCost) -> bool {
-    DEAR <= mean(cost.sent, cost.calls)
+    WORTH_A_SHAPE <= mean(cost.sent, cost.calls)
 }
 
 fn as_json(cost: &ResultCost) -> serde_json::Value {

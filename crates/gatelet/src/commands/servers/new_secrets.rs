@@ -1,23 +1,23 @@
-//! Secrets that are kept while a server is added, and taken back when it is not.
+//! Stores the secrets of a server that is being added, and rolls them back if it is not.
 //!
-//! The entry and its secrets come together or not at all: a secret whose entry was
-//! never written would be a leftover that nobody looks for, and one that took the
-//! place of another would break the entry that is in force.
+//! Entry and secrets are written together or not at all: a secret without an entry would be
+//! a leftover, and one that replaced another would break the entry that is in force.
 
 use std::cell::RefCell;
 use std::path::Path;
 
 use crate::secrets::{SecretError, Secrets};
 
-pub(super) struct KeptSecrets {
+/// The secret store, with the values to roll back to.
+pub(super) struct NewSecrets {
     store: Secrets,
-    /// Every name that was set, and its secret of before.
+    /// Every name that was set, and its secret before that.
     before: RefCell<Vec<(String, Option<String>)>>,
 }
 
-impl KeptSecrets {
-    pub(super) fn at(state: &Path) -> KeptSecrets {
-        KeptSecrets { store: Secrets::at(state), before: RefCell::default() }
+impl NewSecrets {
+    pub(super) fn at(state: &Path) -> NewSecrets {
+        NewSecrets { store: Secrets::at(state), before: RefCell::default() }
     }
 
     pub(super) fn set(&self, name: &str, secret: &str) -> Result<(), SecretError> {
@@ -27,14 +27,14 @@ impl KeptSecrets {
             Err(error) => return Err(error),
         };
         self.before.borrow_mut().push((name.to_owned(), before));
-        self.store.set(name, secret, self.store.usual())
+        self.store.set(name, secret, self.store.default_location())
     }
 
-    /// Makes everything as it was; the latest first, as a name may come twice.
-    pub(super) fn take_back(&self) -> Result<(), SecretError> {
+    /// Restores the old secrets; the latest change first, because a name may come twice.
+    pub(super) fn roll_back(&self) -> Result<(), SecretError> {
         while let Some((name, before)) = self.before.borrow_mut().pop() {
             match before {
-                Some(secret) => self.store.set(&name, &secret, self.store.usual())?,
+                Some(secret) => self.store.set(&name, &secret, self.store.default_location())?,
                 None => self.store.remove(&name).map(drop)?,
             }
         }
@@ -50,13 +50,13 @@ mod tests {
     fn what_was_kept_before_is_there_again_and_nothing_else() {
         let state = tempfile::tempdir().unwrap();
         let store = Secrets::at(state.path());
-        store.set("a/OLD", "before", store.usual()).unwrap();
-        let kept = KeptSecrets::at(state.path());
+        store.set("a/OLD", "before", store.default_location()).unwrap();
+        let secrets = NewSecrets::at(state.path());
         for (name, secret) in [("a/OLD", "first"), ("a/OLD", "second"), ("a/NEW", "third")] {
-            kept.set(name, secret).unwrap();
+            secrets.set(name, secret).unwrap();
         }
         assert_eq!(store.get("a/OLD").unwrap(), "second");
-        kept.take_back().unwrap();
+        secrets.roll_back().unwrap();
         assert_eq!(store.get("a/OLD").unwrap(), "before");
         assert_eq!(store.list().unwrap().into_keys().collect::<Vec<_>>(), ["a/OLD"]);
     }
