@@ -28,7 +28,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kit::resident;
+use kit::{median, processor_time, resident};
 use server::{Load, Programs, Server, Way};
 
 fn main() -> io::Result<()> {
@@ -137,23 +137,6 @@ fn round(programs: &Programs, case: &mut Case, calls: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Seconds of processor time that a process has used. The kernel counts threads
-/// to the nanosecond, but forgets those that ended; it counts the process in
-/// ticks, which are coarse, but forgets nothing.
-fn processor_time(pid: u32) -> io::Result<f64> {
-    let mut nanoseconds = 0;
-    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let counted = std::fs::read_to_string(thread?.path().join("schedstat"));
-        let used = counted.ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
-        nanoseconds += used.unwrap_or(0_u64);
-    }
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let after = text.rsplit(')').next().unwrap_or_default();
-    let ticks = after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok());
-    let ticks = ticks.sum::<u64>().saturating_sub(2) as f64 / 100.0;
-    Ok(ticks.max(nanoseconds as f64 / 1e9))
-}
-
 fn print(cases: &[Case]) {
     println!(
         "| transport | in flight | way | p50 µs | × direct | p99 µs | × direct | calls/s | CPU µs/call | MB |"
@@ -169,7 +152,7 @@ fn print(cases: &[Case]) {
                 Way::Direct => "direct to the server",
                 Way::Raw => "raw forwarder",
                 Way::Surface(surface) => surface,
-                Way::Recorded => "cash, recorded",
+                Way::Recorded | Way::Configured(_) => "cash, recorded",
             };
             println!(
                 "| {} | {} | {way} | {p50:.1} | {:.2} | {p99:.1} | {:.2} | {:.0} | {:.1} | {:.1} |",
@@ -183,12 +166,6 @@ fn print(cases: &[Case]) {
             );
         }
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn micros(time: Duration) -> f64 {

@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 #[path = "kit/kit.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of the kit")]
 mod kit;
 
 use std::io::{self, BufRead, BufReader, Read, Write};

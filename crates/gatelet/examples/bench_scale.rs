@@ -9,21 +9,25 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 #[path = "kit/kit.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of the kit")]
 mod kit;
+#[path = "kit/pipe.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part of the kit")]
+mod pipe;
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use kit::{Connection, resident};
+use kit::{connect, median, resident};
+use pipe::{HELLO, Pipe};
 
 /// Upstreams, and tools of each.
 const SIZES: &[(usize, usize)] =
     &[(1, 10), (2, 50), (10, 50), (10, 100), (20, 100), (20, 250), (20, 500)];
 
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const HELP: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"help","arguments":{}}}"#;
 const FIND: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"help","arguments":{"kwargs":{"query":"send back what it got number 7"}}}}"#;
@@ -50,14 +54,13 @@ fn measure(programs: &Programs, rounds: usize) -> io::Result<()> {
     for &(upstreams, tools) in SIZES {
         programs.configure(upstreams, tools)?;
         let (call, search) = programs.warm(upstreams * tools)?;
-        let mut first: Vec<f64> =
+        let first: Vec<f64> =
             (0..rounds).map(|_| programs.first_answer()).collect::<io::Result<_>>()?;
-        first.sort_by(f64::total_cmp);
         let (resident, session) = programs.memory(upstreams)?;
         println!(
             "| {} | {upstreams} | {:.1} | {call:.0} | {search:.0} | {resident:.1} | {session:.1} |",
             upstreams * tools,
-            first[first.len() / 2],
+            median(&first),
         );
     }
     Ok(())
@@ -89,12 +92,7 @@ impl Programs {
     }
 
     fn pipe(&self) -> io::Result<Pipe> {
-        let mut command = self.gate();
-        let mut child =
-            command.arg("--stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let input = child.stdin.take().expect("piped");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        Ok(Pipe { child, input, output })
+        Pipe::start(self.gate().arg("--stdio"))
     }
 
     /// Starts everything once, so that the listings are remembered, and times a
@@ -102,8 +100,8 @@ impl Programs {
     fn warm(&self, tools: usize) -> io::Result<(f64, f64)> {
         let mut pipe = self.pipe()?;
         pipe.ask(HELLO)?;
-        pipe.all_are_there(tools)?;
-        Ok((pipe.median(&call(0), 300)?, pipe.median(FIND, 100)?))
+        all_are_there(&mut pipe, tools)?;
+        Ok((time(&mut pipe, &call(0), 300)?, time(&mut pipe, FIND, 100)?))
     }
 
     /// Milliseconds from the start of the program to what `help` says.
@@ -124,7 +122,7 @@ impl Programs {
         let mut child = command.stdout(Stdio::null()).spawn()?;
         let measured = (|| {
             let mut client = connect(port)?;
-            let session_id = session(&mut client)?;
+            let session_id = client.hello(HELLO)?;
             for at in 0..upstreams {
                 let message = call(at);
                 client.post("/mcp", &session_id, &message)?;
@@ -132,7 +130,7 @@ impl Programs {
             client.post("/mcp", &session_id, FIND)?;
             let before = resident(child.id())?;
             for _ in 0..SESSIONS {
-                session(&mut client)?;
+                client.hello(HELLO)?;
             }
             let each = (resident(child.id())? - before).max(0.0) * 1024.0 / SESSIONS as f64;
             Ok((before, each))
@@ -143,62 +141,32 @@ impl Programs {
     }
 }
 
-/// The gate over a pipe.
-struct Pipe {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+/// Waits until the upstreams have as many tools as they will have.
+fn all_are_there(gate: &mut Pipe, tools: usize) -> io::Result<()> {
+    let status = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call","arguments":{"namespace":"gatelet","function":"status"}}}"#;
+    let mut last = String::new();
+    for _ in 0..2000 {
+        last = gate.ask(status)?;
+        if n_tools(&last) == tools {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::other(format!("the upstreams did not all come up: {last}")))
 }
 
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Pipe {
-    /// Asks, and waits for the answer; notifications are passed over.
-    fn ask(&mut self, message: &str) -> io::Result<String> {
-        writeln!(self.input, "{message}")?;
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if self.output.read_line(&mut line)? == 0 {
-                return Err(io::Error::other("the gate ended"));
-            }
-            if line.contains("\"id\":") {
-                return Ok(line);
-            }
+/// Microseconds that an answer takes.
+fn time(gate: &mut Pipe, message: &str, times: usize) -> io::Result<f64> {
+    let mut taken = Vec::with_capacity(times);
+    for _ in 0..times {
+        let started = Instant::now();
+        let answer = gate.ask(message)?;
+        taken.push(started.elapsed().as_secs_f64() * 1e6);
+        if answer.contains("\"isError\":true") {
+            return Err(io::Error::other(format!("not an answer: {answer}")));
         }
     }
-
-    fn all_are_there(&mut self, tools: usize) -> io::Result<()> {
-        let status = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call","arguments":{"namespace":"gatelet","function":"status"}}}"#;
-        let mut last = String::new();
-        for _ in 0..2000 {
-            last = self.ask(status)?;
-            if n_tools(&last) == tools {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Err(io::Error::other(format!("the upstreams did not all come up: {last}")))
-    }
-
-    fn median(&mut self, message: &str, times: usize) -> io::Result<f64> {
-        let mut taken = Vec::with_capacity(times);
-        for _ in 0..times {
-            let started = Instant::now();
-            let answer = self.ask(message)?;
-            taken.push(started.elapsed().as_secs_f64() * 1e6);
-            if answer.contains("\"isError\":true") {
-                return Err(io::Error::other(format!("not an answer: {answer}")));
-            }
-        }
-        taken.sort_by(f64::total_cmp);
-        Ok(taken[times / 2])
-    }
+    Ok(median(&taken))
 }
 
 /// A call of a function that every upstream has.
@@ -213,23 +181,4 @@ fn n_tools(status: &str) -> usize {
     let up = status.split("\\n").filter(|line| line.contains(": up, "));
     let count = |line: &str| line.split(": up, ").nth(1)?.split(' ').next()?.parse::<usize>().ok();
     up.filter_map(count).sum()
-}
-
-/// Connects once the gate listens.
-fn connect(port: u16) -> io::Result<Connection> {
-    for _ in 0..1000 {
-        if let Ok(connection) = Connection::open(port) {
-            return Ok(connection);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Err(io::Error::other("the gate did not listen within ten seconds"))
-}
-
-/// Opens a session.
-fn session(client: &mut Connection) -> io::Result<String> {
-    let (head, _) = client.post("/mcp", "", HELLO)?;
-    let head = head.to_ascii_lowercase();
-    let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id:"));
-    Ok(id.map(|id| id.trim().to_owned()).unwrap_or_default())
 }

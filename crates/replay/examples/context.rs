@@ -1,4 +1,4 @@
-//! The benchmark of context: recorded tasks through every way, as tables and plots.
+//! The benchmark of context: recorded tasks through every gateway, as tables and plots.
 //!
 //! `context GATELET PEERS OUT [DATA]`: the program, the directory of installed
 //! peers, the directory for the page, and a recording other than our own.
@@ -8,8 +8,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use replay::page::{Measured, Sizes};
-use replay::{Peer, Recording, Replay, Surface, Way, page, replay};
+use replay::page::{Measurements, Sizes};
+use replay::{Gateway, OtherGateway, Recording, Replay, Surface, page, replay};
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,26 +29,34 @@ fn run(gatelet: &str, peers: &Path, out: &Path, data: Option<&Path>) -> io::Resu
         Some(data) => Recording::read(data)?,
         None => Recording::own(),
     };
-    let mut ways: Vec<Replay> = Vec::new();
+    let mut replays: Vec<Replay> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
     for surface in Surface::ALL {
-        let way = Way::Gatelet { program: PathBuf::from(gatelet), surface };
-        eprintln!("{}", way.name());
-        ways.push(replay(&recording, &way)?);
+        let gateway = Gateway::Gatelet { program: PathBuf::from(gatelet), surface };
+        eprintln!("{}", gateway.name());
+        replays.push(replay(&recording, &gateway)?);
     }
     let bridge = std::env::current_exe()?;
-    for peer in Peer::ALL {
-        let way =
-            Way::Peer { peer, directory: peers.join(peer.directory()), bridge: bridge.clone() };
-        eprintln!("{}", way.name());
-        match replay(&recording, &way) {
-            Ok(done) => ways.push(done),
+    for peer in OtherGateway::ALL {
+        let gateway = Gateway::Other {
+            peer,
+            directory: peers.join(peer.directory()),
+            bridge: bridge.clone(),
+        };
+        eprintln!("{}", gateway.name());
+        match replay(&recording, &gateway) {
+            Ok(done) => replays.push(done),
             Err(error) => left_out.push(error.to_string()),
         }
     }
     let sizes = Sizes::measure(&recording, Path::new(gatelet), |n| eprintln!("{n} tools"))?;
     page::write(
         out,
-        &Measured { recording: &recording, ways: &ways, left_out: &left_out, sizes: &sizes },
+        &Measurements {
+            recording: &recording,
+            replays: &replays,
+            left_out: &left_out,
+            sizes: &sizes,
+        },
     )
 }

@@ -1,20 +1,20 @@
-//! Tokens, counted exactly.
+//! Counts tokens, so that two replays give the same numbers.
 
-/// Tokens of a call as a model writes it.
+/// Counts the tokens of a call as a model writes it.
 pub(crate) fn call_tokens(tool: &str, arguments: &serde_json::Value) -> u64 {
     let call = serde_json::json!({"name": tool, "arguments": arguments});
     tokens(&call.to_string())
 }
 
 pub(crate) fn tokens(text: &str) -> u64 {
-    catalog::tokens::count(&with_one_handle(text)) as u64
+    catalog::tokens::count(&normalize_handles(text)) as u64
 }
 
-/// The handle that every handle counts as. Handles are drawn by lot, and twelve digits
-/// are not always as many tokens.
+/// Every artifact handle is counted as this one: handles are random, and do not all have
+/// the same number of tokens.
 const HANDLE: &str = "fedeba43dc9b";
 
-fn with_one_handle(text: &str) -> String {
+fn normalize_handles(text: &str) -> String {
     let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
     let is_handle = |word: &str| {
         word.len() == HANDLE.len()
@@ -42,6 +42,6 @@ mod tests {
         let text =
             "kept as `0123456789ab`, {\"handle\": \"a00000000001\"} of 123456789012 and é abc";
         let steady = text.replace("0123456789ab", HANDLE).replace("a00000000001", HANDLE);
-        assert_eq!(with_one_handle(text), steady);
+        assert_eq!(normalize_handles(text), steady);
     }
 }

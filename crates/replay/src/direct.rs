@@ -1,5 +1,5 @@
-//! What the same tasks cost without a gateway, by how a host sends definitions.
-//! Nothing is started: definitions and answers are known.
+//! Computes what the tasks would cost without a gateway, by how a host sends definitions.
+//! Nothing is started, because definitions and results are recorded.
 
 use cost::{Conversation, HostModel, Loading, Turn};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::count::{call_tokens, tokens};
 use crate::mocks::Mocks;
 use crate::recording::{Recording, Step, Task};
-use crate::replay::{Replay, Replayed, TaskReplay};
+use crate::replay::{Replay, ReplayCounts, TaskReplay};
 use crate::session;
 
-/// Every definition of a recording, as a host lists it: the name begins with the
-/// server's.
+/// Returns label, tool, tokens of the definition and tokens of the name, for every tool of a
+/// recording. A host puts the server's label before the name.
 fn definitions(recording: &Recording) -> Vec<(String, String, u64, u64)> {
     let servers = recording.servers.iter();
     let all = servers.flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
@@ -24,18 +24,18 @@ fn definitions(recording: &Recording) -> Vec<(String, String, u64, u64)> {
     counted.collect()
 }
 
-/// Every definition is sent with every request; nobody searches.
-pub fn listed(recording: &Recording) -> Replay {
-    sent(recording, "direct, every definition", usize::MAX)
+/// Computes the cost with a host that sends every definition with every request.
+pub fn replay_listed(recording: &Recording) -> Replay {
+    direct_replay(recording, "direct, every definition", usize::MAX)
 }
 
-/// As [`listed`], with a host that sends `cap` tools at most: calls of the others are
-/// not possible.
-pub fn capped(recording: &Recording, cap: usize) -> Replay {
-    sent(recording, &format!("direct, at most {cap} tools"), cap)
+/// Computes the cost with a host that sends at most `cap` definitions; calls of other tools
+/// are not possible.
+pub fn replay_capped(recording: &Recording, cap: usize) -> Replay {
+    direct_replay(recording, &format!("direct, at most {cap} tools"), cap)
 }
 
-fn sent(recording: &Recording, way: &str, cap: usize) -> Replay {
+fn direct_replay(recording: &Recording, label: &str, cap: usize) -> Replay {
     let all = definitions(recording);
     let visible = &all[..all.len().min(cap)];
     let total = visible.iter().map(|(_, _, tokens, _)| tokens).sum();
@@ -43,7 +43,7 @@ fn sent(recording: &Recording, way: &str, cap: usize) -> Replay {
         let mut done = TaskReplay::default();
         done.conversation.definitions = total;
         done.conversation.question = tokens(&task.question);
-        for_calls(recording, task, &mut |label, tool, turn| {
+        for_each_call(recording, task, &mut |label, tool, turn| {
             done.replayed.calls += 1;
             let is_among = |tools: &[(String, String, u64, u64)]| {
                 tools.iter().any(|(known, name, ..)| known == label && name == tool)
@@ -61,18 +61,19 @@ fn sent(recording: &Recording, way: &str, cap: usize) -> Replay {
         done
     });
     Replay {
-        way: way.to_owned(),
+        label: label.to_owned(),
         definitions: total,
         n_definitions: visible.len(),
         tasks: tasks.collect(),
     }
 }
 
-/// Names are listed, and every recorded search loads definitions: those of the tools
-/// that `ranking` found with the same search, filled up to the host's number with
-/// others of the same servers. A tool that no search found is loaded by its name.
-pub fn deferred(recording: &Recording, host: &HostModel, ranking: &Replay) -> Replay {
-    let Loading::OnSearch { n_results } = host.loading else { return listed(recording) };
+/// Computes the cost with a host that lists names, and loads definitions on every recorded
+/// search: those of the tools that `ranking` found with the same search, filled up to the
+/// host's number with definitions of average size. A tool that no search found is loaded by
+/// its name.
+pub fn replay_deferred(recording: &Recording, host: &HostModel, ranking: &Replay) -> Replay {
+    let Loading::OnSearch { n_results } = host.loading else { return replay_listed(recording) };
     let all = definitions(recording);
     let names: u64 = all.iter().map(|(.., name)| name).sum();
     let mean = all.iter().map(|(_, _, tokens, _)| tokens).sum::<u64>() / all.len().max(1) as u64;
@@ -131,14 +132,14 @@ pub fn deferred(recording: &Recording, host: &HostModel, ranking: &Replay) -> Re
         done
     });
     Replay {
-        way: "direct, definitions on search".to_owned(),
+        label: "direct, definitions on search".to_owned(),
         definitions: names,
         n_definitions: all.len(),
         tasks: tasks.collect(),
     }
 }
 
-fn for_calls(recording: &Recording, task: &Task, visit: &mut impl FnMut(&str, &str, Turn)) {
+fn for_each_call(recording: &Recording, task: &Task, visit: &mut impl FnMut(&str, &str, Turn)) {
     for step in &task.steps {
         let Step::Call { server, tool, arguments, result } = step else { continue };
         let Some((server, _)) = recording.find(server, tool) else { continue };
@@ -150,11 +151,11 @@ fn for_calls(recording: &Recording, task: &Task, visit: &mut impl FnMut(&str, &s
 fn turn(recording: &Recording, label: &str, tool: &str, arguments: &Value, result: &Value) -> Turn {
     let answer = Mocks::answer(&recording.servers, label, tool, result);
     let written = call_tokens(&format!("{label}__{tool}"), arguments);
-    Turn { written, read: tokens(&session::read(&answer).text) }
+    Turn { written, read: tokens(&session::tool_output(&answer).text) }
 }
 
-impl Replayed {
-    /// The share of calls whose tool a search had shown, in percent.
+impl ReplayCounts {
+    /// Returns the share of calls whose tool a search had shown, in percent.
     pub fn found_percent(&self) -> u64 {
         100 * self.found_by_search / self.calls.max(1)
     }

@@ -1,12 +1,11 @@
-//! Recorded agents, replayed through gateways.
+//! Replays recorded agents through gateways and counts tokens, for benchmarks.
 //!
-//! A [`Recording`] has tools with their real definitions, and tasks: what an agent
-//! searched for, called, and got. [`Mocks`] serve the tools and give the recorded
-//! answers. A [`Way`] is one of the surfaces of gatelet or another gateway; its
-//! translation says which tool of the gateway does what the agent did. [`replay`]
-//! takes the tasks through it and counts every token.
+//! A [`Recording`] has tools with their real definitions, and tasks: the searches, calls
+//! and results of an agent. [`Mocks`] serve the tools with the recorded results. A
+//! [`Gateway`] is a surface of gatelet or another product; it translates the steps of the
+//! agent into calls of the gateway's own tools. [`replay`] runs all tasks through it.
 //!
-//! Nothing here depends on time or luck: two replays give the same figures.
+//! Nothing here depends on time or randomness: two replays give the same figures.
 
 mod recording;
 
@@ -15,7 +14,7 @@ mod count;
 mod mocks;
 mod session;
 
-mod way;
+mod gateway;
 
 mod direct;
 mod replay;
@@ -23,9 +22,9 @@ mod used_later;
 
 pub mod page;
 
-pub use direct::{capped, deferred, listed};
+pub use direct::{replay_capped, replay_deferred, replay_listed};
+pub use gateway::{BRIDGE, FASTMCP, Gateway, OtherGateway, Surface};
 pub use mocks::{Mocks, bridge};
 pub use recording::{Recording, Server, Step, Task, Tool};
-pub use replay::{Refusal, Replay, Replayed, TaskReplay, replay};
-pub use session::{Said, Session};
-pub use way::{BRIDGE, Peer, Surface, Way};
+pub use replay::{Refusal, Replay, ReplayCounts, TaskReplay, replay};
+pub use session::{Session, ToolOutput};

@@ -1,5 +1,5 @@
-//! Servers with recorded definitions and answers, over Streamable HTTP on loopback:
-//! all of them in one process, each under a path of its own.
+//! Mock MCP servers with recorded definitions and results, over Streamable HTTP on
+//! loopback, in one process and each under its own path.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::recording::{Recording, Server};
 
-/// The servers of a recording. They end when this is dropped.
+/// The mock servers of a recording. Dropping this stops them.
 pub struct Mocks {
     address: SocketAddr,
     state: Arc<State>,
@@ -20,11 +20,11 @@ pub struct Mocks {
 
 struct State {
     servers: Vec<Server>,
-    /// What the next call of a tool is answered with.
+    /// The result of the next call.
     answer: Mutex<Value>,
-    /// The calls that came through, as `label/tool`.
+    /// The calls that arrived, as `label/tool`.
     calls: Mutex<Vec<String>>,
-    over: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 impl Mocks {
@@ -35,12 +35,12 @@ impl Mocks {
             servers: recording.servers.clone(),
             answer: Mutex::default(),
             calls: Mutex::default(),
-            over: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         });
         let shared = state.clone();
         let listen = move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                if shared.over.load(Ordering::SeqCst) {
+                if shared.is_stopped.load(Ordering::SeqCst) {
                     return;
                 }
                 let state = shared.clone();
@@ -50,13 +50,13 @@ impl Mocks {
         Ok(Mocks { address, state, listener: Some(thread::spawn(listen)) })
     }
 
-    /// The label and the address of every server.
+    /// Returns the label and the URL of every server.
     pub fn upstreams(&self) -> Vec<(String, String)> {
         let servers = self.state.servers.iter();
         servers.map(|server| (server.label.clone(), self.url(&server.label))).collect()
     }
 
-    /// The servers themselves.
+    /// Returns the recorded servers.
     pub fn servers(&self) -> &[Server] {
         &self.state.servers
     }
@@ -65,30 +65,30 @@ impl Mocks {
         format!("http://{}/{label}/mcp", self.address)
     }
 
-    /// Says what the next call is answered with, and forgets the calls before.
+    /// Sets the result of the next call, and forgets earlier calls.
     pub(crate) fn expect(&self, result: &Value) {
-        *lock(&self.state.answer) = whole(result);
+        *lock(&self.state.answer) = mcp_result(result);
         lock(&self.state.calls).clear();
     }
 
-    /// Whether a call of this tool came through since.
+    /// Returns whether this tool was called since [`Mocks::expect`].
     pub(crate) fn was_called(&self, label: &str, tool: &str) -> bool {
         lock(&self.state.calls).contains(&format!("{label}/{tool}"))
     }
 
-    /// What a server answers to a call that reaches it without a gateway.
+    /// Returns the result of a call without a gateway, or the error for an unknown tool.
     pub(crate) fn answer(servers: &[Server], label: &str, tool: &str, result: &Value) -> Value {
         let server = servers.iter().find(|server| server.label == label);
         match server.is_some_and(|server| server.tools.iter().any(|known| known.name == tool)) {
-            true => whole(result),
-            false => unknown(tool),
+            true => mcp_result(result),
+            false => unknown_tool(tool),
         }
     }
 }
 
 impl Drop for Mocks {
     fn drop(&mut self) {
-        self.state.over.store(true, Ordering::SeqCst);
+        self.state.is_stopped.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(self.address));
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -100,12 +100,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A recorded result as an MCP result.
-fn whole(result: &Value) -> Value {
+/// Converts a recorded result to an MCP result.
+fn mcp_result(result: &Value) -> Value {
     let parsed = result.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let object = parsed.as_ref().unwrap_or(result);
     if let Some(content) = object.get("content").filter(|content| content.is_array()) {
-        // Recorders wrote `null` for what was not there.
+        // Recorders wrote `null` for missing members.
         let parts = content.as_array().into_iter().flatten().map(without_nulls);
         let is_error = object["isError"] == true;
         return json!({"content": parts.collect::<Vec<_>>(), "isError": is_error});
@@ -120,11 +120,11 @@ fn without_nulls(part: &Value) -> Value {
     Value::Object(members.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-fn unknown(tool: &str) -> Value {
+fn unknown_tool(tool: &str) -> Value {
     json!({"content": [{"type": "text", "text": format!("Unknown tool: {tool}")}], "isError": true})
 }
 
-/// Leads messages between our pipes and a mock at an address, until our input ends.
+/// Forwards messages between stdio and the mock at `url`, until stdin ends.
 pub fn bridge(url: &str) -> io::Result<()> {
     let wrong = || io::Error::other(format!("`{url}` is no address of a mock"));
     let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
@@ -138,7 +138,7 @@ pub fn bridge(url: &str) -> io::Result<()> {
             line.len()
         );
         (&mut &stream).write_all([head.as_bytes(), line.as_bytes()].concat().as_slice())?;
-        let (.., body) = request(&mut reader).ok_or_else(wrong)?;
+        let (.., body) = read_message(&mut reader).ok_or_else(wrong)?;
         if !body.is_empty() {
             let mut out = io::stdout().lock();
             out.write_all(&body)?;
@@ -149,10 +149,10 @@ pub fn bridge(url: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers one connection for as long as it is kept open.
+/// Answers the requests of one connection until it is closed.
 fn serve(stream: &TcpStream, state: &State) {
     let mut reader = BufReader::new(stream);
-    while let Some((method, path, body)) = request(&mut reader) {
+    while let Some((method, path, body)) = read_message(&mut reader) {
         let label = path.trim_start_matches('/').split('/').next().unwrap_or_default();
         let (status, body) = match method.as_str() {
             "POST" if path.ends_with("/mcp") => answer(label, &body, state),
@@ -173,7 +173,8 @@ fn serve(stream: &TcpStream, state: &State) {
     }
 }
 
-fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Vec<u8>)> {
+/// Reads an HTTP message: the first two words of its first line, and the body.
+fn read_message(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Vec<u8>)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).ok()? == 0 {
@@ -184,7 +185,7 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Vec<u8
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let lower = head.to_ascii_lowercase();
     let body = match lower.contains("transfer-encoding: chunked") {
-        true => chunks(reader)?,
+        true => read_chunks(reader)?,
         false => {
             let length = lower.lines().find_map(|line| line.strip_prefix("content-length:"));
             let mut body = vec![0; length.and_then(|n| n.trim().parse().ok()).unwrap_or(0)];
@@ -195,7 +196,7 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Vec<u8
     Some((method, path, body))
 }
 
-fn chunks(reader: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
+fn read_chunks(reader: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let mut line = String::new();
@@ -211,6 +212,7 @@ fn chunks(reader: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
     }
 }
 
+/// Answers a JSON-RPC message; returns the HTTP status and the body.
 fn answer(label: &str, body: &[u8], state: &State) -> (u16, String) {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     if message.get("id").is_none() {
@@ -234,7 +236,7 @@ fn answer(label: &str, body: &[u8], state: &State) -> (u16, String) {
                 lock(&state.calls).push(format!("{label}/{tool}"));
                 lock(&state.answer).clone()
             } else {
-                unknown(tool)
+                unknown_tool(tool)
             }
         }
         _ => {

@@ -1,6 +1,6 @@
-//! The page with the figures: tables in Markdown, and plots as SVG.
+//! Renders the results of the benchmark: tables in Markdown and plots as SVG.
 
-mod measured;
+mod measurements;
 mod plot;
 mod sizes;
 mod table;
@@ -8,13 +8,13 @@ mod table;
 use std::io;
 use std::path::Path;
 
-pub use measured::Measured;
+pub use measurements::Measurements;
 pub use sizes::{SIZES, Sizes};
 
 /// Writes the tables and the plots into a directory.
-pub fn write(directory: &Path, measured: &Measured<'_>) -> io::Result<()> {
+pub fn write(directory: &Path, measured: &Measurements<'_>) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     std::fs::write(directory.join("context.md"), table::page(measured))?;
-    std::fs::write(directory.join("context-ways.svg"), plot::ways(measured))?;
+    std::fs::write(directory.join("context-ways.svg"), plot::contexts(measured))?;
     std::fs::write(directory.join("context-sizes.svg"), plot::sizes(measured.sizes))
 }

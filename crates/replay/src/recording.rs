@@ -1,4 +1,4 @@
-//! What was recorded: tools with their definitions, and tasks that agents did.
+//! Parses recordings: tools with their definitions, and tasks with the steps of an agent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Tools and tasks.
+/// The servers and tasks of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub servers: Vec<Server>,
@@ -17,9 +17,9 @@ pub struct Recording {
 /// A server with its tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// What agents called it.
+    /// Its name in the recorded steps.
     pub name: String,
-    /// What it is called in a configuration: a-z, 0-9 and `_`.
+    /// Its label in a configuration: a-z, 0-9 and `_`.
     pub label: String,
     pub tools: Vec<Tool>,
 }
@@ -32,7 +32,7 @@ pub struct Tool {
     pub definition: Value,
 }
 
-/// Something that a user asked an agent for, and what the agent did.
+/// A user's question, and the steps that an agent took.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Task {
     pub task: String,
@@ -40,7 +40,7 @@ pub struct Task {
     pub steps: Vec<Step>,
 }
 
-/// One thing that an agent did.
+/// One step of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Step {
@@ -76,13 +76,13 @@ impl Recording {
         )
     }
 
-    /// Our own recording: ten small tasks in an office that does not exist.
+    /// Returns the built-in recording: ten small tasks in an imaginary office.
     pub fn own() -> Recording {
         Recording::parse(include_str!("../data/tools.jsonl"), include_str!("../data/tasks.jsonl"))
             .expect("a test reads our own recording")
     }
 
-    /// Reads both texts, a JSON object per line.
+    /// Parses both texts, which have one JSON object per line.
     pub fn parse(tools: &str, tasks: &str) -> io::Result<Recording> {
         let mut servers: Vec<Server> = Vec::new();
         for line in lines::<ToolLine>(tools)? {
@@ -105,14 +105,14 @@ impl Recording {
         self.servers.iter().map(|server| server.tools.len()).sum()
     }
 
-    /// The server and the tool that an agent meant; the tool may be none.
+    /// Returns the server and the tool of a call; the tool is `None` when it does not exist.
     pub fn find(&self, server: &str, tool: &str) -> Option<(&Server, Option<&Tool>)> {
         let server = self.servers.iter().find(|known| known.name == server)?;
         Some((server, server.tools.iter().find(|known| known.name == tool)))
     }
 
-    /// The same tasks with `n_tools` tools: those that the tasks use, and others in the
-    /// order of the recording. More than there are become copies under other labels.
+    /// Returns a recording of these tasks with `n_tools` tools: those that the tasks use,
+    /// then others in order, then copies under other labels.
     pub fn with_tools(&self, tasks: &[Task], n_tools: usize) -> Recording {
         let mut kept: BTreeMap<(usize, usize), ()> = BTreeMap::new();
         let places = self.servers.iter().enumerate();
@@ -174,7 +174,7 @@ fn lines<T: for<'a> Deserialize<'a>>(text: &str) -> io::Result<Vec<T>> {
     read.collect()
 }
 
-/// A label that no other server has.
+/// Makes a unique label from the name of a server.
 fn label(name: &str, servers: &[Server]) -> String {
     let legal = name.to_lowercase();
     let legal = legal.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

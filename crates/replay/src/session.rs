@@ -1,21 +1,22 @@
-//! A session with a gateway over its pipes, as a host has it.
+//! An MCP client session with a gateway over stdio.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A gateway that was started. It ends when this is dropped.
+/// A session with a gateway process. Dropping it ends the process.
 pub struct Session {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// The id of the last request.
     n_asked: u64,
 }
 
-/// What a model reads of a result.
+/// The result of a tool call, as text that a model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ToolOutput {
     pub text: String,
     pub is_error: bool,
 }
@@ -39,7 +40,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The definitions, as a model reads them: without what is for its host.
+    /// Lists the tool definitions, with only the members that a model reads.
     pub fn definitions(&mut self) -> io::Result<Vec<Value>> {
         let (mut tools, mut cursor) = (Vec::new(), Value::Null);
         loop {
@@ -60,19 +61,19 @@ impl Session {
         Ok(tools)
     }
 
-    /// Calls a tool; an error that the gateway answers is an answer.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Said> {
+    /// Calls a tool; a protocol error becomes an output with `is_error`.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<ToolOutput> {
         let params = json!({"name": tool, "arguments": arguments});
         Ok(match self.ask("tools/call", &params) {
-            Ok(result) => read(&result),
+            Ok(result) => tool_output(&result),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                Said { text: error.to_string(), is_error: true }
+                ToolOutput { text: error.to_string(), is_error: true }
             }
             Err(error) => return Err(error),
         })
     }
 
-    /// Asks, and waits for the answer. An error that the gateway answers is of the kind
+    /// Sends a request and waits for the response. A protocol error has the kind
     /// `InvalidInput`.
     fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         self.n_asked += 1;
@@ -115,13 +116,13 @@ impl Drop for Session {
     }
 }
 
-/// The text of a result; what is no text counts as its JSON.
-pub(crate) fn read(result: &Value) -> Said {
+/// Returns the text of an MCP result; other content counts as its JSON.
+pub(crate) fn tool_output(result: &Value) -> ToolOutput {
     let parts = result["content"].as_array().into_iter().flatten();
     let parts = parts.map(|part| match part["text"].as_str() {
         Some(text) => text.to_owned(),
         None => part.to_string(),
     });
     let text = parts.collect::<Vec<_>>().join("\n");
-    Said { text, is_error: result["isError"] == true }
+    ToolOutput { text, is_error: result["isError"] == true }
 }

@@ -1,13 +1,13 @@
-//! Which parts of a result an agent used in later calls.
+//! Finds the parts of a result that an agent used in the arguments of later calls.
 
 use serde_json::Value;
 
-/// A part that is shorter may be there by chance.
+/// Shorter parts may match by chance.
 const SHORTEST: usize = 8;
 
-/// The words of later arguments that came from a result: they are in it, and neither
-/// in the question nor in arguments before.
-pub(crate) fn parts<'a>(
+/// Returns the words of `later` arguments that came from a result: they are in `result`, and
+/// not in `before`, the question and earlier arguments.
+pub(crate) fn used_parts<'a>(
     result: &str,
     before: &str,
     later: impl Iterator<Item = &'a Value>,
@@ -43,6 +43,9 @@ mod tests {
     fn what_was_known_before_and_what_is_short_does_not_count() {
         let later = serde_json::json!({"path": "/data/report-7.pdf known-before ab"});
         let result = "see /data/report-7.pdf, known-before and ab";
-        assert_eq!(parts(result, "known-before", [&later].into_iter()), ["/data/report-7.pdf"]);
+        assert_eq!(
+            used_parts(result, "known-before", [&later].into_iter()),
+            ["/data/report-7.pdf"]
+        );
     }
 }

@@ -58,18 +58,6 @@ pub(crate) struct Connected {
     pub(crate) is_plain: bool,
 }
 
-const FASTMCP: &str = r#"import json, sys
-from fastmcp.server import create_proxy
-server = create_proxy(json.load(open(sys.argv[1])), name="peer")
-if sys.argv[2] == "search":
-    from fastmcp.server.transforms.search import BM25SearchTransform
-    server.add_transform(BM25SearchTransform())
-else:
-    from fastmcp.experimental.transforms.code_mode import CodeMode
-    server.add_transform(CodeMode())
-server.run(show_banner=False)
-"#;
-
 impl Way {
     pub(crate) fn parse(word: &str) -> Result<Way> {
         Ok(match word.split_once(':').unwrap_or((word, "")) {
@@ -132,7 +120,7 @@ impl Way {
                 command
             }
             Way::FastMcp { mode } => {
-                std::fs::write(world.path("peer.py"), FASTMCP)?;
+                std::fs::write(world.path("peer.py"), replay::FASTMCP)?;
                 let mut command = peer("fastmcp", "python");
                 command
                     .arg(world.path("peer.py"))

@@ -19,6 +19,19 @@ impl Connection {
         Ok(Connection { reader: BufReader::new(writer.try_clone()?), writer })
     }
 
+    /// Waits so long for each answer.
+    pub(crate) fn wait_for(&self, time: Duration) -> io::Result<()> {
+        self.writer.set_read_timeout(Some(time))
+    }
+
+    /// Opens a session; gives its id.
+    pub(crate) fn hello(&mut self, hello: &str) -> io::Result<String> {
+        let (head, _) = self.post("/mcp", "", hello)?;
+        let head = head.to_ascii_lowercase();
+        let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id:"));
+        Ok(id.map(|id| id.trim().to_owned()).unwrap_or_default())
+    }
+
     pub(crate) fn post(
         &mut self,
         path: &str,
@@ -70,10 +83,50 @@ impl Connection {
     }
 }
 
+/// Connects once the gate listens.
+pub(crate) fn connect(port: u16) -> io::Result<Connection> {
+    for _ in 0..1000 {
+        if let Ok(connection) = Connection::open(port) {
+            return Ok(connection);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::other("the gate did not listen within ten seconds"))
+}
+
 /// Resident memory of a process, in MB.
 pub(crate) fn resident(pid: u32) -> io::Result<f64> {
+    memory(pid, "VmRSS:")
+}
+
+/// A line of what the kernel says of the memory of a process, in MB.
+pub(crate) fn memory(pid: u32, line: &str) -> io::Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+    let line = text.lines().find_map(|found| found.strip_prefix(line)).unwrap_or("0");
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().map_err(io::Error::other)?;
     Ok(kilobytes / 1024.0)
+}
+
+/// Seconds of processor time that a process has used. The kernel counts threads
+/// to the nanosecond, but forgets those that ended; it counts the process in
+/// ticks, which are coarse, but forgets nothing.
+pub(crate) fn processor_time(pid: u32) -> io::Result<f64> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let counted = std::fs::read_to_string(thread?.path().join("schedstat"));
+        let used = counted.ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
+        nanoseconds += used.unwrap_or(0_u64);
+    }
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let after = text.rsplit(')').next().unwrap_or_default();
+    let ticks = after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok());
+    let ticks = ticks.sum::<u64>().saturating_sub(2) as f64 / 100.0;
+    Ok(ticks.max(nanoseconds as f64 / 1e9))
+}
+
+/// The value in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -51,6 +51,8 @@ pub(crate) enum Way {
     Surface(&'static str),
     /// `cash`, with a record of every call in a file.
     Recorded,
+    /// `cash`, with this beside the upstream in the configuration.
+    Configured(&'static str),
 }
 
 impl Way {
@@ -58,7 +60,7 @@ impl Way {
         match self {
             Way::Direct | Way::Raw => None,
             Way::Surface(surface) => Some(surface),
-            Way::Recorded => Some("cash"),
+            Way::Recorded | Way::Configured(_) => Some("cash"),
         }
     }
 }
@@ -111,7 +113,7 @@ impl Server {
                 command.arg(load.transport).arg(&programs.echo).arg("stdio");
                 command
             }
-            Way::Surface(_) | Way::Recorded => gate(programs, load)?,
+            Way::Surface(_) | Way::Recorded | Way::Configured(_) => gate(programs, load)?,
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
@@ -128,7 +130,9 @@ impl Server {
                 output.read_line(&mut line)?;
                 line.trim().parse().map_err(io::Error::other)?
             }
-            Way::Surface(_) | Way::Recorded => wait_for_port(&programs.scratch.join("port"))?,
+            Way::Surface(_) | Way::Recorded | Way::Configured(_) => {
+                wait_for_port(&programs.scratch.join("port"))?
+            }
         };
         let talk = Talk::Http { port, path: "/mcp", session: String::new() };
         let mut server = Server { child, talk };
@@ -197,6 +201,7 @@ fn gate(programs: &Programs, load: Load) -> io::Result<Command> {
     let records = match load.way {
         Way::Direct | Way::Raw | Way::Surface(_) => "",
         Way::Recorded => "[records]\nfile = \"calls.jsonl\"\n",
+        Way::Configured(text) => text,
     };
     let text = format!(
         "{records}[[upstream]]\nlabel = \"e\"\ncommand = {:?}\nargs = [\"stdio\"]\n",

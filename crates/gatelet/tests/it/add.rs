@@ -173,23 +173,13 @@ fn without_a_configuration_one_is_made_at_home_that_keeps_the_built_in_tools() {
 
 /// A runner that finds packages where `cargo xtask test` installed them.
 fn runner(home: &Home, name: &str, body: &str) {
-    home.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{body}\n"));
-    let path = home.path().join("bin").join(name);
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    home.executable(&format!("bin/{name}"), &format!("#!/bin/sh\n{body}\n"));
 }
 
 /// Runs gatelet with the runners of this home before all others.
 fn shell_with_runners(home: &Home, words: &[&str]) -> (i32, String, String) {
-    #[expect(clippy::disallowed_methods, reason = "a test puts its own programs in front")]
-    let usual = std::env::var("PATH").unwrap();
-    let path = format!("{}:{usual}", home.path().join("bin").display());
-    let output = home
-        .gatelet()
-        .args(words)
-        .env("PATH", path)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        home.gatelet_with_bin().args(words).stdin(std::process::Stdio::null()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }

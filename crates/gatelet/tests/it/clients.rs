@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Served, node, npm_upstream, text, tool};
+use crate::kit::{Home, Served, eventually, node, npm_upstream, shell, text, tool, upstream};
 
 const CONFIG: &str = "[builtin]\ntools = true\n\n";
 
@@ -126,5 +126,90 @@ fn the_inspector() {
             r#"kwargs={"message":"hello"}"#,
         ]);
         assert!(text(&call).contains("hello"), "{call}");
+    }
+}
+
+/// The configuration of a surface, and what clients do there to have a message echoed.
+fn on_surface(surface: &str) -> (Home, Value) {
+    let everything = npm_upstream("everything", "server-everything", &[]);
+    let config = format!("[serve]\nsurface = {surface:?}\n{everything}");
+    let message = json!({"message": "hello"});
+    let run = json!(["tool_execute", {"tool_id": "everything:echo", "args": message}]);
+    let calls = match surface {
+        "gateway" => json!([["tool_browse", {"query": "echo a message"}], run]),
+        "proxy" => json!([["tool_hydrate", {"tool_id": "everything:echo"}], run]),
+        "direct" => json!([["everything_echo", message]]),
+        _ => json!([
+            ["call", {"namespace": "everything", "function": "echo", "kwargs": message}],
+            ["help", {"kwargs": {"query": "echo a message"}}],
+        ]),
+    };
+    (Home::with(&config), calls)
+}
+
+#[test]
+fn the_official_clients_work_on_every_surface() {
+    testkit::needs!(Tools);
+    for surface in ["auto", "cash", "gateway", "proxy", "direct"] {
+        let (home, calls) = on_surface(surface);
+        let served = Served::start(&home);
+        // Clients list tools before they call any, so the server has to be there.
+        eventually("the server is up", || {
+            shell(&home, &["upstreams"]).json().to_string().contains("\"up\"")
+        });
+        let calls = calls.to_string();
+        let clients = [
+            ("python", tool("py/bin/python"), script("python.py"), "auto"),
+            ("typescript 1", node(), script("typescript.mjs"), "v1"),
+            ("typescript 2", node(), script("typescript.mjs"), "v2"),
+        ];
+        for (client, program, script, mode) in clients {
+            let words = [script.as_str(), mode, calls.as_str(), "http", served.url.as_str()];
+            let seen = run(&home, &program, &words);
+            let told = format!("{client} on {surface}: {seen}");
+            let results = seen["results"].as_array().unwrap();
+            assert!(results.iter().all(|result| result["isError"] == false), "{told}");
+            let said = |word: &str| {
+                results.iter().any(|one| one["text"].as_str().unwrap_or_default().contains(word))
+            };
+            assert!(said("hello"), "{told}");
+            let listed = seen["tools"].to_string();
+            let first = match surface {
+                "gateway" => "tool_browse",
+                "proxy" => "tool_hydrate",
+                "direct" => "everything_echo",
+                _ => "help",
+            };
+            assert!(listed.contains(first), "{told}");
+        }
+    }
+}
+
+#[test]
+fn an_interface_made_with_the_official_helpers_reaches_hosts_that_show_it() {
+    testkit::needs!(Tools);
+    let server = upstream("weather", &node(), &[&script("app_server.mjs")]);
+    let tools = testkit::needs::tools().unwrap();
+    let server = format!("{server}env = {{ GATELET_TOOLS = {tools:?} }}\n");
+    for surface in ["auto", "cash", "gateway", "direct"] {
+        let config =
+            format!("[listing]\neverything_below = 0\n[serve]\nsurface = {surface:?}\n{server}");
+        let home = Home::with(&config);
+        let served = Served::start(&home);
+        eventually("the server is up", || {
+            shell(&home, &["upstreams"]).json().to_string().contains("\"up\"")
+        });
+        let host = |kind: &str| run(&home, &node(), &[&script("app_host.mjs"), &served.url, kind]);
+        let seen = host("ui");
+        let uri = "ui://weather/view.html";
+        assert_eq!(seen["interfaces"]["weather_forecast"], uri, "{surface}: {seen}");
+        // As the server gave it, whole: an interface reads the data.
+        let data = json!({"place": "Rome", "sky": "sunny"});
+        assert_eq!(seen["answer"]["structuredContent"], data, "{surface}: {seen}");
+        assert_eq!(seen["page"]["_meta"]["ui"]["prefersBorder"], true, "{surface}: {seen}");
+        assert_eq!((&seen["isApp"], &seen["page"]["uri"]), (&json!(true), &json!(uri)));
+        let plain = host("plain");
+        let is_listed = surface == "direct";
+        assert_eq!(plain["interfaces"] != json!({}), is_listed, "{surface}: {plain}");
     }
 }

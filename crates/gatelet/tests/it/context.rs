@@ -1,16 +1,16 @@
 //! What recorded tasks cost through this program: the main figures of
 //! `docs/benchmarks.md` stay within bounds, and are the same every time.
 
-use replay::{Recording, Replay, Surface, Way, listed, replay};
+use replay::{Gateway, Recording, Replay, Surface, replay, replay_listed};
 
 fn through(surface: Surface) -> Replay {
     let program = env!("CARGO_BIN_EXE_gatelet").into();
-    replay(&Recording::own(), &Way::Gatelet { program, surface }).unwrap()
+    replay(&Recording::own(), &Gateway::Gatelet { program, surface }).unwrap()
 }
 
 #[test]
 fn recorded_tasks_cost_two_fifths_at_most_through_cash_and_nothing_is_refused_wrongly() {
-    let direct = listed(&Recording::own()).totals();
+    let direct = replay_listed(&Recording::own()).totals();
     let cash = through(Surface::Cash);
     let (totals, done) = (cash.totals(), cash.replayed());
     assert!(cash.definitions <= 350, "{}", cash.definitions);

@@ -95,7 +95,9 @@ fn an_upstream_keeps_its_label_and_its_rules_beside_a_built_in_of_that_name() {
         "[[trust.rule]]\ntool = \"memory.*\"\ndestructive = true\n",
         &pin,
     ] {
-        let home = Home::with(&format!("{BUILTIN}{rule}\n{}", fake.upstream("memory", "mcp")));
+        let soon = "[approvals]\nwait = \"0s\"\n";
+        let config = format!("{BUILTIN}{soon}{rule}\n{}", fake.upstream("memory", "mcp"));
+        let home = Home::with(&config);
         let mut pipe = Pipe::open(&home);
         for text in ["a", "b"] {
             pipe.call("memory_2.write", &json!({"key": "k", "text": text}));

@@ -81,9 +81,7 @@ fn a_document_is_written_from_a_live_server_and_checked_against_it() {
 /// A program that serves the tools of `DOC.md`.
 fn program(home: &Home, name: &str) {
     let gatelet = env!("CARGO_BIN_EXE_gatelet");
-    home.write(name, &format!("#!/bin/sh\nexec {gatelet} spec serve DOC.md\n"));
-    let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(home.path().join(name), runs).unwrap();
+    home.executable(name, &format!("#!/bin/sh\nexec {gatelet} spec serve DOC.md\n"));
 }
 
 #[test]

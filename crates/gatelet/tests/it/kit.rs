@@ -7,6 +7,8 @@ mod marks;
 mod pipe;
 mod shell;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -69,6 +71,26 @@ impl Home {
         }
         command.env("HOME", self.path()).env("GATELET_STATE", self.path().join("state"));
     }
+
+    /// Writes a program that can be run.
+    pub(crate) fn executable(&self, name: &str, text: &str) {
+        self.write(name, text);
+        std::fs::set_permissions(self.path().join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// The program, which finds what is in the `bin` of this home before all others.
+    pub(crate) fn gatelet_with_bin(&self) -> Command {
+        let mut command = self.gatelet();
+        put_in_front(&self.path().join("bin"), &mut command);
+        command
+    }
+}
+
+/// Lets a command find the programs of a directory before all others.
+pub(crate) fn put_in_front(directory: &Path, command: &mut Command) {
+    #[expect(clippy::disallowed_methods, reason = "a test puts its own programs in front")]
+    let usual = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{usual}", directory.display()));
 }
 
 /// `node`, new enough for everything.

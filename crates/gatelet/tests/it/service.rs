@@ -1,7 +1,5 @@
 //! One gatelet that stays, and hosts that reach it over pipes.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::json;
 
 use crate::kit::{Home, Pipe, Served, eventually, program, shell};
@@ -50,24 +48,13 @@ fn where_none_runs_a_host_is_served_all_the_same() {
 
 /// A service manager that notes what it is told.
 fn shell_with_manager(home: &Home, words: &[&str]) -> (i32, String) {
-    let bin = home.path().join("bin/systemctl");
-    if !bin.exists() {
-        home.write(
-            "bin/systemctl",
-            &format!("#!/bin/sh\necho \"$@\" >> {}\n", home.path().join("told").display()),
-        );
-        std::fs::set_permissions(&bin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    if !home.path().join("bin/systemctl").exists() {
+        let told = home.path().join("told");
+        let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", told.display());
+        home.executable("bin/systemctl", &script);
     }
-    #[expect(clippy::disallowed_methods, reason = "a test puts its own programs in front")]
-    let usual = std::env::var("PATH").unwrap();
-    let path = format!("{}:{usual}", home.path().join("bin").display());
-    let output = home
-        .gatelet()
-        .args(words)
-        .env("PATH", path)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        home.gatelet_with_bin().args(words).stdin(std::process::Stdio::null()).output().unwrap();
     let said = [output.stderr, output.stdout].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
 }
@@ -107,9 +94,7 @@ fn up_writes_a_unit_that_runs_and_down_takes_it_away() {
 
 /// Runs gatelet where the service manager does not answer.
 fn shell_without_manager(home: &Home, words: &[&str]) -> (i32, String) {
-    home.write("bin/systemctl", "#!/bin/sh\necho no bus >&2\nexit 1\n");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(home.path().join("bin/systemctl"), mode).unwrap();
+    home.executable("bin/systemctl", "#!/bin/sh\necho no bus >&2\nexit 1\n");
     shell_with_manager(home, words)
 }
 

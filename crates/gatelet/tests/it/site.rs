@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, PATIENCE, Served, Site, shell, signal};
+use crate::kit::{Home, PATIENCE, Served, Site, put_in_front, shell, signal};
 
 /// A gate before the sample site: Ann acts for user 2 by the operator's word,
 /// Bob for the administrator by his key's role, and Eve for nobody.
@@ -262,9 +262,7 @@ fn the_five_lines_of_the_guide_lead_to_an_answer() {
     let mut bash = Command::new("bash");
     home.settle(&mut bash);
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_gatelet"));
-    #[expect(clippy::disallowed_methods, reason = "the shell needs the rest of the path")]
-    let path = std::env::var("PATH").unwrap();
-    bash.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+    put_in_front(program.parent().unwrap(), &mut bash);
     let checked = std::fs::File::create(home.path().join("out.txt")).unwrap();
     bash.arg("lines.sh").stdin(Stdio::null()).stdout(checked).stderr(Stdio::null());
     let status = bash.status().unwrap();

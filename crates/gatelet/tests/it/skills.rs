@@ -1,10 +1,11 @@
-//! `gatelet skill lint`, `lock` and `export`.
+//! `gatelet skill lint`, `lock` and `export`, and skills as the protocol's extension.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, node, shell, upstream};
+use crate::kit::{Home, Served, node, shell, upstream};
 
 /// A server whose tools stand in a file.
 const SERVER: &str = r#"
@@ -170,4 +171,44 @@ fn what_is_written_is_strict_whatever_was_read() {
     assert_eq!(strict.code, 0, "{strict:?}");
     let again = shell(&other, &["skill", "shop", "create_order", "--text"]).out;
     assert!(again.contains("function=\"create\"") && again.contains("item"), "{again}");
+}
+
+/// Runs a scenario of the official suite for the skills extension, and checks that nothing
+/// fails; `unseen` are the checks that it cannot make here.
+#[track_caller]
+fn conforms(url: &str, scenario: &str, revision: &str, unseen: &[&str]) {
+    let ended = Command::new(node())
+        .arg(crate::kit::tool("npm-conf-0.2/node_modules/.bin/conformance"))
+        .args(["server", "--url", url, "--scenario", scenario])
+        .args(["--spec-version", revision, "--force"])
+        .current_dir(tempfile::tempdir().unwrap().path())
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+    let told = format!("{scenario} {revision}: {report}");
+    assert!(ended.status.success() && report.contains(" 0 failed"), "{told}");
+    let warned = report.lines().filter(|line| line.contains("WARNING"));
+    let unknown = warned.filter(|line| !unseen.iter().any(|check| line.contains(check)));
+    assert_eq!(unknown.count(), 0, "{told}");
+    // The suite skips everything where the extension is not declared.
+    assert!(!report.contains("did not declare the io.modelcontextprotocol/skills"), "{told}");
+}
+
+#[test]
+fn the_official_suite_finds_the_skills_extension_served_on_every_surface() {
+    testkit::needs!(Tools);
+    // Skills are listed by `skills/list`, so that resources stay what upstreams have.
+    let unseen = ["sep-2640-skillmd-metadata-name", "sep-2640-skillmd-metadata-description"];
+    for surface in ["cash", "gateway", "proxy", "direct"] {
+        let home = Home::with(&format!(
+            "[serve]\nsurface = {surface:?}\n[skills]\ndirectories = [\"skills\"]\n"
+        ));
+        home.write("skills/shop/create-order/SKILL.md", ORDER);
+        home.write("skills/odd/SKILL.md", ODD);
+        let served = Served::start(&home);
+        for revision in ["2025-11-25", "2026-07-28"] {
+            conforms(&served.url, "sep-2640-skills-enumeration", revision, &[]);
+            conforms(&served.url, "sep-2640-skills-manifest", revision, &unseen);
+        }
+    }
 }

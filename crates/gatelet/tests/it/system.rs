@@ -114,9 +114,7 @@ fn stand_in(home: &Home) {
          at = words.index('python:3-slim')\nos.execvp(words[at + 1], words[at + 1:])\n",
         note = note.display().to_string(),
     );
-    home.write("bin/docker", &script);
-    let docker = home.path().join("bin/docker");
-    std::fs::set_permissions(docker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    home.executable("bin/docker", &script);
 }
 
 #[test]
@@ -136,11 +134,8 @@ fn a_server_in_a_container_is_started_with_what_its_policy_allows_and_nothing_mo
              sandbox = {{ container = \"python:3-slim\", read = [{read:?}], write = [{write:?}], network = \"none\" }}\n"
         ),
     );
-    #[expect(clippy::disallowed_methods, reason = "a test puts its own programs in front")]
-    let usual = std::env::var("PATH").unwrap();
-    let path = format!("{}:{usual}", home.path().join("bin").display());
-    let mut call = home.gatelet();
-    let called = call.args(["call", "one.act", "--text"]).env("PATH", path).output().unwrap();
+    let mut call = home.gatelet_with_bin();
+    let called = call.args(["call", "one.act", "--text"]).output().unwrap();
     assert!(text(&called.stdout).contains("acted"), "{called:?}");
     let told: Value = serde_json::from_str(&home.read("told")).unwrap();
     let words: Vec<&str> =

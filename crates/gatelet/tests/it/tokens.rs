@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 
 use serde_json::json;
-use testkit::oauth::{Server, Signs};
+use testkit::oauth::{Server, TokenSigner};
 
 use crate::clients::{run, script};
 use crate::kit::{Home, Served, eventually, node, tool};
@@ -26,7 +26,7 @@ impl Stage {
         // The gate has to know its own address beforehand.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (base, issuer) = (format!("http://{address}"), &server.origin);
-        server.book().signs = Some(Signs {
+        server.book().signs = Some(TokenSigner {
             resource: format!("{base}/mcp"),
             secret: SECRET.to_owned(),
             subject: "ann".to_owned(),
@@ -81,7 +81,7 @@ fn the_typescript_sdk_of_both_generations_logs_in_and_calls() {
 fn a_token_for_somebody_else_or_of_somebody_else_opens_nothing() {
     let stage = Stage::new();
     let good = stage.server.book().signs.clone().unwrap();
-    let status = |signs: &Signs, issuer: &str, scope: &str| {
+    let status = |signs: &TokenSigner, issuer: &str, scope: &str| {
         let bearer = format!("Bearer {}", signs.token(issuer, scope));
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
         let answer = stage.served.post(&message, &[("Authorization", &bearer)]);
@@ -94,9 +94,10 @@ fn a_token_for_somebody_else_or_of_somebody_else_opens_nothing() {
     let (lacking, challenge) = status(&good, origin, "other");
     assert_eq!(lacking, 403);
     assert!(challenge.contains("error=\"insufficient_scope\", scope=\"mcp:call\""), "{challenge}");
-    let elsewhere = Signs { resource: "http://other.example/mcp".to_owned(), ..good.clone() };
-    let forged = Signs { secret: "another secret of thirty-two bytes!".to_owned(), ..good.clone() };
-    let old = Signs { expires_at: 1_000_000_000, ..good.clone() };
+    let elsewhere = TokenSigner { resource: "http://other.example/mcp".to_owned(), ..good.clone() };
+    let forged =
+        TokenSigner { secret: "another secret of thirty-two bytes!".to_owned(), ..good.clone() };
+    let old = TokenSigner { expires_at: 1_000_000_000, ..good.clone() };
     for (signs, issuer) in
         [(&elsewhere, origin), (&forged, origin), (&old, origin), (&good, "http://mallory.example")]
     {
@@ -125,7 +126,7 @@ fn the_same_subject_of_two_issuers_is_two_callers() {
     let home = Home::with(&format!("[builtin]\ntools = true\n{entries}{rules}"));
     let served = Served::start(&home);
     let bearer = |(issuer, secret): (&str, &str)| {
-        let signs = Signs {
+        let signs = TokenSigner {
             resource: audience.to_owned(),
             secret: secret.to_owned(),
             subject: "ann".to_owned(),

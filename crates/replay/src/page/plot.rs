@@ -1,27 +1,30 @@
-//! The plots, as SVG that browsers show without anything else.
+//! Renders the plots as standalone SVG.
 
-use super::measured::Measured;
-use super::sizes::{Sizes, cash, defers};
+use super::measurements::Measurements;
+use super::sizes::{Sizes, cash_replay, deferring_host};
 use super::table::thousands;
-use crate::direct::{deferred, listed};
+use crate::direct::{replay_deferred, replay_listed};
 use crate::replay::Replay;
 
 const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.n{fill:#666}.a{fill:#2a7}.b{fill:#999}\
                      .l{fill:none;stroke-width:2}.g{stroke:#ddd}@media(prefers-color-scheme:dark){\
                      text{fill:#ddd}.n{fill:#aaa}.g{stroke:#444}}</style>";
 
-/// The context that every way sends, as bars.
-pub(super) fn ways(measured: &Measured<'_>) -> String {
-    let mut rows: Vec<Replay> = vec![listed(measured.recording)];
-    rows.extend(cash(measured.ways).map(|one| deferred(measured.recording, defers(), one)));
-    rows.extend(measured.ways.iter().cloned());
+/// Renders the context that is sent through every gateway, as bars.
+pub(super) fn contexts(measured: &Measurements<'_>) -> String {
+    let mut rows: Vec<Replay> = vec![replay_listed(measured.recording)];
+    rows.extend(
+        cash_replay(measured.replays)
+            .map(|one| replay_deferred(measured.recording, deferring_host(), one)),
+    );
+    rows.extend(measured.replays.iter().cloned());
     let most = rows.iter().map(|row| row.totals().context).max().unwrap_or(1).max(1);
     let mut svg = String::new();
     for (at, row) in rows.iter().enumerate() {
         let (y, context) = (at * 26 + 18, row.totals().context);
         let width = (context * 380 / most).max(1);
-        let class = if row.way.starts_with("gatelet") { "a" } else { "b" };
-        let name = row.way.replace('`', "");
+        let class = if row.label.starts_with("gatelet") { "a" } else { "b" };
+        let name = row.label.replace('`', "");
         svg += &format!(
             "<text x=\"210\" y=\"{}\" text-anchor=\"end\">{name}</text>\
              <rect class=\"{class}\" x=\"218\" y=\"{y}\" width=\"{width}\" height=\"16\"/>\
@@ -35,7 +38,7 @@ pub(super) fn ways(measured: &Measured<'_>) -> String {
     framed(720, rows.len() * 26 + 24, &svg)
 }
 
-/// Context by the number of tools, on scales of powers.
+/// Renders the context by the number of tools, on logarithmic scales.
 pub(super) fn sizes(sizes: &Sizes) -> String {
     let column =
         |row: &super::sizes::SizeRow| [row.listed.context, row.deferred.context, row.cash.context];

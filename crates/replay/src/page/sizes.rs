@@ -1,51 +1,55 @@
-//! The same tasks with catalogues of other sizes.
+//! Measures the cost of the tasks with catalogues of different sizes.
 
 use std::io;
 use std::path::Path;
 
 use cost::{HOST_MODELS, HostModel, Loading, Prices, Totals};
 
-use crate::direct::{deferred, listed};
+use crate::direct::{replay_deferred, replay_listed};
+use crate::gateway::{Gateway, Surface};
 use crate::recording::{Recording, Task};
 use crate::replay::{Replay, replay};
-use crate::way::{Surface, Way};
 
-/// How many tools the catalogues have.
+/// The numbers of tools in the catalogues.
 pub const SIZES: [usize; 6] = [5, 10, 30, 100, 500, 5000];
 
-/// So many tools are in a catalogue for all tasks; smaller ones are made for each.
+/// From this size on, one catalogue is used for all tasks; below, each task has its own.
 const COMMON: usize = 100;
 
-/// So many tasks are replayed with catalogues of their own.
+/// How many tasks are replayed.
 const OWN_TASKS: usize = 10;
 
-/// What the tasks cost by the size of the catalogue.
+/// The cost of the tasks by the size of the catalogue.
 pub struct Sizes {
     pub rows: Vec<SizeRow>,
 }
 
-/// One size.
+/// The cost of the tasks with one size of the catalogue.
 pub struct SizeRow {
     pub n_tools: usize,
     /// Tokens of all definitions.
     pub definitions: u64,
+    /// Without a gateway, every definition with every request.
     pub listed: Totals,
+    /// Without a gateway, definitions on search.
     pub deferred: Totals,
+    /// Through gatelet's `cash`.
     pub cash: Totals,
 }
 
 impl Sizes {
-    /// Replays the tasks through `cash` with catalogues of every size.
+    /// Replays the tasks through `cash` with catalogues of every size; `report` is called
+    /// with each size.
     pub fn measure(
         recording: &Recording,
         gatelet: &Path,
-        say: impl Fn(usize),
+        report: impl Fn(usize),
     ) -> io::Result<Sizes> {
-        let way = Way::Gatelet { program: gatelet.to_owned(), surface: Surface::Cash };
+        let gateway = Gateway::Gatelet { program: gatelet.to_owned(), surface: Surface::Cash };
         let tasks = &recording.tasks[..recording.tasks.len().min(OWN_TASKS)];
         let mut rows = Vec::new();
         for n_tools in SIZES {
-            say(n_tools);
+            report(n_tools);
             let groups: Vec<&[Task]> = match n_tools < COMMON {
                 true => tasks.chunks(1).collect(),
                 false => vec![tasks],
@@ -59,11 +63,12 @@ impl Sizes {
             };
             for group in &groups {
                 let small = recording.with_tools(group, n_tools);
-                let through = replay(&small, &way)?;
-                let all = listed(&small);
+                let through = replay(&small, &gateway)?;
+                let all = replay_listed(&small);
                 row.definitions += all.definitions / groups.len() as u64;
                 row.listed = row.listed + all.totals();
-                row.deferred = row.deferred + deferred(&small, defers(), &through).totals();
+                row.deferred =
+                    row.deferred + replay_deferred(&small, deferring_host(), &through).totals();
                 row.cash = row.cash + through.totals();
             }
             rows.push(row);
@@ -71,8 +76,8 @@ impl Sizes {
         Ok(Sizes { rows })
     }
 
-    /// The tokens of definitions from which on `cash` costs less, by a price: between
-    /// the last size that it loses and the first that it wins, in a straight line.
+    /// Returns the number of definition tokens from which on `cash` is cheaper, interpolated
+    /// between two sizes. `price` returns the price without a gateway and that of `cash`.
     pub fn break_even(&self, price: impl Fn(&SizeRow) -> (f64, f64)) -> Option<u64> {
         #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
         let gain = |row: &SizeRow| {
@@ -93,18 +98,19 @@ impl Sizes {
 }
 
 impl SizeRow {
+    /// Returns the prices of `listed`, `deferred` and `cash`.
     pub(super) fn price(&self, prices: Prices) -> (f64, f64, f64) {
         (self.listed.price(prices), self.deferred.price(prices), self.cash.price(prices))
     }
 }
 
-/// The host that loads definitions on search.
-pub(super) fn defers() -> &'static HostModel {
+/// Returns the host model that loads definitions on search.
+pub(super) fn deferring_host() -> &'static HostModel {
     let is_it = |host: &&HostModel| matches!(host.loading, Loading::OnSearch { .. });
     HOST_MODELS.iter().find(is_it).unwrap_or(&HOST_MODELS[0])
 }
 
-/// The first way, which is `cash`.
-pub(super) fn cash(ways: &[Replay]) -> Option<&Replay> {
-    ways.first()
+/// Returns the replay through `cash`, which is the first.
+pub(super) fn cash_replay(replays: &[Replay]) -> Option<&Replay> {
+    replays.first()
 }

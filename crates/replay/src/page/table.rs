@@ -1,18 +1,21 @@
-//! The tables.
+//! Renders the tables of the results page as Markdown.
 
 use cost::{HOST_MODELS, Prices};
 
-use super::measured::Measured;
-use super::sizes::{cash, defers};
-use crate::direct::{capped, deferred, listed};
+use super::measurements::Measurements;
+use super::sizes::{cash_replay, deferring_host};
+use crate::direct::{replay_capped, replay_deferred, replay_listed};
 use crate::replay::Replay;
 
-/// The whole page.
-pub(super) fn page(measured: &Measured<'_>) -> String {
+/// Renders the whole page.
+pub(super) fn page(measured: &Measurements<'_>) -> String {
     let recording = measured.recording;
-    let mut rows: Vec<Replay> = vec![listed(recording)];
-    rows.extend(cash(measured.ways).map(|ranking| deferred(recording, defers(), ranking)));
-    rows.extend(measured.ways.iter().cloned());
+    let mut rows: Vec<Replay> = vec![replay_listed(recording)];
+    rows.extend(
+        cash_replay(measured.replays)
+            .map(|ranking| replay_deferred(recording, deferring_host(), ranking)),
+    );
+    rows.extend(measured.replays.iter().cloned());
     let (n_tools, n_servers, n_tasks) =
         (recording.n_tools(), recording.servers.len(), recording.tasks.len());
     let mut text = format!(
@@ -27,7 +30,7 @@ pub(super) fn page(measured: &Measured<'_>) -> String {
         let share = |prices: Prices| percent(totals.price(prices), best(prices));
         text += &format!(
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
-            row.way,
+            row.label,
             thousands(row.definitions),
             totals.requests,
             thousands(totals.context),
@@ -60,7 +63,7 @@ fn calls(rows: &[Replay]) -> String {
         };
         text += &format!(
             "| {} | {} | {found} | {} | {} | {} | {}, {} | {} |\n",
-            row.way,
+            row.label,
             done.calls,
             done.looked_up,
             done.refused_rightly,
@@ -73,12 +76,12 @@ fn calls(rows: &[Replay]) -> String {
     text + "\n"
 }
 
-fn caps(measured: &Measured<'_>) -> String {
+fn caps(measured: &Measurements<'_>) -> String {
     let mut text =
         "| host | tools that it sends | calls that cannot be made |\n|---|---|---|\n".to_owned();
     for host in HOST_MODELS.iter().filter_map(|host| Some((host, host.cap?))) {
         let (host, cap) = host;
-        let done = capped(measured.recording, cap);
+        let done = replay_capped(measured.recording, cap);
         let replayed = done.replayed();
         text += &format!(
             "| {} | {} | {} of {} |\n",
@@ -88,7 +91,7 @@ fn caps(measured: &Measured<'_>) -> String {
     text + "\n"
 }
 
-fn by_size(measured: &Measured<'_>) -> String {
+fn by_size(measured: &Measurements<'_>) -> String {
     let mut text = "| tools | tokens of definitions | every definition | on search | `cash` | with a cache: every definition | on search | `cash` |\n\
                     |---|---|---|---|---|---|---|---|\n"
         .to_owned();
@@ -133,7 +136,7 @@ fn percent(part: f64, whole: f64) -> String {
     format!("{:.1} %", 100.0 * part / whole.max(1.0))
 }
 
-/// A number with commas.
+/// Renders a number with commas between thousands.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! The ways to tools: the surfaces of gatelet, and other gateways.
+//! The gateways of the benchmark: the surfaces of gatelet, and other products.
 //!
-//! A way says how a gateway is started in front of servers, and which of its tools
-//! does what a recorded agent did. Where an agent calls a tool that no search has
-//! shown, it looks the tool up first, as a model would have to.
+//! Each is described by how it is started in front of servers, and by which of its tools
+//! does what a recorded agent did. A tool that no search has shown is looked up before it
+//! is called, as a model would have to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::recording::Recording;
 
 /// A gateway in front of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Gateway {
     Gatelet {
         program: PathBuf,
         surface: Surface,
     },
-    /// `bridge` is a program that runs [`crate::bridge`] with the address behind its
-    /// first argument, for gateways that log in wherever they speak HTTP.
-    Peer {
-        peer: Peer,
+    /// Another gateway, installed in `directory`. `bridge` is a program that runs
+    /// [`crate::bridge`], for gateways that would try to log in over HTTP.
+    Other {
+        peer: OtherGateway,
         directory: PathBuf,
         bridge: PathBuf,
     },
 }
 
-/// The surfaces of gatelet that are replayed. What `direct` lists is what servers
-/// list, and is computed.
+/// The surfaces of gatelet that are replayed. `direct` lists what servers list, so its cost
+/// is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     Cash,
@@ -37,9 +37,9 @@ pub enum Surface {
     Proxy,
 }
 
-/// Other gateways, as they are when they are installed.
+/// Other gateways, with their default settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum OtherGateway {
     Compressor,
     FastMcpSearch,
     FastMcpCode,
@@ -53,34 +53,38 @@ pub(crate) struct Request {
     pub(crate) arguments: Value,
 }
 
-/// The tool that an agent means.
+/// The tool that a recorded agent called.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meant<'a> {
+pub(crate) struct ToolRef<'a> {
     pub(crate) label: &'a str,
     pub(crate) tool: &'a str,
-    /// How the gateway's own listing calls it, where it lists every tool.
+    /// Its name in the gateway's listing, if that lists every tool.
     pub(crate) listed: Option<&'a str>,
 }
 
-impl Peer {
-    pub const ALL: [Peer; 4] =
-        [Peer::Compressor, Peer::FastMcpSearch, Peer::FastMcpCode, Peer::ContextWeaver];
+impl OtherGateway {
+    pub const ALL: [OtherGateway; 4] = [
+        OtherGateway::Compressor,
+        OtherGateway::FastMcpSearch,
+        OtherGateway::FastMcpCode,
+        OtherGateway::ContextWeaver,
+    ];
 
-    /// The directory in which it is installed, among those of the peers.
+    /// Returns the name of the directory in which it is installed.
     pub fn directory(self) -> &'static str {
         match self {
-            Peer::Compressor => "compressor",
-            Peer::FastMcpSearch | Peer::FastMcpCode => "fastmcp",
-            Peer::ContextWeaver => "contextweaver",
+            OtherGateway::Compressor => "compressor",
+            OtherGateway::FastMcpSearch | OtherGateway::FastMcpCode => "fastmcp",
+            OtherGateway::ContextWeaver => "contextweaver",
         }
     }
 
     pub fn name(self) -> &'static str {
         match self {
-            Peer::Compressor => "mcp-compressor",
-            Peer::FastMcpSearch => "FastMCP search",
-            Peer::FastMcpCode => "FastMCP code mode",
-            Peer::ContextWeaver => "contextweaver",
+            OtherGateway::Compressor => "mcp-compressor",
+            OtherGateway::FastMcpSearch => "FastMCP search",
+            OtherGateway::FastMcpCode => "FastMCP code mode",
+            OtherGateway::ContextWeaver => "contextweaver",
         }
     }
 }
@@ -97,14 +101,15 @@ impl Surface {
     }
 }
 
-/// The first argument of a bridge.
+/// The first argument of a bridge program; the URL follows.
 pub const BRIDGE: &str = "__bridge";
 
-/// The file with what the gateway wrote to its standard error.
+/// The file with the standard error of the gateway.
 pub(crate) const STDERR: &str = "stderr";
 
-/// Starts FastMCP as a proxy of the servers in a file, with one of its transforms.
-const FASTMCP: &str = r#"import json, sys
+/// A Python program that starts FastMCP as a proxy of the servers in a file, with one of
+/// its transforms: `search` or `code`.
+pub const FASTMCP: &str = r#"import json, sys
 from fastmcp.server import create_proxy
 server = create_proxy(json.load(open(sys.argv[1])), name="peer")
 if sys.argv[2] == "search":
@@ -116,22 +121,23 @@ else:
 server.run(show_banner=False)
 "#;
 
-impl Way {
+impl Gateway {
     pub fn name(&self) -> String {
         match self {
-            Way::Gatelet { surface, .. } => format!("gatelet `{}`", surface.flag()),
-            Way::Peer { peer, .. } => peer.name().to_owned(),
+            Gateway::Gatelet { surface, .. } => format!("gatelet `{}`", surface.flag()),
+            Gateway::Other { peer, .. } => peer.name().to_owned(),
         }
     }
 
-    /// The program in front of these servers. `scratch` is for its files.
+    /// Builds the command that starts the gateway in front of these servers, given as label
+    /// and URL. `scratch` is a directory for its files.
     pub(crate) fn command(
         &self,
         upstreams: &[(String, String)],
         scratch: &Path,
     ) -> io::Result<Command> {
         let mut command = match self {
-            Way::Gatelet { program, surface } => {
+            Gateway::Gatelet { program, surface } => {
                 let mut text = String::new();
                 for (label, url) in upstreams {
                     text += &format!("[[upstream]]\nlabel = {label:?}\nurl = {url:?}\n");
@@ -142,7 +148,7 @@ impl Way {
                 command.arg(scratch.join("gatelet.toml")).arg("--state").arg(scratch.join("state"));
                 command
             }
-            Way::Peer { peer, directory, bridge } => {
+            Gateway::Other { peer, directory, bridge } => {
                 peer.command(directory, bridge, upstreams, scratch)?
             }
         };
@@ -151,94 +157,99 @@ impl Way {
         Ok(command)
     }
 
-    /// The search for a tool; `None` where definitions name every tool.
+    /// Returns the call that searches for a tool; `None` when the definitions name every
+    /// tool.
     pub(crate) fn search(&self, query: &str) -> Option<Request> {
         let (tool, arguments) = match self {
-            Way::Gatelet { surface: Surface::Cash, .. } => {
+            Gateway::Gatelet { surface: Surface::Cash, .. } => {
                 ("help", json!({"kwargs": {"query": query}}))
             }
-            Way::Gatelet { surface: Surface::Gateway, .. }
-            | Way::Peer { peer: Peer::ContextWeaver, .. } => {
+            Gateway::Gatelet { surface: Surface::Gateway, .. }
+            | Gateway::Other { peer: OtherGateway::ContextWeaver, .. } => {
                 ("tool_browse", json!({"query": query}))
             }
-            Way::Peer { peer: Peer::FastMcpSearch, .. } => {
+            Gateway::Other { peer: OtherGateway::FastMcpSearch, .. } => {
                 ("search_tools", json!({"query": query}))
             }
-            Way::Peer { peer: Peer::FastMcpCode, .. } => {
+            Gateway::Other { peer: OtherGateway::FastMcpCode, .. } => {
                 ("search", json!({"query": query, "detail": "detailed"}))
             }
-            Way::Gatelet { surface: Surface::Proxy, .. }
-            | Way::Peer { peer: Peer::Compressor, .. } => return None,
+            Gateway::Gatelet { surface: Surface::Proxy, .. }
+            | Gateway::Other { peer: OtherGateway::Compressor, .. } => return None,
         };
         Some(Request { tool: tool.to_owned(), arguments })
     }
 
-    /// What shows a tool that no search has shown.
-    pub(crate) fn look_up(&self, meant: Meant<'_>) -> Request {
-        let Meant { label, tool, listed } = meant;
+    /// Returns the call that shows a tool that no search has shown.
+    pub(crate) fn look_up(&self, tool_ref: ToolRef<'_>) -> Request {
+        let ToolRef { label, tool, listed } = tool_ref;
         let (name, arguments) = match self {
-            Way::Gatelet { surface: Surface::Cash, .. } => {
+            Gateway::Gatelet { surface: Surface::Cash, .. } => {
                 ("help".to_owned(), json!({"namespace": label, "function": tool}))
             }
-            Way::Gatelet { surface: Surface::Gateway, .. } => {
+            Gateway::Gatelet { surface: Surface::Gateway, .. } => {
                 ("tool_browse".to_owned(), json!({"path": format!("/{label}"), "top_k": 50}))
             }
-            Way::Gatelet { surface: Surface::Proxy, .. } => {
+            Gateway::Gatelet { surface: Surface::Proxy, .. } => {
                 ("tool_hydrate".to_owned(), json!({"tool_id": listed.unwrap_or(tool)}))
             }
-            Way::Peer { peer: Peer::Compressor, .. } => {
+            Gateway::Other { peer: OtherGateway::Compressor, .. } => {
                 (format!("{label}_get_tool_schema"), json!({"tool_name": tool}))
             }
-            Way::Peer { peer: Peer::FastMcpSearch, .. } => {
+            Gateway::Other { peer: OtherGateway::FastMcpSearch, .. } => {
                 ("search_tools".to_owned(), json!({"query": format!("{label} {tool}")}))
             }
-            Way::Peer { peer: Peer::FastMcpCode, .. } => {
+            Gateway::Other { peer: OtherGateway::FastMcpCode, .. } => {
                 ("get_schema".to_owned(), json!({"tools": [format!("{label}_{tool}")]}))
             }
-            Way::Peer { peer: Peer::ContextWeaver, .. } => {
+            Gateway::Other { peer: OtherGateway::ContextWeaver, .. } => {
                 ("tool_browse".to_owned(), json!({"query": format!("{label} {tool}"), "top_k": 50}))
             }
         };
         Request { tool: name, arguments }
     }
 
-    /// The call. `id` is how the gateway called the tool when it showed it.
-    pub(crate) fn call(&self, meant: Meant<'_>, id: Option<&str>, arguments: &Value) -> Request {
-        let Meant { label, tool, listed } = meant;
+    /// Returns the call of a tool. `id` is the id under which the gateway showed the tool.
+    pub(crate) fn call(
+        &self,
+        tool_ref: ToolRef<'_>,
+        id: Option<&str>,
+        arguments: &Value,
+    ) -> Request {
+        let ToolRef { label, tool, listed } = tool_ref;
         let (name, arguments) = match self {
-            Way::Gatelet { surface: Surface::Proxy, .. } => {
+            Gateway::Gatelet { surface: Surface::Proxy, .. } => {
                 (listed.unwrap_or(tool).to_owned(), arguments.clone())
             }
-            Way::Gatelet { surface: Surface::Cash, .. } => (
+            Gateway::Gatelet { surface: Surface::Cash, .. } => (
                 "call".to_owned(),
                 json!({"namespace": label, "function": tool, "kwargs": arguments}),
             ),
-            Way::Gatelet { surface: Surface::Gateway, .. }
-            | Way::Peer { peer: Peer::ContextWeaver, .. } => {
+            Gateway::Gatelet { surface: Surface::Gateway, .. }
+            | Gateway::Other { peer: OtherGateway::ContextWeaver, .. } => {
                 let id = id.map_or_else(|| format!("{label}:{tool}"), str::to_owned);
                 ("tool_execute".to_owned(), json!({"tool_id": id, "args": arguments}))
             }
-            Way::Peer { peer: Peer::Compressor, .. } => (
+            Gateway::Other { peer: OtherGateway::Compressor, .. } => (
                 format!("{label}_invoke_tool"),
                 json!({"tool_name": tool, "tool_input": arguments}),
             ),
-            Way::Peer { peer: Peer::FastMcpSearch, .. } => (
+            Gateway::Other { peer: OtherGateway::FastMcpSearch, .. } => (
                 "call_tool".to_owned(),
                 json!({"name": format!("{label}_{tool}"), "arguments": arguments}),
             ),
-            Way::Peer { peer: Peer::FastMcpCode, .. } => {
+            Gateway::Other { peer: OtherGateway::FastMcpCode, .. } => {
                 let name = format!("{label}_{tool}");
                 let code =
-                    format!("return await call_tool({}, {})", json!(name), python(arguments));
+                    format!("return await call_tool({}, {})", json!(name), to_python(arguments));
                 ("execute".to_owned(), json!({"code": code}))
             }
         };
         Request { tool: name, arguments }
     }
 
-    /// The question that brings back a part of a result that was kept, where the reply
-    /// says how.
-    pub(crate) fn find_in_kept(&self, reply: &str, part: &str) -> Option<Request> {
+    /// Returns the call that fetches a part of a stored result, if the reply says how.
+    pub(crate) fn request_stored_part(&self, reply: &str, part: &str) -> Option<Request> {
         let handle = |start: &str| {
             let (_, rest) = reply.split_once(start)?;
             let end = rest
@@ -246,38 +257,40 @@ impl Way {
             Some(rest[..end].to_owned())
         };
         match self {
-            Way::Gatelet { surface: Surface::Cash, .. } => {
+            Gateway::Gatelet { surface: Surface::Cash, .. } => {
                 let handle = handle("is kept as `")?;
-                let kwargs = json!({"handle": handle, "grep": literal(part)});
+                let kwargs = json!({"handle": handle, "grep": escape_regex(part)});
                 let arguments =
                     json!({"namespace": "gatelet", "function": "view", "kwargs": kwargs});
                 Some(Request { tool: "call".to_owned(), arguments })
             }
-            Way::Gatelet { surface: Surface::Gateway | Surface::Proxy, .. } => {
+            Gateway::Gatelet { surface: Surface::Gateway | Surface::Proxy, .. } => {
                 let handle = handle("\"handle\":\"").or_else(|| handle("handle: "))?;
-                let selector = json!({"type": "grep", "pattern": literal(part)});
+                let selector = json!({"type": "grep", "pattern": escape_regex(part)});
                 let arguments = json!({"handle": handle, "selector": selector});
                 Some(Request { tool: "tool_view".to_owned(), arguments })
             }
-            // It has heads and lines to show, and nothing that searches.
-            Way::Peer { peer: Peer::ContextWeaver, .. } => {
+            // It can show heads and lines, but not search.
+            Gateway::Other { peer: OtherGateway::ContextWeaver, .. } => {
                 let handle = handle("\"handle\": \"")?;
                 let selector = json!({"type": "head", "chars": 100_000});
                 let arguments = json!({"handle": handle, "selector": selector});
                 Some(Request { tool: "tool_view".to_owned(), arguments })
             }
-            Way::Peer {
-                peer: Peer::Compressor | Peer::FastMcpSearch | Peer::FastMcpCode, ..
+            Gateway::Other {
+                peer:
+                    OtherGateway::Compressor | OtherGateway::FastMcpSearch | OtherGateway::FastMcpCode,
+                ..
             } => None,
         }
     }
 
-    /// How a reply calls a tool, if it shows it.
-    pub(crate) fn id_in(&self, text: &str, meant: Meant<'_>) -> Option<String> {
-        let Meant { label, tool, .. } = meant;
-        let plain = plain(tool);
+    /// Returns the id of a tool in a reply, if the reply shows the tool.
+    pub(crate) fn tool_id_in(&self, text: &str, tool_ref: ToolRef<'_>) -> Option<String> {
+        let ToolRef { label, tool, .. } = tool_ref;
+        let plain = plain_name(tool);
         match self {
-            Way::Gatelet { surface: Surface::Cash, .. } => {
+            Gateway::Gatelet { surface: Surface::Cash, .. } => {
                 let is_shown = |line: &str| {
                     let rest = line.trim().strip_prefix(label).unwrap_or_default();
                     let rest = rest.trim_start_matches([' ', '/', '.']);
@@ -286,68 +299,77 @@ impl Way {
                 };
                 text.lines().any(is_shown).then(|| format!("{label}.{tool}"))
             }
-            Way::Gatelet { surface: Surface::Gateway, .. } => {
-                hashed(text, &format!("{label}:{tool}#"))
-                    .or_else(|| hashed(text, &format!("{label}:{plain}#")))
+            Gateway::Gatelet { surface: Surface::Gateway, .. } => {
+                id_with_hash(text, &format!("{label}:{tool}#"))
+                    .or_else(|| id_with_hash(text, &format!("{label}:{plain}#")))
             }
-            // Its namespaces are its own: the name has to do.
-            Way::Peer { peer: Peer::ContextWeaver, .. } => {
-                hashed(text, &format!("{label}:{tool}#")).or_else(|| {
+            // It chooses its own namespaces, so only the name is compared.
+            Gateway::Other { peer: OtherGateway::ContextWeaver, .. } => {
+                id_with_hash(text, &format!("{label}:{tool}#")).or_else(|| {
                     let at = text.find(&format!(":{tool}#"))?;
                     let start = text[..at].rfind('"')? + 1;
-                    hashed(&text[start..], &text[start..=at + tool.len() + 1])
+                    id_with_hash(&text[start..], &text[start..=at + tool.len() + 1])
                 })
             }
-            Way::Peer { peer: Peer::FastMcpSearch | Peer::FastMcpCode, .. } => {
+            Gateway::Other {
+                peer: OtherGateway::FastMcpSearch | OtherGateway::FastMcpCode,
+                ..
+            } => {
                 let name = format!("{label}_{tool}");
                 let ends = ["\"", ":", "`", " ", "\n"].map(|end| format!("{name}{end}"));
                 ends.iter().any(|end| text.contains(end)).then_some(name)
             }
-            Way::Gatelet { surface: Surface::Proxy, .. }
-            | Way::Peer { peer: Peer::Compressor, .. } => None,
+            Gateway::Gatelet { surface: Surface::Proxy, .. }
+            | Gateway::Other { peer: OtherGateway::Compressor, .. } => None,
         }
     }
 
-    /// Whether the gateway asks every server for its tools with every request, so that
-    /// it need not get to know them first.
-    pub(crate) fn asks_servers_anew(&self) -> bool {
-        matches!(self, Way::Peer { peer: Peer::FastMcpSearch | Peer::FastMcpCode, .. })
+    /// Returns whether the gateway lists every server with every request, so that nobody has
+    /// to wait until it knows all tools.
+    pub(crate) fn lists_servers_per_request(&self) -> bool {
+        matches!(
+            self,
+            Gateway::Other { peer: OtherGateway::FastMcpSearch | OtherGateway::FastMcpCode, .. }
+        )
     }
 
-    /// How many definitions the gateway has once it knows every server.
-    pub(crate) fn n_listed(&self, recording: &Recording) -> usize {
+    /// Returns how many definitions the gateway has at least once it knows every server.
+    pub(crate) fn n_expected_definitions(&self, recording: &Recording) -> usize {
         match self {
-            Way::Gatelet { surface: Surface::Proxy, .. } => recording.n_tools(),
-            Way::Peer { peer: Peer::Compressor, .. } => 2 * recording.servers.len(),
-            Way::Gatelet { surface: Surface::Cash | Surface::Gateway, .. }
-            | Way::Peer {
-                peer: Peer::FastMcpSearch | Peer::FastMcpCode | Peer::ContextWeaver,
+            Gateway::Gatelet { surface: Surface::Proxy, .. } => recording.n_tools(),
+            Gateway::Other { peer: OtherGateway::Compressor, .. } => 2 * recording.servers.len(),
+            Gateway::Gatelet { surface: Surface::Cash | Surface::Gateway, .. }
+            | Gateway::Other {
+                peer:
+                    OtherGateway::FastMcpSearch
+                    | OtherGateway::FastMcpCode
+                    | OtherGateway::ContextWeaver,
                 ..
             } => 1,
         }
     }
 
-    /// The name under which the gateway lists a tool, among these.
+    /// Returns the name under which the gateway lists a tool, among `names`.
     pub(crate) fn listed<'a>(
         &self,
         names: &'a [String],
         label: &str,
         tool: &str,
     ) -> Option<&'a str> {
-        let Way::Gatelet { surface: Surface::Proxy, .. } = self else { return None };
+        let Gateway::Gatelet { surface: Surface::Proxy, .. } = self else { return None };
         let starts =
-            [tool.replace('-', "--"), plain(tool)].map(|tool| format!("{label}-_{tool}-h"));
+            [tool.replace('-', "--"), plain_name(tool)].map(|tool| format!("{label}-_{tool}-h"));
         let is_it = |name: &&String| starts.iter().any(|start| name.starts_with(start));
         names.iter().find(is_it).map(String::as_str)
     }
 }
 
-/// A name with nothing but letters, digits and `_`.
-fn plain(name: &str) -> String {
+/// Replaces everything but letters and digits in a name by `_`.
+fn plain_name(name: &str) -> String {
     name.replace(|c: char| !c.is_alphanumeric(), "_")
 }
 
-impl Peer {
+impl OtherGateway {
     fn command(
         self,
         directory: &Path,
@@ -360,15 +382,19 @@ impl Peer {
             .iter()
             .map(|(label, url)| {
                 let entry = match self {
-                    Peer::Compressor | Peer::FastMcpSearch | Peer::FastMcpCode => {
+                    OtherGateway::Compressor
+                    | OtherGateway::FastMcpSearch
+                    | OtherGateway::FastMcpCode => {
                         json!({"command": bridge, "args": [BRIDGE, url]})
                     }
-                    Peer::ContextWeaver => json!({"type": "http", "url": url, "namespace": label}),
+                    OtherGateway::ContextWeaver => {
+                        json!({"type": "http", "url": url, "namespace": label})
+                    }
                 };
                 (label.clone(), entry)
             })
             .collect();
-        let key = if self == Peer::ContextWeaver { "upstreams" } else { "mcpServers" };
+        let key = if self == OtherGateway::ContextWeaver { "upstreams" } else { "mcpServers" };
         let file = scratch.join("servers.json");
         std::fs::write(&file, json!({key: servers}).to_string())?;
         let fastmcp = |mode: &str| -> io::Result<Command> {
@@ -378,14 +404,14 @@ impl Peer {
             Ok(command)
         };
         Ok(match self {
-            Peer::Compressor => {
+            OtherGateway::Compressor => {
                 let mut command = program("mcp-compressor");
                 command.arg("--config").arg(&file);
                 command
             }
-            Peer::FastMcpSearch => fastmcp("search")?,
-            Peer::FastMcpCode => fastmcp("code")?,
-            Peer::ContextWeaver => {
+            OtherGateway::FastMcpSearch => fastmcp("search")?,
+            OtherGateway::FastMcpCode => fastmcp("code")?,
+            OtherGateway::ContextWeaver => {
                 let mut command = program("contextweaver");
                 command.args(["mcp", "serve", "--gateway", "--quiet", "--config"]).arg(&file);
                 command
@@ -394,34 +420,34 @@ impl Peer {
     }
 }
 
-/// The id that begins with `start`: what follows are digits of a hash.
-fn hashed(text: &str, start: &str) -> Option<String> {
+/// Returns the id in a text that begins with `start` and goes on with a hexadecimal hash.
+fn id_with_hash(text: &str, start: &str) -> Option<String> {
     let at = text.find(start)?;
     let rest = &text[at + start.len()..];
     let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
     Some(format!("{start}{}", &rest[..end]))
 }
 
-/// A pattern that fits only this text.
-fn literal(text: &str) -> String {
+/// Escapes a text so that it is a regular expression for itself.
+fn escape_regex(text: &str) -> String {
     let special = |c: char| "\\.+*?()|[]{}^$#&-~".contains(c);
     let escaped = text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c]));
     escaped.collect()
 }
 
-/// A JSON value as Python writes it.
-fn python(value: &Value) -> String {
+/// Renders a JSON value as a Python literal.
+fn to_python(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
         Value::Number(_) | Value::String(_) => value.to_string(),
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(python).collect::<Vec<_>>().join(", "))
+            format!("[{}]", items.iter().map(to_python).collect::<Vec<_>>().join(", "))
         }
         Value::Object(members) => {
             let member =
-                |(key, value): (&String, &Value)| format!("{}: {}", json!(key), python(value));
+                |(key, value): (&String, &Value)| format!("{}: {}", json!(key), to_python(value));
             format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(", "))
         }
     }
@@ -433,18 +459,31 @@ mod tests {
 
     #[test]
     fn ids_are_read_out_of_what_gateways_show() {
-        let gatelet = |surface| Way::Gatelet { program: "x".into(), surface };
-        let peer = |peer| Way::Peer { peer, directory: "x".into(), bridge: "x".into() };
-        let meant = Meant { label: "a-b", tool: "go", listed: None };
+        let gatelet = |surface| Gateway::Gatelet { program: "x".into(), surface };
+        let peer = |peer| Gateway::Other { peer, directory: "x".into(), bridge: "x".into() };
+        let tool_ref = ToolRef { label: "a-b", tool: "go", listed: None };
         let shown = "namespace / function(kwargs) — what it does\na-b / gone(x)\na-b / go(x: string) — Goes";
-        assert!(gatelet(Surface::Cash).id_in(shown, meant).is_some());
-        assert!(gatelet(Surface::Cash).id_in("a-b / gone(x)", meant).is_none());
-        let id = gatelet(Surface::Gateway).id_in("a-b:gone#11 x\na-b:go#8ef6fcb2 Goes", meant);
+        assert!(gatelet(Surface::Cash).tool_id_in(shown, tool_ref).is_some());
+        assert!(gatelet(Surface::Cash).tool_id_in("a-b / gone(x)", tool_ref).is_none());
+        let id =
+            gatelet(Surface::Gateway).tool_id_in("a-b:gone#11 x\na-b:go#8ef6fcb2 Goes", tool_ref);
         assert_eq!(id.as_deref(), Some("a-b:go#8ef6fcb2"));
-        let id = peer(Peer::ContextWeaver).id_in(r#"[{"id": "mcp:go#3bb73c9b", "name"#, meant);
+        let id = peer(OtherGateway::ContextWeaver)
+            .tool_id_in(r#"[{"id": "mcp:go#3bb73c9b", "name"#, tool_ref);
         assert_eq!(id.as_deref(), Some("mcp:go#3bb73c9b"));
-        assert!(peer(Peer::FastMcpSearch).id_in(r#"{"name":"a-b_go","x":1}"#, meant).is_some());
-        assert!(peer(Peer::FastMcpSearch).id_in(r#"{"name":"a-b_gone"}"#, meant).is_none());
-        assert_eq!(python(&json!({"a": [true, null, "x\"y"]})), r#"{"a": [True, None, "x\"y"]}"#);
+        assert!(
+            peer(OtherGateway::FastMcpSearch)
+                .tool_id_in(r#"{"name":"a-b_go","x":1}"#, tool_ref)
+                .is_some()
+        );
+        assert!(
+            peer(OtherGateway::FastMcpSearch)
+                .tool_id_in(r#"{"name":"a-b_gone"}"#, tool_ref)
+                .is_none()
+        );
+        assert_eq!(
+            to_python(&json!({"a": [true, null, "x\"y"]})),
+            r#"{"a": [True, None, "x\"y"]}"#
+        );
     }
 }

@@ -1,14 +1,14 @@
-//! What the page is about.
+//! The input of the results page: everything that was measured.
 
 use super::sizes::Sizes;
 use crate::recording::Recording;
 use crate::replay::Replay;
 
 /// Everything that was measured.
-pub struct Measured<'a> {
+pub struct Measurements<'a> {
     pub recording: &'a Recording,
-    /// The ways through gateways; `cash` comes first.
-    pub ways: &'a [Replay],
+    /// The replays through gateways; gatelet's `cash` comes first.
+    pub replays: &'a [Replay],
     /// The gateways that did not run, and why.
     pub left_out: &'a [String],
     pub sizes: &'a Sizes,
