@@ -59,8 +59,8 @@ pub(crate) const TARGETS: &[Target] = &[
 fn schema(bytes: &[u8]) {
     let (schema, arguments) = halves(bytes);
     let Ok(schema) = Json::parse(schema.to_vec()) else { return };
-    let contract = Contract::read(&schema);
-    let _ = (contract.sample(), contract.shapes().len(), contract.damage());
+    let contract = Contract::parse(&schema);
+    let _ = (contract.sample(), contract.shapes().len(), contract.schema_error());
     let _ = catalog::signature::shaped("a", &contract, 200);
     let Ok(arguments) = Json::parse(arguments.to_vec()) else { return };
     if let Ok(object) = Object::parse(&arguments) {

@@ -1,7 +1,7 @@
 //! Documents that describe tools, and manifests of servers.
 
 use testkit::fuzz::Dictionary;
-use toolspec::Comparison;
+use toolspec::LintContext;
 
 use crate::{Target, text};
 
@@ -81,7 +81,7 @@ pub(crate) const TARGETS: &[Target] = &[
 
 fn document(bytes: &[u8]) {
     let text = text(bytes);
-    let (document, _) = toolspec::lint(&text, &Comparison::default());
+    let (document, _) = toolspec::lint(&text, &LintContext::default());
     let definitions = document.definitions();
     let _ = toolspec::diff(&definitions, &definitions);
     let (fixed, _) = toolspec::fix(&text);
@@ -90,8 +90,8 @@ fn document(bytes: &[u8]) {
 }
 
 fn manifest(bytes: &[u8]) {
-    let Ok((manifest, _)) = web::manifest::read(&text(bytes)) else { return };
-    let again = web::manifest::read(&manifest.to_json());
+    let Ok((manifest, _)) = web::manifest::parse(&text(bytes)) else { return };
+    let again = web::manifest::parse(&manifest.to_json());
     assert!(again.is_ok(), "what was read can be written and read");
     let _ = (manifest.canonical(), web::manifest::sign::verify(&manifest, &[]));
 }

@@ -1,10 +1,10 @@
 //! Cards: the short description of a tool, resource or prompt that a model reads
 //! before it chooses.
 //!
-//! A [`Card`] has the fields that the surface specification permits and room
-//! for nothing else, so it cannot carry a schema, an example or an annotation
-//! map. Every form that goes out is bounded in exact tokens: 60 per card as
-//! the target, 80 as the cap. Cards know nothing of catalogs or sessions.
+//! A [`Card`] has only the fields that the surface specification permits, so it cannot
+//! carry a schema, an example or an annotation map. Every rendering is bounded in exact
+//! tokens: 60 per card as the target, 80 as the cap. Cards do not know catalogs or
+//! sessions.
 
 mod render;
 mod truncate;
@@ -18,7 +18,7 @@ pub use truncate::truncate;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Card(Draft);
 
-/// What a card is made from. Nothing here is bounded yet.
+/// The fields of a card, not yet checked against its limits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Draft {
     pub id: String,
@@ -35,13 +35,13 @@ pub struct Draft {
     pub score: Option<f64>,
 }
 
-/// What a card stands for.
+/// The kind of thing that a card describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Tool,
     Agent,
     Skill,
-    /// A place in the path tree, or a marker.
+    /// A branch of the path tree, or a marker.
     Internal,
     Flow,
     Resource,
@@ -57,7 +57,7 @@ pub enum Safety {
     Destructive,
 }
 
-/// Why fields do not make a card.
+/// Why a draft does not make a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCard {
     #[error("a card's name has at most {NAME} characters, this one has {0}")]
@@ -74,8 +74,11 @@ pub enum InvalidCard {
     TooBig { id: String, tokens: usize },
 }
 
+/// The most characters of a name.
 const NAME: usize = 64;
+/// The most tags.
 const TAGS: usize = 5;
+/// The most characters of one tag.
 const TAG: usize = 24;
 
 impl Card {
@@ -94,9 +97,8 @@ impl Card {
         Ok(Card(draft))
     }
 
-    /// A card of these fields cut to the limits: the name and the tags by
-    /// their rules, the description to one line.
-    pub fn cut(draft: Draft) -> Card {
+    /// A card of these fields, truncated to the limits; the description becomes one line.
+    pub fn truncated(draft: Draft) -> Card {
         let draft = Draft {
             name: head(&draft.name, NAME),
             description: one_line(&draft.description),
@@ -138,7 +140,7 @@ impl Card {
         self.0.score
     }
 
-    /// The same card with another score.
+    /// Sets the score.
     #[must_use]
     pub fn scored(mut self, score: Option<f64>) -> Card {
         self.0.score = score;
@@ -151,7 +153,7 @@ impl Card {
 }
 
 impl Draft {
-    /// A draft with nothing but what every card has.
+    /// A draft with only the required fields.
     pub fn new(id: &str, name: &str, description: &str, kind: Kind) -> Draft {
         Draft {
             id: id.to_owned(),
@@ -175,8 +177,8 @@ pub fn sort(cards: &mut [Card]) {
     cards.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.0.id.cmp(&b.0.id)));
 }
 
-/// The tags that a card keeps: cut, without doubles, at most five, and never
-/// without the ones that say what is safe.
+/// The tags that a card keeps: truncated, without duplicates, at most five; tags about
+/// safety are kept first.
 pub fn cap_tags(tags: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = tags.iter().map(|tag| head(tag, TAG)).collect();
     kept.sort_unstable();
@@ -272,8 +274,8 @@ fn head(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
 }
 
-/// White space and control characters become single blanks: a description
-/// must not be able to pretend to be another card.
+/// White space and control characters become single spaces, so that a description cannot
+/// pretend to be another card.
 fn one_line(text: &str) -> String {
     let blank = |c: char| c.is_whitespace() || c.is_control();
     text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -1,10 +1,9 @@
 //! A contract: the arguments that a function takes, derived from its schema.
 //!
-//! A contract folds the spellings a caller used to the schema's own, turns
-//! text into the numbers, booleans and structures the schema asks for, and
-//! says everything that is wrong at once. Only the top level is touched:
-//! deeper keys and values are data. A schema that cannot be understood
-//! constrains nothing; the upstream remains the judge of its arguments.
+//! A contract changes the caller's spelling of argument names to the schema's, parses
+//! strings into the numbers, booleans and structures that the schema asks for, and
+//! reports all problems at once. Only the top level is changed. A schema that cannot be
+//! understood allows everything; then the upstream judges the arguments.
 
 mod check;
 mod checker;
@@ -30,16 +29,16 @@ pub use normalize::NormalizedArguments;
 pub use sample::Sample;
 pub(crate) use schema_type::Types;
 
-/// Returns why arguments are not checked against a schema that breaks no rule, if
-/// they are not: it asks for more work than any call is worth.
-pub fn unchecked(schema: &Value) -> Option<String> {
+/// Why checking arguments against this schema would take too much work; `None` if it would
+/// not. Such a schema is not used for checking.
+pub fn too_costly(schema: &Value) -> Option<String> {
     cost::measure(schema).err()
 }
 
 /// The arguments of one function.
 #[derive(Debug)]
 pub struct Contract {
-    /// In the order of the schema, required ones first.
+    /// In the order of the schema, required parameters first.
     pub parameters: Vec<Parameter>,
     declared: bool,
     schema: Json,
@@ -49,7 +48,7 @@ pub struct Contract {
 /// One argument.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// As the schema spells it.
+    /// The name as the schema spells it.
     pub name: String,
     /// The type in a few characters: `string`, `"a"|"b"`, `integer[]`.
     pub kind: String,
@@ -58,15 +57,15 @@ pub struct Parameter {
     /// The default, as JSON text.
     pub default: Option<String>,
     canonical: String,
-    /// Another parameter has the same canonical name, so only the exact
+    /// Whether another parameter has the same canonical name, so that only the exact
     /// spelling means this one.
     ambiguous: bool,
     types: Types,
 }
 
 impl Contract {
-    /// Reads a schema; what is odd in it is read as absent.
-    pub fn read(schema: &Json) -> Contract {
+    /// Parses a schema. Parts that are not understood are ignored.
+    pub fn parse(schema: &Json) -> Contract {
         let parsed = schema.to_value().unwrap_or(Value::Null);
         let mut parameters = parameters(&parsed);
         mark_ambiguous(&mut parameters);
@@ -75,13 +74,13 @@ impl Contract {
         Contract { parameters, declared, schema: schema.clone(), checker: OnceLock::new() }
     }
 
-    /// Whether the schema says which arguments there are, be it none. One without
-    /// `properties` says nothing: the function may want some all the same.
+    /// Whether the schema declares its arguments, even if there are none. A schema without
+    /// `properties` does not: the function may still take some.
     pub fn is_declared(&self) -> bool {
         self.declared
     }
 
-    /// The parameter that `key` means, if it means one.
+    /// The parameter that `key` means, in any spelling, if exactly one fits.
     pub fn parameter(&self, key: &str) -> Option<&Parameter> {
         let exact = self.parameters.iter().find(|parameter| parameter.name == key);
         exact.or_else(|| {
@@ -90,8 +89,9 @@ impl Contract {
         })
     }
 
-    /// Returns why the schema cannot be used to check arguments, if it cannot.
-    pub fn damage(&self) -> Option<&str> {
+    /// The reason why the schema is invalid, if it is. One that is [`too_costly`] to check is
+    /// not.
+    pub fn schema_error(&self) -> Option<&str> {
         self.checker().as_ref().err().map(String::as_str)
     }
 
@@ -101,28 +101,28 @@ impl Contract {
 }
 
 impl Parameter {
-    /// The name as it is shown: legal where the schema's own is not. Both are
-    /// understood.
+    /// The name to show: the schema's own, or its alias where that is not legal. Both are
+    /// accepted.
     pub fn display(&self) -> String {
         if self.ambiguous { self.name.clone() } else { name::alias(&self.name) }
     }
 
-    /// Returns whether other parameters differ from this one only in `_` and case.
+    /// Whether another parameter's name differs from this one only in `_` and case.
     pub fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }
 }
 
-/// Whether a schema names its members, or says that there are no others.
+/// Whether a schema declares its members, or says that there are none.
 pub(crate) fn names_members(schema: &Value) -> bool {
     schema.get("properties").is_some_and(Value::is_object)
         || schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
-    let members = members::read(schema);
+    let members = members::parse(schema);
     let parameter = |(key, member): &(String, Member)| {
-        let part = &member.part;
+        let part = &member.schema;
         let resolved = schema_type::resolve(schema, part);
         let text = |member: &str| {
             let own = part.get(member).or_else(|| resolved.get(member));

@@ -1,8 +1,8 @@
 //! The directory of a catalog: everything by its stable id, with cards and paths.
 //!
-//! Made from a [`Catalog`] when a surface first needs it. Tools, resources and
-//! prompts each have their own ids, tree and order, and never mix. Ids that
-//! meet are told apart and reported; nothing is left out.
+//! It is made from a [`Catalog`] when a surface first needs it. Tools, resources and
+//! prompts each have their own ids, tree and order. Equal ids are made unique and
+//! reported; nothing is left out.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ pub struct Section {
     tree: Tree,
 }
 
-/// One thing with an id.
+/// One item with an id.
 #[derive(Debug)]
 pub struct Entry {
     pub id: String,
@@ -45,9 +45,10 @@ pub struct Entry {
     pub name: String,
     pub item: ItemRef,
     pub card: Card,
-    /// The card as it is sent, and with a call signature beside it.
+    /// The rendered card.
     line: OnceLock<String>,
-    signed: OnceLock<String>,
+    /// The rendered card with a call signature.
+    line_with_signature: OnceLock<String>,
 }
 
 /// The longest signature that is worth trying, in characters.
@@ -64,9 +65,9 @@ impl Directory {
                 let derived = id::of_resource(resource);
                 let words = resource.description.as_deref().or(resource.title.as_deref());
                 let item = ItemRef::Resource { source, at };
-                resources.push(Named {
+                resources.push(EntryDraft {
                     tags: vec!["read-only".to_owned()],
-                    ..Named::new(&derived, item, &resource.name, words)
+                    ..EntryDraft::new(&derived, item, &resource.name, words)
                 });
             }
             for (at, template) in own.listing.templates.iter().enumerate() {
@@ -80,10 +81,10 @@ impl Directory {
                 });
                 let words = template.description.as_deref().or(template.title.as_deref());
                 let item = ItemRef::Template { source, at };
-                resources.push(Named {
+                resources.push(EntryDraft {
                     tags: vec!["read-only".to_owned(), "template".to_owned()],
                     has_schema: true,
-                    ..Named::new(&derived, item, &template.name, words)
+                    ..EntryDraft::new(&derived, item, &template.name, words)
                 });
             }
             for (at, prompt) in own.listing.prompts.iter().enumerate() {
@@ -92,9 +93,9 @@ impl Directory {
                 report(&derived, &own.label, &prompt.name, &mut findings);
                 let words = prompt.description.as_deref().or(prompt.title.as_deref());
                 let item = ItemRef::Prompt { source, at };
-                prompts.push(Named {
+                prompts.push(EntryDraft {
                     has_schema: !prompt.arguments.is_empty(),
-                    ..Named::new(&derived, item, &prompt.name, words)
+                    ..EntryDraft::new(&derived, item, &prompt.name, words)
                 });
             }
         }
@@ -107,13 +108,13 @@ impl Directory {
         Directory { tools, resources, prompts, findings, by_item }
     }
 
-    /// The position of a thing's entry in the section of its kind; `None` for
-    /// what has no id, such as gatelet's own functions.
-    pub fn at(&self, item: ItemRef) -> Option<usize> {
+    /// The position of an item's entry in the section of its kind; `None` for items
+    /// without an id, such as gatelet's own functions.
+    pub fn position(&self, item: ItemRef) -> Option<usize> {
         self.by_item.get(&item).copied()
     }
 
-    /// Returns what a pin pins: a hash over ids, names, descriptions and tags.
+    /// The hash that an operator pins: over ids, names, descriptions and tags of tools.
     pub fn hash(&self, catalog: &Catalog) -> String {
         let mut lines: Vec<(String, String)> = Vec::new();
         for entry in self.tools.entries() {
@@ -134,7 +135,7 @@ impl Directory {
     }
 }
 
-/// One line of a pinned catalog.
+/// One line of the text that [`pin_hash`] hashes.
 pub fn pin_line(
     id: &str,
     name: &str,
@@ -147,7 +148,7 @@ pub fn pin_line(
     format!("{id}|{name}|{description}|{namespace}|{}", tags.join(","))
 }
 
-/// The hash over lines, in the order of their ids.
+/// The hash over lines, given as id and line, in the order of their ids.
 pub fn pin_hash(mut lines: Vec<(String, String)>) -> String {
     lines.sort();
     let text: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
@@ -156,17 +157,17 @@ pub fn pin_hash(mut lines: Vec<(String, String)>) -> String {
 }
 
 impl Section {
-    fn build(named: Vec<Named>, findings: &mut Vec<Finding>) -> Section {
-        let ids = id::disambiguate(named.iter().map(|named| named.id.as_str()));
-        for (named, id) in named.iter().zip(&ids) {
-            if named.id != *id {
-                let message = format!("CatalogError: `{}` is taken; this one is `{id}`", named.id);
-                let subject = named.name.as_str();
+    fn build(drafts: Vec<EntryDraft>, findings: &mut Vec<Finding>) -> Section {
+        let ids = id::disambiguate(drafts.iter().map(|draft| draft.id.as_str()));
+        for (draft, id) in drafts.iter().zip(&ids) {
+            if draft.id != *id {
+                let message = format!("CatalogError: `{}` is taken; this one is `{id}`", draft.id);
+                let subject = draft.name.as_str();
                 findings.push(Finding::new(Severity::Error, "duplicate-id", subject, message));
             }
         }
         let entries: Vec<Entry> =
-            named.into_iter().zip(ids).map(|(named, id)| named.entry(id)).collect();
+            drafts.into_iter().zip(ids).map(|(draft, id)| draft.into_entry(id)).collect();
         let leaf = |entry: &'_ Entry| (entry.namespace.clone(), entry.name.clone());
         let names: Vec<(String, String)> = entries.iter().map(leaf).collect();
         let leaves: Vec<Leaf<'_>> =
@@ -193,25 +194,25 @@ impl Section {
 }
 
 impl Entry {
-    /// The card as it is sent.
+    /// The rendered card.
     pub fn line(&self) -> &str {
         self.line.get_or_init(|| Line::text(&self.card, None).into_string())
     }
 
-    /// The card as it is sent, with how to call it when that fits.
-    pub fn signed(&self, catalog: &Catalog) -> &str {
-        self.signed.get_or_init(|| {
+    /// The rendered card with a call signature, when that fits.
+    pub fn line_with_signature(&self, catalog: &Catalog) -> &str {
+        self.line_with_signature.get_or_init(|| {
             Line::text(&self.card, self.signature(catalog).as_deref()).into_string()
         })
     }
 
-    /// The same as JSON, with how good a hit it is.
-    pub fn signed_json(&self, catalog: &Catalog, score: f64) -> String {
+    /// The card as JSON, with a call signature and the score of the hit.
+    pub fn json_with_signature(&self, catalog: &Catalog, score: f64) -> String {
         let card = self.card.clone().scored(Some(score));
-        Line::signed_json(&card, self.signature(catalog).as_deref()).into_string()
+        Line::json_with_signature(&card, self.signature(catalog).as_deref()).into_string()
     }
 
-    /// The arguments in parentheses, where it takes any.
+    /// The arguments in parentheses; `None` where it takes none.
     fn signature(&self, catalog: &Catalog) -> Option<String> {
         let signature = match self.item {
             ItemRef::Tool(slot) => catalog.signature(slot, SIGNATURE),
@@ -221,7 +222,7 @@ impl Entry {
             }
             ItemRef::Resource { .. } | ItemRef::Skill { .. } => String::new(),
         };
-        // The name stands in the card already.
+        // The card already has the name.
         let arguments = signature.find('(').map(|at| signature[at..].to_owned());
         arguments.filter(|text| text != "()")
     }
@@ -235,8 +236,8 @@ fn prompt_signature(catalog: &Catalog, source: usize, at: usize) -> String {
     format!("({})", prompt.arguments.iter().map(argument).collect::<Vec<_>>().join(", "))
 }
 
-/// Something on its way to an entry.
-struct Named {
+/// An item before it has an entry with a unique id.
+struct EntryDraft {
     id: String,
     namespace: String,
     short: String,
@@ -248,9 +249,9 @@ struct Named {
     item: ItemRef,
 }
 
-impl Named {
-    fn new(derived: &id::Derived, item: ItemRef, name: &str, words: Option<&str>) -> Named {
-        Named {
+impl EntryDraft {
+    fn new(derived: &id::DerivedId, item: ItemRef, name: &str, words: Option<&str>) -> EntryDraft {
+        EntryDraft {
             id: derived.id.to_string(),
             namespace: derived.id.body.namespace().to_owned(),
             short: derived.id.body.name().to_owned(),
@@ -263,7 +264,7 @@ impl Named {
         }
     }
 
-    fn entry(self, id: String) -> Entry {
+    fn into_entry(self, id: String) -> Entry {
         let kind = match self.item {
             ItemRef::Tool(_) => Kind::Tool,
             ItemRef::Resource { .. } | ItemRef::Template { .. } => Kind::Resource,
@@ -277,7 +278,7 @@ impl Named {
         };
         let mut tags: Vec<String> = own.into_iter().map(str::to_owned).collect();
         tags.extend(self.tags);
-        let card = Card::cut(Draft {
+        let card = Card::truncated(Draft {
             id: id.clone(),
             name: self.name,
             description: self.description,
@@ -297,12 +298,12 @@ impl Named {
             item: self.item,
             card,
             line: OnceLock::new(),
-            signed: OnceLock::new(),
+            line_with_signature: OnceLock::new(),
         }
     }
 }
 
-fn tools(catalog: &Catalog, findings: &mut Vec<Finding>) -> Vec<Named> {
+fn tools(catalog: &Catalog, findings: &mut Vec<Finding>) -> Vec<EntryDraft> {
     let upstreams = catalog.slots().filter(|slot| catalog.source(*slot).role != Role::Builtin);
     upstreams
         .map(|slot| {
@@ -315,17 +316,17 @@ fn tools(catalog: &Catalog, findings: &mut Vec<Finding>) -> Vec<Named> {
             let hint = |hint: Option<bool>, tag: &str| (hint == Some(true)).then(|| tag.to_owned());
             tags.extend(hint(tool.annotations.read_only, "read-only"));
             tags.extend(hint(tool.annotations.destructive, "destructive"));
-            Named {
+            EntryDraft {
                 tags,
                 has_schema: tool.input_schema.as_str() != "{}",
                 side_effects: tool.annotations.read_only != Some(true),
-                ..Named::new(&derived, ItemRef::Tool(slot), &qualified, words)
+                ..EntryDraft::new(&derived, ItemRef::Tool(slot), &qualified, words)
             }
         })
         .collect()
 }
 
-fn report(derived: &id::Derived, label: &str, name: &str, findings: &mut Vec<Finding>) {
+fn report(derived: &id::DerivedId, label: &str, name: &str, findings: &mut Vec<Finding>) {
     if let Some(because) = &derived.because {
         let message = format!("has the id `{}` here: {because}", derived.id);
         let subject = format!("{label}/{name}");
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(directory.findings.len(), 1);
         let first = &directory.tools.entries()[0];
         let signed = format!("{} Read.\n  (path?: string)", first.id);
-        assert_eq!(first.signed(&catalog), signed);
+        assert_eq!(first.line_with_signature(&catalog), signed);
     }
 
     #[test]

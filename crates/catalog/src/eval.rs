@@ -2,8 +2,7 @@
 //!
 //! A set is two texts of JSON lines: documents (`id`, `server`, `name`,
 //! `description`, `input_schema`, …) and queries (`qid`, `query`, `relevant`).
-//! Everything here is a function of those texts; reading files, the clock and
-//! printing belong to whoever runs it.
+//! This module does not know files, the clock or printing.
 
 mod fields;
 mod measure;
@@ -20,19 +19,19 @@ use crate::index::{Document, Kind};
 pub use measure::run;
 pub use report::{Outcome, Report, mean, table};
 
-/// A query and what it should find.
+/// A query and the documents that it should find.
 #[derive(Clone, Debug)]
-pub struct Gold {
+pub struct GoldQuery {
     pub qid: String,
     pub query: String,
     /// Ids of documents; empty for a query that nothing should match.
     pub relevant: Vec<String>,
 }
 
-/// A clock that only measures spans.
+/// A clock that measures durations.
 pub type Stopwatch<'a> = &'a dyn Fn() -> Duration;
 
-/// Why a set cannot be measured.
+/// Why an evaluation set is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSet {
     #[error("{file}, line {line}: {problem}")]
@@ -45,15 +44,15 @@ pub enum InvalidSet {
     Unknown { file: String, ids: Vec<String> },
 }
 
-/// Reads `corpus.jsonl`. `file` is how errors name it.
+/// Parses `corpus.jsonl`. `file` is its name in errors.
 pub fn documents(file: &str, text: &str) -> Result<Vec<Document>, InvalidSet> {
     let documents = lines(file, text, document)?;
     unique(file, documents.iter().map(|document| document.id.as_str()))?;
     Ok(documents)
 }
 
-/// Reads `queries.jsonl`. `file` is how errors name it.
-pub fn queries(file: &str, text: &str) -> Result<Vec<Gold>, InvalidSet> {
+/// Parses `queries.jsonl`. `file` is its name in errors.
+pub fn queries(file: &str, text: &str) -> Result<Vec<GoldQuery>, InvalidSet> {
     let queries = lines(file, text, gold)?;
     let named = queries.iter().map(|gold| gold.qid.as_str()).filter(|qid| !qid.is_empty());
     unique(file, named)?;
@@ -63,13 +62,17 @@ pub fn queries(file: &str, text: &str) -> Result<Vec<Gold>, InvalidSet> {
     Ok(queries)
 }
 
-/// Checks whether everything that is looked for is there: what is not would count
-/// as not found. `file` is how errors name the queries.
-pub fn fits(file: &str, documents: &[Document], queries: &[Gold]) -> Result<(), InvalidSet> {
+/// Checks that all relevant documents exist; a missing one would count as not found.
+/// `file` is the name of the queries in errors.
+pub fn check_relevant_ids(
+    file: &str,
+    documents: &[Document],
+    queries: &[GoldQuery],
+) -> Result<(), InvalidSet> {
     let known: HashSet<&str> = documents.iter().map(|document| document.id.as_str()).collect();
     let relevant = queries.iter().flat_map(|gold| &gold.relevant);
     let unknown = relevant.filter(|id| !known.contains(id.as_str()));
-    let ids = once(unknown.map(String::as_str));
+    let ids = distinct(unknown.map(String::as_str));
     if ids.is_empty() { Ok(()) } else { Err(InvalidSet::Unknown { file: file.to_owned(), ids }) }
 }
 
@@ -82,21 +85,21 @@ fn document(fields: &Fields) -> Result<Document, String> {
     };
     let schema = fields.value("input_schema").or_else(|| fields.value("inputSchema"));
     Ok(Document {
-        id: fields.needed("id")?,
+        id: fields.required_text("id")?,
         kind,
         server: fields.text("server")?.unwrap_or_default(),
         server_description: fields.text("server_description")?.unwrap_or_default(),
-        name: fields.needed("name")?,
+        name: fields.required_text("name")?,
         title: fields.text("title")?,
         description: fields.text("description")?.unwrap_or_default(),
         input_schema: schema.cloned().map(Into::into),
     })
 }
 
-fn gold(fields: &Fields) -> Result<Gold, String> {
-    Ok(Gold {
+fn gold(fields: &Fields) -> Result<GoldQuery, String> {
+    Ok(GoldQuery {
         qid: fields.text("qid")?.unwrap_or_default(),
-        query: fields.needed("query")?,
+        query: fields.required_text("query")?,
         relevant: fields.texts("relevant")?,
     })
 }
@@ -104,16 +107,16 @@ fn gold(fields: &Fields) -> Result<Gold, String> {
 fn lines<T>(
     file: &str,
     text: &str,
-    read: impl Fn(&Fields) -> Result<T, String>,
+    parse: impl Fn(&Fields) -> Result<T, String>,
 ) -> Result<Vec<T>, InvalidSet> {
-    let read = |(at, line): (usize, &str)| {
-        let item = Fields::read(line).and_then(|fields| read(&fields));
+    let parse_line = |(at, line): (usize, &str)| {
+        let item = Fields::parse(line).and_then(|fields| parse(&fields));
         item.map_err(|problem| InvalidSet::Line { file: file.to_owned(), line: at + 1, problem })
     };
-    // Some editors put a mark before the first line.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let filled = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let items = filled.map(read).collect::<Result<Vec<T>, InvalidSet>>()?;
+    let items = filled.map(parse_line).collect::<Result<Vec<T>, InvalidSet>>()?;
     if items.is_empty() {
         return Err(InvalidSet::Empty(file.to_owned()));
     }
@@ -122,12 +125,12 @@ fn lines<T>(
 
 fn unique<'a>(file: &str, ids: impl Iterator<Item = &'a str>) -> Result<(), InvalidSet> {
     let mut seen = HashSet::new();
-    let ids = once(ids.filter(|id| !seen.insert(*id)));
+    let ids = distinct(ids.filter(|id| !seen.insert(*id)));
     if ids.is_empty() { Ok(()) } else { Err(InvalidSet::Twice { file: file.to_owned(), ids }) }
 }
 
-/// Each of these once, in their order.
-fn once<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// The distinct ids, in order.
+fn distinct<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen = HashSet::new();
     ids.filter(|id| seen.insert(*id)).map(str::to_owned).collect()
 }
@@ -149,7 +152,7 @@ mod tests {
     fn check(corpus: &str, queries_text: &str, expected: &str) {
         let read = || {
             let documents = documents("c", corpus)?;
-            fits("q", &documents, &queries("q", queries_text)?)
+            check_relevant_ids("q", &documents, &queries("q", queries_text)?)
         };
         let said = read().err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said, expected);

@@ -4,13 +4,13 @@
 //! the hash covers the upstream's name for the tool and the shape of its
 //! arguments, so prose edits keep an id and a changed call breaks it. Resources
 //! and prompts carry `resource::` or `prompt::` before the same grammar. This
-//! module knows the grammar and how ids come from definitions, nothing else.
+//! module knows only the grammar and how ids are derived from definitions.
 
 mod derive;
 mod parse;
 
 pub use derive::{
-    Derived, ascii_string, canonical_shape, disambiguate, namespace_of, of_prompt, of_resource,
+    DerivedId, ascii_string, canonical_shape, disambiguate, namespace_of, of_prompt, of_resource,
     of_tool, prompt_hash, qualify, resource_hash, short_name, strict_prompt, strict_tool,
     tool_hash,
 };
@@ -26,7 +26,7 @@ pub struct ToolId {
     hash8: Option<String>,
 }
 
-/// What an id stands for.
+/// The kind of thing that an id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Primitive {
     Tool,
@@ -41,7 +41,7 @@ pub struct PrimitiveId {
     pub body: ToolId,
 }
 
-/// Why a text is no id. The seed calls all of these `CatalogError`.
+/// Why a text is not an id. The specification calls all of these `CatalogError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
     #[error("an id has at most 240 characters, this one has {0}")]

@@ -1,25 +1,24 @@
 //! The search index: finds the few documents that fit a query in words.
 //!
-//! An [`Index`] is built whole from [`Document`]s and never changes. It ranks
-//! by words (BM25F over fields) and by meaning (directions from a token table
-//! inside the binary), both offline. The same documents and the same query give
-//! the same order, byte for byte; ties go by id. It knows nothing of callers:
-//! who may see what is a filter that comes with each search.
+//! An [`Index`] is built whole from [`Document`]s and never changes. It ranks by words
+//! (BM25F over fields) and by meaning (embeddings from a token table inside the binary),
+//! both offline. The same documents and the same query give the same order; ties go by
+//! id. It does not know callers: each search comes with a visibility filter.
 
 mod actions;
 mod build;
 mod clauses;
-mod directions;
 mod document;
+mod embeddings;
 mod entry;
 mod fields;
 mod glossary;
 mod idioms;
 mod lexicon;
-mod names;
+mod name_words;
 mod postings;
+mod query_terms;
 mod rank;
-mod reading;
 mod spread;
 mod strings;
 mod synonyms;
@@ -38,10 +37,10 @@ use words::Shape;
 
 pub use build::{Config, Index, Meaning};
 pub use document::{Document, Kind};
-pub use rank::{Features, NAMES};
+pub use rank::{FEATURE_NAMES, Features};
 pub use verdict::Verdict;
 
-/// What is looked for.
+/// A search query.
 #[derive(Clone, Debug)]
 pub struct Query {
     text: String,
@@ -53,26 +52,26 @@ pub struct Query {
 /// One document that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// The place of the document in the list the index was built from.
+    /// The position of the document in the list that the index was built from.
     pub document: usize,
     /// Comparable within one search only.
     pub score: f32,
 }
 
-/// What a search brought to light.
+/// The result of a search in the index.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct IndexSearchResult {
     /// Best first; empty when nothing is relevant.
     pub hits: Vec<Hit>,
     pub verdict: Verdict,
-    /// When nothing is relevant: the documents that came nearest.
+    /// When nothing is relevant: the nearest documents.
     pub near: Vec<usize>,
 }
 
-/// Bytes of a query that are read.
+/// The most bytes of a query that are used.
 const LONGEST_QUERY: usize = 8_000;
 
-/// The most that earlier choices can add to a score, whose best is about ten.
+/// The most that earlier choices can add to a score. The best scores are about ten.
 const MOST_BOOST: f32 = 1.0;
 
 impl Query {
@@ -82,19 +81,19 @@ impl Query {
         Query { text: text.to_owned(), limit: 5, kinds: Vec::new(), boosts: BTreeMap::new() }
     }
 
-    /// At most a hundred are ever found.
+    /// Sets the most hits. There are never more than a hundred.
     pub fn limit(self, limit: usize) -> Query {
         Query { limit, ..self }
     }
 
-    /// Looks only for documents of this kind; may be said more than once.
+    /// Restricts the search to this kind; may be called several times.
     pub fn kind(mut self, kind: Kind) -> Query {
         self.kinds.push(kind);
         self
     }
 
-    /// Prefers a document that was chosen after such queries before. `share` is
-    /// between 0 and 1; more has no more effect.
+    /// Prefers a document that was chosen after similar queries before. `share` is from 0
+    /// to 1.
     pub fn prefer(mut self, document: usize, share: f32) -> Query {
         self.boosts.insert(document, MOST_BOOST * share.clamp(0.0, 1.0));
         self
@@ -102,9 +101,9 @@ impl Query {
 }
 
 impl Index {
-    /// The best documents among those that `visible` lets through.
-    pub fn search(&self, query: &Query, visible: impl Fn(usize) -> bool) -> Found {
-        let text = self.english(query);
+    /// The best documents among those that `visible` accepts.
+    pub fn search(&self, query: &Query, visible: impl Fn(usize) -> bool) -> IndexSearchResult {
+        let text = self.translated(query);
         let allowed = self.allowed(query, &visible);
         let mut ranked = rank::rank(self, &text, &allowed);
         if !query.boosts.is_empty() {
@@ -128,42 +127,43 @@ impl Index {
             document: self.entries[one.entry].document as usize,
             score: one.score,
         };
-        Found { hits: ranked.iter().map(hit).collect(), verdict, near }
+        IndexSearchResult { hits: ranked.iter().map(hit).collect(), verdict, near }
     }
 
-    /// Returns why documents rank as they do: what the second look saw of each,
-    /// best first. Says nothing about relevance.
+    /// Explains a ranking: the features of each document, best first. Does not say whether
+    /// they are relevant.
     pub fn explain(&self, query: &Query) -> Vec<(usize, Features)> {
-        let text = self.english(query);
+        let text = self.translated(query);
         let ranked = rank::rank(self, &text, &self.allowed(query, &|_| true));
         let place = |one: &rank::Ranked| self.entries[one.entry].document as usize;
         ranked.iter().map(|one| (place(one), one.features)).collect()
     }
 
-    /// Why documents rank as they do: what each feature adds to the score, best
-    /// document first.
+    /// Explains a ranking: what each feature adds to the score, best document first.
     pub fn explain_weighted(&self, query: &Query) -> Vec<(usize, Features)> {
         let long = self.length(query);
         let explained = self.explain(query).into_iter();
-        explained.map(|(document, seen)| (document, rank::weighed(&seen, long))).collect()
+        explained.map(|(document, features)| (document, rank::weighted(&features, long))).collect()
     }
 
-    /// Returns how long the ranking takes a query to be, from 0 to 1.
+    /// The length of a query as the ranking uses it, from 0 (short) to 1 (long).
     pub fn length(&self, query: &Query) -> f32 {
-        let reading = reading::Reader::new(self).read(&self.english(query));
-        rank::length(reading.n_words)
+        let parsed = query_terms::QueryParser::new(self).parse(&self.translated(query));
+        rank::length(parsed.n_words)
     }
 
-    fn english<'a>(&self, query: &'a Query) -> Cow<'a, str> {
-        let has = |word: &str| self.lexicon.known(word).flatten().is_some();
+    /// The query in English, with the meanings of its idioms added.
+    fn translated<'a>(&self, query: &'a Query) -> Cow<'a, str> {
+        let has = |word: &str| self.lexicon.look_up(word).flatten().is_some();
         match glossary::english(&query.text, &has) {
-            Cow::Borrowed(text) => idioms::explained(text, &|word| {
+            Cow::Borrowed(text) => idioms::with_meanings(text, &|word| {
                 has(word) || self.lexicon.term(&words::stem(&words::stemmer(), word)).is_some()
             }),
             translated @ Cow::Owned(_) => translated,
         }
     }
 
+    /// By entry: whether it is of a wanted kind and visible.
     fn allowed(&self, query: &Query, visible: &dyn Fn(usize) -> bool) -> Vec<bool> {
         let allowed = |entry: &Entry| {
             (query.kinds.is_empty() || query.kinds.contains(&entry.kind))
@@ -173,7 +173,7 @@ impl Index {
     }
 }
 
-/// The distinct stems of a text that carry meaning, in order.
+/// The distinct stems of a text, without stop words, in order.
 pub fn terms(text: &str) -> Vec<String> {
     let stemmer = words::stemmer();
     let mut stems = Vec::new();

@@ -6,9 +6,9 @@
 //! them in as few tokens as the reader needs: a [`summary`], a call
 //! [`signature`], the [`contract`] of the arguments.
 //!
-//! This crate knows no time, no sessions and no transports. What costs something
-//! (the index, a compiled schema) is worked out when it is first asked for, once;
-//! nothing else is ever locked or changed.
+//! This crate does not know time, sessions or transports. Expensive parts (the search
+//! index, compiled schemas) are made once, when they are first needed; nothing else is
+//! ever locked or changed.
 
 pub mod catalog;
 pub mod source;

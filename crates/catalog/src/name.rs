@@ -1,5 +1,5 @@
-//! Names in the namespace tree: what is legal, what matches, what replaces a
-//! name that is not legal.
+//! Names in the namespace tree: which are legal, which are the same, and which alias
+//! replaces one that is not legal.
 //!
 //! [`canonical`] is the only place that decides whether two spellings are the
 //! same name.
@@ -14,7 +14,7 @@ pub fn canonical(text: &str) -> String {
     canonical
 }
 
-/// Returns whether two spellings name the same thing.
+/// Whether two spellings are the same name.
 pub fn same(left: &str, right: &str) -> bool {
     folded(left).eq(folded(right))
 }
@@ -23,27 +23,26 @@ fn folded(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase())
 }
 
-/// The form in which the name of an upstream or a tool is compared, whoever
-/// wrote it: the operator with its odd characters, or a caller who read the
-/// legal name that [stands in for it](alias).
+/// The form in which names of upstreams and tools are compared: the same for the original
+/// name with its illegal characters and for its [alias].
 pub fn folded_name(text: &str) -> String {
     canonical(&alias(text))
 }
 
-/// Returns whether two texts name the same upstream or tool, each in any spelling.
+/// Whether two texts name the same upstream or tool: in any spelling, by the original
+/// name or by the alias.
 pub fn means(left: &str, right: &str) -> bool {
     left == right || folded_name(left) == folded_name(right)
 }
 
-/// How many namespace levels there are at most, the label included. Deeper
-/// names keep their last levels in the function's name: three levels are as
-/// many as a reader can use.
+/// The most namespace levels, the label included. The levels beyond it become part of the
+/// function's name.
 pub const LEVELS: usize = 3;
 
-/// Returns where a tool of the upstream `label` belongs: levels below the label,
-/// and its name there.
+/// The place of a tool of the upstream `label` in the namespace tree: the levels below
+/// the label, and the function's name.
 ///
-/// A first level that repeats the label says nothing and is left out.
+/// A first level that repeats the label is left out.
 pub fn place(label: &str, tool: &str) -> (Vec<String>, String) {
     let mut levels: Vec<String> =
         tool.split('.').filter(|level| !level.is_empty()).map(alias).collect();
@@ -56,7 +55,7 @@ pub fn place(label: &str, tool: &str) -> (Vec<String>, String) {
     (levels, name)
 }
 
-/// Returns whether `text` may stand as one label: ASCII letters, digits and `_`,
+/// Whether `text` is legal as one label: ASCII letters, digits and `_`,
 /// with at least one letter or digit.
 pub fn is_legal(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -64,7 +63,7 @@ pub fn is_legal(text: &str) -> bool {
 }
 
 /// `text` itself when it is legal, otherwise a legal name close to it: every
-/// other character becomes `_`; what has no letter left is named by its tag.
+/// other character becomes `_`; a name without any letter left gets a tag.
 pub fn alias(text: &str) -> String {
     if is_legal(text) {
         return text.to_owned();

@@ -2,35 +2,33 @@
 
 use crate::name;
 
-/// From this likeness on a name is taken for a slip of the pen.
+/// From this similarity on, a name is taken for a typo of another.
 pub const CLOSE: f32 = 0.7;
-/// Names that are less alike have nothing to do with each other.
+/// Names that are less similar are unrelated.
 const FAINT: f32 = 0.45;
-/// A word of a name counts for so much of the whole.
+/// The weight of a match with one word of a name.
 const WORD: f32 = 0.9;
-/// So many characters are compared stroke by stroke, the rest as they come: a
-/// hostile name must not cost quadratic time.
+/// The edit distance is computed for this many characters only: a hostile name must not
+/// cost quadratic time.
 const HEAD: usize = 64;
-/// A part of a name says something as long as the whole is not this many times
-/// as long.
+/// Names are unrelated if one is this many times longer than the other.
 const PART: usize = 16;
 
-/// A name that leads nowhere.
-pub struct Wanted(Vec<char>);
+/// Rates how similar other names are to one name.
+pub struct NameMatcher(Vec<char>);
 
-impl Wanted {
-    pub fn new(name: &str) -> Wanted {
-        Wanted(name::canonical(name).chars().collect())
+impl NameMatcher {
+    pub fn new(name: &str) -> NameMatcher {
+        NameMatcher(name::canonical(name).chars().collect())
     }
 
-    /// Returns how alike another name is, at most 1; none when it shares too
-    /// little.
+    /// The similarity of another name, at most 1; `None` when it is unrelated.
     pub fn rate(&self, candidate: &str) -> Option<f32> {
-        let score = likeness(&self.0, &name::canonical(candidate));
+        let score = similarity(&self.0, &name::canonical(candidate));
         (FAINT <= score).then_some(score)
     }
 
-    /// The same of a name or, where that is more, of a word in it.
+    /// The similarity of another name, or of a word in it where that is higher.
     pub fn rate_words(&self, candidate: &str) -> Option<f32> {
         let words = candidate.split(|c: char| !c.is_alphanumeric());
         let of_words = words.filter_map(|word| Some(WORD * self.rate(word)?));
@@ -38,9 +36,9 @@ impl Wanted {
     }
 }
 
-/// The names that are alike, best first, with their likeness.
+/// The similar names with their similarity, best first.
 pub fn rated<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<(f32, &'a str)> {
-    let wanted = Wanted::new(wanted);
+    let wanted = NameMatcher::new(wanted);
     let rate = |candidate: &'a str| Some((wanted.rate(candidate)?, candidate));
     let mut rated: Vec<(f32, &str)> = names.into_iter().filter_map(rate).collect();
     rated.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
@@ -57,23 +55,22 @@ pub fn nearest<'a>(
     rated(wanted, names).into_iter().take(limit).map(|(_, candidate)| candidate).collect()
 }
 
-/// Returns how alike two canonical names are, from 0 to 1: the edit distance,
-/// lifted when one contains the other (`ship` for `shiporder`).
-fn likeness(wanted: &[char], candidate: &str) -> f32 {
+/// The similarity of two canonical names, from 0 to 1: by edit distance, higher when one
+/// contains the other (`ship` and `shiporder`).
+fn similarity(wanted: &[char], candidate: &str) -> f32 {
     let candidate: Vec<char> = candidate.chars().collect();
     let (shortest, longest) = match wanted.len() <= candidate.len() {
         true => (wanted, candidate.as_slice()),
         false => (candidate.as_slice(), wanted),
     };
-    // Neither its letters nor its parts can make a name alike that is so much
-    // longer; it is not read for every name that there is.
+    // A name that is so much longer cannot be similar, so it is not even compared.
     if longest.is_empty() || PART * shortest.len() < longest.len() {
         return 0.0;
     }
     let edits =
-        edit_distance(head(shortest), head(longest)) + unlike(tail(shortest), tail(longest));
+        edit_distance(head(shortest), head(longest)) + tail_distance(tail(shortest), tail(longest));
     let closeness = 1.0 - edits as f32 / longest.len() as f32;
-    // A few letters stand somewhere in any text that is long enough.
+    // One or two letters occur in any long text.
     let is_part =
         3 <= shortest.len() && longest.windows(shortest.len()).any(|part| part == shortest);
     let share = shortest.len() as f32 / longest.len() as f32;
@@ -88,8 +85,8 @@ fn tail(name: &[char]) -> &[char] {
     &name[name.len().min(HEAD)..]
 }
 
-/// The number of characters in which two ends differ, near enough.
-fn unlike(left: &[char], right: &[char]) -> usize {
+/// An estimate of the number of characters in which two tails differ.
+fn tail_distance(left: &[char], right: &[char]) -> usize {
     let same = left.iter().rev().zip(right.iter().rev()).take_while(|(l, r)| l == r).count();
     left.len().max(right.len()) - same
 }

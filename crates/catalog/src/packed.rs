@@ -1,7 +1,7 @@
 //! Reads the data files under `assets`, which are compiled into the binary.
 //!
-//! Their tables are laid out beforehand, so nothing is parsed or copied at
-//! start, and pages that nobody touches are never loaded.
+//! Their tables are in their final layout, so nothing is parsed or copied at start, and
+//! memory pages that are not used are never loaded.
 
 /// The little-endian number at index `at` of a file of numbers.
 pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {

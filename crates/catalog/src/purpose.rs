@@ -1,9 +1,9 @@
-//! What a namespace is for, in at most twelve words.
+//! Describes what a namespace is for, in at most twelve words.
 //!
-//! The operator's words come first, then a sentence of the server that says
-//! what it does, then what the names of the functions say: `create, list and
-//! describe tables`. Upstream text is data: it is cleaned, cut and kept on one
-//! line. Nothing here knows a catalog; [`crate::Catalog::purpose`] does.
+//! The operator's description comes first, then a sentence of the server about itself,
+//! then what the names of its functions imply: `create, list and describe tables`.
+//! Upstream text is untrusted: it is cleaned and cut to one line. This module does not
+//! know the catalog; [`crate::Catalog::purpose`] uses it.
 
 mod line;
 mod names;

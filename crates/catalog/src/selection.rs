@@ -1,14 +1,13 @@
 //! Constrains and checks the choice that a model makes among cards.
 //!
-//! [`schema`] turns the offered ids into a JSON Schema for a provider's
-//! constrained output; [`check`] takes what came back and accepts it, repairs
-//! it when there is exactly one thing it can mean, or refuses it. Nothing is
-//! ever guessed.
+//! [`schema`] turns the offered ids into a JSON Schema for a model provider's structured
+//! output; [`check`] accepts the id that came back, repairs it when it can mean exactly
+//! one candidate, or rejects it. Nothing is ever guessed.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Which provider's wrapping a schema gets.
+/// The model provider for whose API the schema is wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// The bare schema.
@@ -19,14 +18,14 @@ pub enum Provider {
     Anthropic,
 }
 
-/// What a selection schema is called.
+/// The names in a selection schema: of its property, and of the schema itself.
 #[derive(Clone, Debug)]
 pub struct Names {
     pub property: String,
     pub schema: String,
 }
 
-/// What became of a choice.
+/// The result of checking a choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Selection {
     pub status: Status,
@@ -75,7 +74,7 @@ pub enum Repairs {
 #[error("a selection needs at least one candidate; browse first")]
 pub struct NoCandidates;
 
-/// The name is no provider of structured output.
+/// The name is not a provider of structured output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no provider; use `json_schema`, `openai` or `anthropic`")]
 pub struct UnknownProvider(pub String);
@@ -160,9 +159,9 @@ pub fn check(selected: Option<&str>, candidates: &[&str], repairs: Repairs) -> S
     }
 }
 
-/// The one candidate that `wanted` can mean, for who names a tool in a call: what
-/// [`check`] finds, and `ns:create` is `ns:create#1a2b` however many ids begin
-/// with `ns:create_`.
+/// The one candidate that `wanted` can mean, for a tool that is named in a call: what
+/// [`check`] finds; and `ns:create` is `ns:create#1a2b` even if other ids begin with
+/// `ns:create_`.
 pub fn resolve<'a>(
     wanted: &str,
     candidates: &[&'a str],

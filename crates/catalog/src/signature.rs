@@ -2,10 +2,10 @@
 
 use crate::{Contract, Parameter, index};
 
-/// No name that anybody types is longer; whoever lists one buys no room with it.
+/// The most characters of a name. Real names are shorter.
 const NAME: usize = 128;
 
-/// What stands in the place of arguments that a schema does not name.
+/// Shown instead of arguments that a schema does not declare.
 pub const UNDECLARED: &str = "arguments not declared";
 
 /// `search(query: string, limit?: integer)`, at most `limit` characters; what
@@ -13,13 +13,13 @@ pub const UNDECLARED: &str = "arguments not declared";
 pub fn one_line(name: &str, contract: &Contract, limit: usize) -> String {
     let parts = typed(contract, |parameter| parameter.kind.clone());
     let room = room_beside(name, limit);
-    in_parentheses(name, &joined(&parts, room, |_| Keep::InOrder))
+    in_parentheses(name, &joined(&parts, room, |_| Priority::Low))
 }
 
-/// The same with the members of required objects, `edits: {old: string}[]`,
+/// Like [`one_line`], with the members of required objects (`edits: {old: string}[]`)
 /// where all of it fits.
 pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
-    match declared(name, contract) {
+    match undeclared(name, contract) {
         Some(text) => text,
         None => {
             with_members(name, contract, limit).unwrap_or_else(|| one_line(name, contract, limit))
@@ -27,20 +27,20 @@ pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
     }
 }
 
-/// The signature as the reply to a search has it. Where not everything fits, the
-/// required arguments keep their types, of those that the query names at least
-/// the names stay, and of the others as many names as fit. `stems` are the query's
-/// words, as [`index::terms`] has them.
+/// The signature for the reply to a search. Where not everything fits, required
+/// arguments keep their types, arguments that the query names keep at least their names,
+/// and of the others as many names as fit are kept. `stems` are the query's words, as
+/// [`index::terms`] makes them.
 pub fn for_query(name: &str, contract: &Contract, limit: usize, stems: &[String]) -> String {
-    if let Some(text) = declared(name, contract).or_else(|| with_members(name, contract, limit)) {
+    if let Some(text) = undeclared(name, contract).or_else(|| with_members(name, contract, limit)) {
         return text;
     }
-    let keep = |parameter: &Parameter| match parameter {
-        parameter if parameter.required => Keep::First,
-        parameter if names_any(parameter, stems) => Keep::Second,
-        _ => Keep::InOrder,
+    let priority = |parameter: &Parameter| match parameter {
+        parameter if parameter.required => Priority::High,
+        parameter if names_any(parameter, stems) => Priority::Medium,
+        _ => Priority::Low,
     };
-    in_parentheses(name, &narrowed(contract, room_beside(name, limit), keep))
+    in_parentheses(name, &fitted(contract, room_beside(name, limit), priority))
 }
 
 /// The names of the arguments without their types, at most `limit` characters:
@@ -57,27 +57,27 @@ pub fn argument_names(contract: &Contract, limit: usize) -> String {
         format!("{}{inside}{}", parameter.display(), optional_mark(parameter))
     };
     let parts: Vec<String> = contract.parameters.iter().map(part).collect();
-    let keep = |at: usize| match contract.parameters[at].required {
-        true => Keep::First,
-        false => Keep::InOrder,
+    let priority = |at: usize| match contract.parameters[at].required {
+        true => Priority::High,
+        false => Priority::Low,
     };
-    joined(&parts, limit, keep)
+    joined(&parts, limit, priority)
 }
 
-/// Whether an argument keeps its place when not all of them fit.
+/// How important an argument is when not all of them fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Keep {
-    First,
-    Second,
-    InOrder,
+enum Priority {
+    High,
+    Medium,
+    Low,
 }
 
-/// The whole signature where there are no arguments to write, or none are named.
-fn declared(name: &str, contract: &Contract) -> Option<String> {
+/// The whole signature of a function whose schema does not declare arguments.
+fn undeclared(name: &str, contract: &Contract) -> Option<String> {
     (!contract.is_declared()).then(|| in_parentheses(name, UNDECLARED))
 }
 
-/// With the members of required objects, where all of it fits.
+/// The signature with the members of required objects, if all of it fits.
 fn with_members(name: &str, contract: &Contract, limit: usize) -> Option<String> {
     let shapes = contract.shapes();
     if shapes.is_empty() {
@@ -88,7 +88,7 @@ fn with_members(name: &str, contract: &Contract, limit: usize) -> Option<String>
         own.map_or_else(|| parameter.kind.clone(), |(_, shape)| shape.clone())
     };
     let parts = typed(contract, shaped);
-    let text = joined(&parts, room_beside(name, limit), |_| Keep::InOrder);
+    let text = joined(&parts, room_beside(name, limit), |_| Priority::Low);
     (!text.ends_with('…')).then(|| in_parentheses(name, &text))
 }
 
@@ -104,14 +104,14 @@ fn optional_mark(parameter: &Parameter) -> &'static str {
     if parameter.required { "" } else { "?" }
 }
 
-/// Whether a word of the parameter's name is one of the query's.
+/// Whether a word of the parameter's name is in the query.
 fn names_any(parameter: &Parameter, stems: &[String]) -> bool {
     !stems.is_empty() && index::terms(&parameter.name).iter().any(|term| stems.contains(term))
 }
 
-/// The parts that fit into `room` characters, in their order, after a comma
-/// each; `…` at the end where some are left out.
-fn joined(parts: &[String], room: usize, keep: impl Fn(usize) -> Keep) -> String {
+/// The parts that fit into `room` characters, in their order, joined by commas; with `…`
+/// at the end where some are left out. Parts of high priority are kept first.
+fn joined(parts: &[String], room: usize, priority: impl Fn(usize) -> Priority) -> String {
     const COMMA: usize = 2;
     let length = |part: &String| part.chars().count() + COMMA;
     let all: usize = parts.iter().map(length).sum();
@@ -119,7 +119,7 @@ fn joined(parts: &[String], room: usize, keep: impl Fn(usize) -> Keep) -> String
         return parts.join(", ");
     }
     let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|at| keep(*at));
+    order.sort_by_key(|at| priority(*at));
     let mut left = (room + COMMA).saturating_sub(1 + COMMA);
     let fits = |at: &usize| {
         let fits = length(&parts[*at]) <= left;
@@ -133,9 +133,9 @@ fn joined(parts: &[String], room: usize, keep: impl Fn(usize) -> Keep) -> String
     shown.join(", ")
 }
 
-/// The arguments in `room` characters, in their order: names before types, and
-/// `…` at the end where even names are left out.
-fn narrowed(contract: &Contract, room: usize, keep: impl Fn(&Parameter) -> Keep) -> String {
+/// The arguments in `room` characters, in their order: types are left out before names,
+/// and `…` is at the end where even names are left out.
+fn fitted(contract: &Contract, room: usize, priority: impl Fn(&Parameter) -> Priority) -> String {
     const COMMA: usize = 2;
     const CUT: usize = 1;
     let length = |part: &str| part.chars().count() + COMMA;
@@ -143,8 +143,8 @@ fn narrowed(contract: &Contract, room: usize, keep: impl Fn(&Parameter) -> Keep)
     let typed = |at: usize| forms[at].first().map_or("", String::as_str);
     let bare = |at: usize| forms[at].last().map_or("", String::as_str);
     let mut order: Vec<usize> = (0..forms.len()).collect();
-    order.sort_by_key(|at| keep(&contract.parameters[*at]));
-    let is_first = |at: &usize| keep(&contract.parameters[*at]) == Keep::First;
+    order.sort_by_key(|at| priority(&contract.parameters[*at]));
+    let is_first = |at: &usize| priority(&contract.parameters[*at]) == Priority::High;
     let least: usize =
         order.iter().map(|at| length(if is_first(at) { typed(*at) } else { bare(*at) })).sum();
     let mut left = room + COMMA;
@@ -160,7 +160,7 @@ fn narrowed(contract: &Contract, room: usize, keep: impl Fn(&Parameter) -> Keep)
         left -= length(form);
         written[*at] = Some(form);
     }
-    // What is left of the room goes to types, in the same order.
+    // The remaining room goes to types, in the same order.
     for at in &order {
         let Some(narrow) = written[*at] else { break };
         let room = left + length(narrow);
@@ -174,8 +174,8 @@ fn narrowed(contract: &Contract, room: usize, keep: impl Fn(&Parameter) -> Keep)
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// How each argument can be written, widest first: with the names of its members,
-/// with its type, by its name.
+/// The forms of each argument, widest first: with the names of its members, with its
+/// type, with its name only.
 fn forms(contract: &Contract) -> Vec<Vec<String>> {
     let members = contract.member_names();
     let forms = |parameter: &Parameter| {
@@ -206,7 +206,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: serde_json::Value, limit: usize, expected: &str) {
-        assert_eq!(one_line("f", &Contract::read(&Json::from(schema)), limit), expected);
+        assert_eq!(one_line("f", &Contract::parse(&Json::from(schema)), limit), expected);
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         });
         let edits = json!({"type": "array", "items": edit});
         let schema = json!({"properties": {"edits": edits}, "required": ["edits"]});
-        let contract = Contract::read(&Json::from(schema));
+        let contract = Contract::parse(&Json::from(schema));
         let shape = "f(edits: {old: string, note?: string}[])";
         assert_eq!(shaped("f", &contract, 80), shape);
         assert_eq!(shaped("f", &contract, 30), "f(edits: object[])");
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_schema_that_names_no_argument_declares_none() {
         let shown = |schema| {
-            let contract = Contract::read(&Json::from(schema));
+            let contract = Contract::parse(&Json::from(schema));
             (shaped("f", &contract, 80), argument_names(&contract, 80))
         };
         let open = (format!("f({UNDECLARED})"), UNDECLARED.to_owned());
@@ -262,7 +262,7 @@ mod tests {
                 "due_string": text},
             "required": ["content"],
         });
-        let contract = Contract::read(&Json::from(schema));
+        let contract = Contract::parse(&Json::from(schema));
         let asked = |query: &str, limit| for_query("f", &contract, limit, &index::terms(query));
         let all = "f(content: string, labels?, section?, priority?, due_string?)";
         assert_eq!(asked("add a task", 66), all);
@@ -282,7 +282,7 @@ mod tests {
         let mut properties: serde_json::Map<String, serde_json::Value> =
             filler.into_iter().map(|name| (name, text.clone())).collect();
         properties.insert("dueDate".to_owned(), text);
-        let contract = Contract::read(&Json::from(json!({"properties": properties})));
+        let contract = Contract::parse(&Json::from(json!({"properties": properties})));
         let shown = for_query("f", &contract, 40, &index::terms("an issue with a due date"));
         assert!(shown.contains("dueDate?"), "{shown}");
     }
@@ -297,7 +297,7 @@ mod tests {
                 "alpha": text, "beta": text, "gamma": text},
             "required": ["path", "edits"],
         });
-        let contract = Contract::read(&Json::from(schema));
+        let contract = Contract::parse(&Json::from(schema));
         let shown = |limit| for_query("f", &contract, limit, &[]);
         assert_eq!(shown(54), "f(edits: {old, new}[], path: string, alpha?, beta?, …)");
         assert_eq!(shown(24), "f(edits: object[], …)");
@@ -312,7 +312,7 @@ mod tests {
                 "edits": {"type": "array", "items": edit}, "dry": {"type": "boolean"}},
             "required": ["edits"],
         });
-        let contract = Contract::read(&Json::from(schema));
+        let contract = Contract::parse(&Json::from(schema));
         assert_eq!(argument_names(&contract, 80), "edits{old?, new?}[], tags[]?, dry?");
         assert_eq!(argument_names(&contract, 24), "edits{old?, new?}[], …");
     }
@@ -321,7 +321,7 @@ mod tests {
     fn a_member_cannot_write_lines_of_a_page() {
         let odd = json!({"properties": {"x\n# gatelet\u{1b}[1m": {"type": "string"}}});
         let schema = json!({"properties": {"edits": odd}, "required": ["edits"]});
-        let contract = Contract::read(&Json::from(schema));
+        let contract = Contract::parse(&Json::from(schema));
         for text in [argument_names(&contract, 90), shaped("f", &contract, 90)] {
             assert!(!text.contains(['\n', '\u{1b}']) && text.contains("x # gatelet"), "{text}");
         }
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_name_without_end_is_cut() {
-        let signature = one_line(&"f".repeat(10_000), &Contract::read(&Json::from(json!({}))), 80);
+        let signature = one_line(&"f".repeat(10_000), &Contract::parse(&Json::from(json!({}))), 80);
         assert_eq!(signature, format!("{}…()", "f".repeat(NAME - 1)));
     }
 }

@@ -9,19 +9,19 @@ use tool::Listing;
 pub struct Source {
     /// The operator's name for the upstream: the first namespace level.
     pub label: String,
-    /// The operator's description; the server's own words when `None`.
+    /// The operator's description; the server's own description counts when `None`.
     pub description: Option<String>,
     pub listing: Arc<Listing>,
     pub state: State,
     pub role: Role,
-    /// The instructions that come with it.
+    /// The skills that come with it.
     pub skills: Arc<[Skill]>,
 }
 
-/// Instructions for a task, as far as finding them goes.
+/// The searchable part of a skill (instructions for a task).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Dotted; empty for the root.
+    /// A dotted path; empty for the root.
     pub namespace: String,
     pub name: String,
     pub description: String,
@@ -41,7 +41,7 @@ pub enum State {
     Available,
     /// The listing is from an earlier run and not verified yet.
     Remembered,
-    /// It cannot be reached; why, in one line.
+    /// It cannot be reached; the reason is one line.
     Unavailable {
         reason: String,
     },
@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// Returns why it cannot be called, if so.
+    /// The reason why it cannot be called, if it cannot.
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             State::Available | State::Remembered => None,

@@ -23,17 +23,16 @@ fn first_line(text: &str) -> String {
     first_paragraph(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Somebody's own words, to be repeated to them between backticks: on one line,
-/// and short however much they wrote.
+/// Untrusted text made safe to be quoted between backticks: on one line and short.
 pub fn echo(text: &str) -> String {
     let head: String = text.chars().take(ECHO + 1).collect();
-    // What would turn or hide the words around it goes; the rest stays on its line.
+    // Removes characters that could hide or reorder the text around it.
     let head = head.replace(char::is_control, " ");
     let plain = |c: char| if c == '`' { ' ' } else { c };
     cut(&tool::text::without_invisible(&head).chars().map(plain).collect::<String>(), ECHO)
 }
 
-/// How much is repeated.
+/// The most characters that are quoted.
 const ECHO: usize = 80;
 
 fn first_paragraph(text: &str) -> String {
@@ -58,7 +57,7 @@ fn starts_block(line: &str) -> bool {
     ["- ", "* ", "```", "| ", "1. "].iter().any(|mark| line.starts_with(mark))
 }
 
-/// Returns where the first sentence of a line ends.
+/// The byte offset at which the first sentence of a line ends.
 pub(crate) fn end_of_sentence(line: &str) -> usize {
     const SHORT: [&str; 6] = ["e.g.", "i.e.", "etc.", "vs.", "approx.", "incl."];
     for (at, mark) in line.match_indices(['.', '!', '?']) {

@@ -1,10 +1,10 @@
-//! The catalog as a tree of paths, for those who walk instead of search.
+//! The catalog as a tree of paths, for clients that browse instead of searching.
 //!
 //! `/` has one branch per namespace, always. A namespace with more than
 //! [`WIDTH`] leaves is divided into clusters by the words its names share, and
-//! again until no branch is wider. Segments are unique among siblings and
-//! every leaf has a path: [`Tree::path`] says which, [`Tree::walk`] finds it
-//! again. The tree knows names only; what a leaf is, its caller knows.
+//! again until no branch is wider. Segments are unique among siblings and every leaf
+//! has a path ([`Tree::path`]), by which [`Tree::walk`] finds it. The tree knows names
+//! only; leaves are positions in the caller's list.
 
 mod cluster;
 mod node;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub use node::{Branch, Leaf, Node, WIDTH};
 pub use path::{InvalidPath, Path};
 
-/// A tree over leaves, which it knows by their position.
+/// A tree over leaves, which are identified by their position.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     root: Vec<Branch>,
@@ -23,9 +23,9 @@ pub struct Tree {
     paths: Vec<String>,
 }
 
-/// What a path leads to.
+/// What is at a path: the namespaces (at the root), the children of a branch, or a leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum PathTarget<'a> {
     Branches(Vec<&'a Branch>),
     Children(&'a [Node]),
     Leaf(usize),
@@ -48,11 +48,11 @@ impl Tree {
         tree
     }
 
-    /// Returns what `path` leads to; nothing when it leads nowhere.
-    pub fn walk(&self, path: &Path) -> Option<Found<'_>> {
+    /// Finds what is at `path`; `None` when there is nothing.
+    pub fn walk(&self, path: &Path) -> Option<PathTarget<'_>> {
         let mut segments = path.segments().iter().peekable();
         let Some(first) = segments.next() else {
-            return Some(Found::Branches(self.root.iter().collect()));
+            return Some(PathTarget::Branches(self.root.iter().collect()));
         };
         let mut here = self.root.iter().find(|branch| branch.segment == *first)?;
         while let Some(segment) = segments.next() {
@@ -61,11 +61,11 @@ impl Tree {
                 // Nothing is below a leaf, `*` included.
                 Node::Leaf { leaf, .. } => {
                     let last = segments.peek().is_none() && !path.all();
-                    return last.then_some(Found::Leaf(*leaf));
+                    return last.then_some(PathTarget::Leaf(*leaf));
                 }
             }
         }
-        Some(Found::Children(&here.children))
+        Some(PathTarget::Children(&here.children))
     }
 
     /// The path of a leaf.
@@ -77,8 +77,8 @@ impl Tree {
         self.root.iter()
     }
 
-    /// The segments that exist where a path stopped leading anywhere, of a
-    /// tree that has only the leaves to `keep`.
+    /// For a path that leads nowhere: the longest existing path along it, and the segments
+    /// below that. Only leaves that `keep` accepts count.
     pub fn nearest(&self, path: &Path, keep: &dyn Fn(usize) -> bool) -> (String, Vec<&str>) {
         let mut at = String::from("/");
         let kept = self.root.iter().filter(|branch| branch.has(keep));

@@ -1,26 +1,27 @@
-//! Functions as TypeScript declarations, for whoever writes a script.
+//! Renders functions as TypeScript declarations, for authors of scripts.
 //!
-//! Types come from the schemas of a tool, within bounds: what is too deep, too
-//! long or not understood is `any`. Words of a server are one line of a comment
-//! that cannot be ended by them.
+//! Types are derived from the schemas of a tool, within bounds: a type that is too deep,
+//! too long or not understood is `any`. A server's description becomes one line of a
+//! comment, which it cannot end.
 
 use serde_json::{Map, Value};
 use tool::Tool;
 
 use crate::summary;
 
-/// No type nests deeper.
+/// The most nested levels of a type.
 const DEPTH: usize = 4;
 
-/// How many members of an object are written.
+/// The most members of an object.
 const MEMBERS: usize = 40;
 
-/// How many values of an enumeration are written.
+/// The most values of an enumeration.
 const VALUES: usize = 12;
 
-/// How long a comment may be.
+/// The most characters of a comment.
 const COMMENT: usize = 120;
 
+/// The declaration of a function:
 /// `create(args: {customer_id: string; notes?: string}): Promise<{id: string}>`.
 pub fn declaration(name: &str, tool: &Tool) -> String {
     let input = tool.input_schema.to_value().unwrap_or(Value::Null);
@@ -28,12 +29,13 @@ pub fn declaration(name: &str, tool: &Tool) -> String {
         Some((properties, _)) if properties.is_empty() => "args?: {}".to_owned(),
         Some((_, required)) => {
             let optional = if required.is_empty() { "?" } else { "" };
-            format!("args{optional}: {}", Types { root: &input }.of(&input, 0))
+            format!("args{optional}: {}", TypeRenderer { root: &input }.render(&input, 0))
         }
         None => "args?: {[key: string]: any}".to_owned(),
     };
     let output = tool.output_schema.as_ref().and_then(|schema| schema.to_value().ok());
-    let returns = output.map_or_else(|| "any".to_owned(), |out| Types { root: &out }.of(&out, 0));
+    let returns =
+        output.map_or_else(|| "any".to_owned(), |out| TypeRenderer { root: &out }.render(&out, 0));
     let words = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     let comment = comment(words);
     format!("{comment}{}({arguments}): Promise<{returns}>", key(name))
@@ -47,19 +49,20 @@ fn comment(words: &str) -> String {
     if line.is_empty() { String::new() } else { format!("/** {line} */\n") }
 }
 
-struct Types<'a> {
-    /// Where references lead.
+/// Renders types of one schema.
+struct TypeRenderer<'a> {
+    /// The whole schema, which local references point into.
     root: &'a Value,
 }
 
-impl Types<'_> {
-    fn of(&self, schema: &Value, depth: usize) -> String {
+impl TypeRenderer<'_> {
+    fn render(&self, schema: &Value, depth: usize) -> String {
         let Some(schema) = schema.as_object().filter(|_| depth <= DEPTH) else {
             return "any".to_owned();
         };
         if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
             let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-            return found.map_or_else(|| "any".to_owned(), |found| self.of(found, depth + 1));
+            return found.map_or_else(|| "any".to_owned(), |found| self.render(found, depth + 1));
         }
         if let Some(value) = schema.get("const") {
             return literal(value);
@@ -69,31 +72,36 @@ impl Types<'_> {
         }
         for any in ["anyOf", "oneOf"] {
             if let Some(branches) = schema.get(any).and_then(Value::as_array) {
-                let branches = branches.iter().take(VALUES).map(|one| self.of(one, depth + 1));
+                let branches = branches.iter().take(VALUES).map(|one| self.render(one, depth + 1));
                 return union(branches, false);
             }
         }
         match schema.get("type") {
             Some(Value::Array(kinds)) => union(
-                kinds.iter().filter_map(Value::as_str).map(|kind| self.kind(kind, schema, depth)),
+                kinds
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(|kind| self.render_kind(kind, schema, depth)),
                 false,
             ),
-            Some(Value::String(kind)) => self.kind(kind, schema, depth),
+            Some(Value::String(kind)) => self.render_kind(kind, schema, depth),
             Some(_) => "any".to_owned(),
-            None if schema.contains_key("properties") => self.kind("object", schema, depth),
+            None if schema.contains_key("properties") => self.render_kind("object", schema, depth),
             None => "any".to_owned(),
         }
     }
 
-    fn kind(&self, kind: &str, schema: &Map<String, Value>, depth: usize) -> String {
+    /// Renders a schema whose JSON type is `kind`.
+    fn render_kind(&self, kind: &str, schema: &Map<String, Value>, depth: usize) -> String {
         match kind {
             "string" => "string".to_owned(),
             "integer" | "number" => "number".to_owned(),
             "boolean" => "boolean".to_owned(),
             "null" => "null".to_owned(),
             "array" => {
-                let item =
-                    schema.get("items").map_or_else(|| "any".to_owned(), |i| self.of(i, depth + 1));
+                let item = schema
+                    .get("items")
+                    .map_or_else(|| "any".to_owned(), |i| self.render(i, depth + 1));
                 if item.contains(" | ") && !item.starts_with('{') {
                     format!("({item})[]")
                 } else {
@@ -114,12 +122,12 @@ impl Types<'_> {
             .take(MEMBERS)
             .map(|(name, below)| {
                 let optional = if required.contains(&name.as_str()) { "" } else { "?" };
-                format!("{}{optional}: {}", key(name), self.of(below, depth + 1))
+                format!("{}{optional}: {}", key(name), self.render(below, depth + 1))
             })
             .collect();
         match schema.get("additionalProperties") {
             Some(below) if below.is_object() => {
-                written.push(format!("[key: string]: {}", self.of(below, depth + 1)));
+                written.push(format!("[key: string]: {}", self.render(below, depth + 1)));
             }
             Some(_) | None if MEMBERS < properties.len() || properties.is_empty() => {
                 written.push("[key: string]: any".to_owned());
@@ -141,7 +149,7 @@ fn required(schema: &Map<String, Value>) -> Vec<&str> {
     required.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// A name as a key: as it is, or quoted.
+/// A name as an object key, quoted where needed.
 fn key(name: &str) -> String {
     let is_plain = name.chars().enumerate().all(|(at, c)| {
         c == '_' || c == '$' || c.is_ascii_alphabetic() || (0 < at && c.is_ascii_digit())

@@ -1,10 +1,9 @@
 //! Usage history: which function was called after which query.
 //!
-//! A [`UsageHistory`] is a small ledger of query words and the documents that were
-//! chosen after them. It only re-ranks, never hides or adds, and by no more than
-//! the index allows ([`Query::prefer`]). It is plain data, to be shown, stored
-//! and erased by whoever keeps it; nothing is learnt unless [`UsageHistory::note`] is
-//! called, and time comes in as a day's number.
+//! A [`UsageHistory`] counts which documents were chosen after which query words. It
+//! only re-ranks hits, by no more than the index allows ([`Query::prefer`]). It is plain
+//! data that its owner stores, shows and erases; it only learns from
+//! [`UsageHistory::note`], and time comes in as the number of a day.
 //!
 //! [`Query::prefer`]: crate::index::Query::prefer
 
@@ -14,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::index;
 
-/// The ledger. Serialises to an object that an operator can read.
+/// The history. It serializes to an object that an operator can read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsageHistory {
-    /// By word of a query: what was chosen.
+    /// By word of a query: the documents that were chosen.
     words: BTreeMap<String, BTreeMap<String, Choice>>,
 }
 
-/// How often a document was chosen after a word, faded to `day`.
+/// How often a document was chosen after a word, decayed to `day`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     pub times: f32,
@@ -30,15 +29,14 @@ pub struct Choice {
 
 /// Days until a choice counts half.
 const HALF_LIFE: f32 = 30.0;
-/// The most words and the most documents per word that are remembered; the
-/// faintest go first.
+/// The most words, and the most documents per word; the weakest are dropped first.
 const MOST_WORDS: usize = 5_000;
 const MOST_CHOICES: usize = 20;
 /// A document counts fully after about this many choices.
 const ENOUGH: f32 = 4.0;
 
 impl UsageHistory {
-    /// Notes that `document` was called after `query` on `day`.
+    /// Records that `document` was called after `query` on `day`.
     pub fn note(&mut self, query: &str, document: &str, day: u32) {
         for word in index::terms(query) {
             let choices = self.words.entry(word).or_default();
@@ -52,7 +50,7 @@ impl UsageHistory {
         keep_strongest(&mut self.words, MOST_WORDS, total);
     }
 
-    /// Returns what was chosen after such queries, each with a share from 0 to 1.
+    /// The documents that were chosen after similar queries, each with a share from 0 to 1.
     pub fn priors(&self, query: &str, day: u32) -> BTreeMap<&str, f32> {
         let words = index::terms(query);
         let mut priors: BTreeMap<&str, f32> = BTreeMap::new();
@@ -68,8 +66,8 @@ impl UsageHistory {
         priors
     }
 
-    /// The documents that were chosen most often, first the most frequent: of
-    /// all words that led to one, the one that did so most counts.
+    /// The documents that were chosen most often, most frequent first. For each document
+    /// the word that led to it most often counts.
     pub fn most_used(&self, most: usize) -> Vec<String> {
         let mut uses: BTreeMap<&str, f32> = BTreeMap::new();
         let newest = self.words.values().flat_map(BTreeMap::values).map(|choice| choice.day).max();
@@ -84,7 +82,7 @@ impl UsageHistory {
         used.into_iter().take(most).map(|(document, _)| document.to_owned()).collect()
     }
 
-    /// Every word with what was chosen after it.
+    /// Every word with the documents that were chosen after it.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Choice>)> {
         self.words.iter().map(|(word, choices)| (word.as_str(), choices))
     }
@@ -108,12 +106,13 @@ impl UsageHistory {
 }
 
 impl Choice {
+    /// The count, decayed to a day.
     fn at(&self, day: u32) -> f32 {
         self.times * 0.5_f32.powf(day.saturating_sub(self.day) as f32 / HALF_LIFE)
     }
 }
 
-/// Forgets the faintest entries until no more than `most` are left.
+/// Drops the weakest entries until at most `most` are left.
 fn keep_strongest<T>(entries: &mut BTreeMap<String, T>, most: usize, strength: impl Fn(&T) -> f32) {
     let n_too_many = entries.len().saturating_sub(most);
     if n_too_many == 0 {

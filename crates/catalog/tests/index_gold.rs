@@ -11,7 +11,7 @@ fn report(meaning: Meaning) -> eval::Report {
     run(&queries, meaning)
 }
 
-fn run(queries: &[eval::Gold], meaning: Meaning) -> eval::Report {
+fn run(queries: &[eval::GoldQuery], meaning: Meaning) -> eval::Report {
     let documents = eval::documents("corpus", include_str!("gold/corpus.jsonl")).expect("ours");
     for gold in queries {
         for id in &gold.relevant {

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use catalog::eval::{self, Gold};
+use catalog::eval::{self, GoldQuery};
 use catalog::index::{Config, Document, Index, Meaning, Query};
 
 const CONFIG: Config = Config { meaning: Meaning::Compared };
 
-fn honest() -> (Vec<Document>, Vec<Gold>) {
+fn honest() -> (Vec<Document>, Vec<GoldQuery>) {
     let documents = eval::documents("corpus", include_str!("gold/corpus.jsonl")).expect("ours");
     let queries = eval::queries("queries", include_str!("gold/queries.jsonl")).expect("ours");
     (documents, queries)
@@ -35,7 +35,7 @@ fn stuffed(honest: &[Document], number: usize) -> Document {
     }
 }
 
-fn recall(documents: &[Document], queries: &[Gold]) -> f64 {
+fn recall(documents: &[Document], queries: &[GoldQuery]) -> f64 {
     eval::run("gold", documents, queries, &CONFIG, &|| Duration::ZERO).recall_5
 }
 

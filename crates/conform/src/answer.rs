@@ -1,4 +1,4 @@
-//! The reply of a server to one request, reduced to what the checks look at.
+//! The reply of a server to one request, reduced to what the checks use.
 
 use serde_json::Value;
 use tool::{Failure, Reply};
@@ -49,7 +49,7 @@ impl Answer {
         self.text.chars().count()
     }
 
-    /// The beginning of the text, as evidence for the report.
+    /// Returns the beginning of the text, as evidence for the report.
     pub fn excerpt(&self) -> String {
         let line = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let cut: String = line.chars().take(90).collect();
@@ -61,7 +61,7 @@ impl Answer {
         self.text.to_ascii_lowercase().contains("gated")
     }
 
-    /// The size limit that the text suggests.
+    /// Returns the size limit that the text suggests.
     pub fn suggested_limit(&self) -> Option<usize> {
         let at = self.text.find("sizelimit")?;
         let digits: String = self.text[at + "sizelimit".len()..]
@@ -73,7 +73,7 @@ impl Answer {
         digits.parse().ok()
     }
 
-    /// Every number in the text, with thousands separators read.
+    /// Returns all numbers in the text, also those with thousands separators.
     pub fn numbers(&self) -> Vec<usize> {
         let mut numbers = Vec::new();
         let mut digits = String::new();

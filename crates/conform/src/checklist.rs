@@ -5,10 +5,15 @@ use serde::Deserialize;
 /// One normative statement that can be checked.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Item {
+    /// Such as `C001`.
     pub id: String,
+    /// The section of the CaSH document.
     pub section: String,
+    /// The keyword of the statement, such as `MUST`.
     pub level: String,
+    /// Which kind of server it applies to, such as `aggregator`.
     pub applies: String,
+    /// The statement itself.
     pub requirement: String,
 }
 
@@ -22,6 +27,7 @@ pub enum Level {
 }
 
 impl Item {
+    /// Returns the level that follows from the keyword.
     pub fn strength(&self) -> Level {
         let strong = ["MUST", "REQUIRED", "declarative"];
         let is_strong = strong.iter().any(|word| self.level.starts_with(word));
@@ -29,7 +35,7 @@ impl Item {
     }
 }
 
-/// Every item, in order.
+/// Returns all items, in order.
 pub fn items() -> Vec<Item> {
     serde_json::from_str(include_str!("../assets/checklist.json"))
         .expect("the checklist is part of the program")

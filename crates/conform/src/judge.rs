@@ -2,7 +2,7 @@
 //!
 //! A check is a function from the transcript to an observation. Whether a breach
 //! fails or warns follows from the level of the item, so no check decides that.
-//! Items without a check cannot be seen from outside; the table says why.
+//! Items without a check cannot be observed from outside; the table says why.
 
 mod call;
 mod gate;
@@ -38,14 +38,14 @@ pub struct Outcome {
     pub evidence: String,
 }
 
-/// Every check by its item, in the order of the document.
+/// Returns all checks by the ids of their items, in the order of the document.
 fn checks() -> impl Iterator<Item = &'static (&'static str, Check)> {
     [call::CHECKS, help::CHECKS, skill::CHECKS, names::CHECKS, manifest::CHECKS, gate::CHECKS]
         .into_iter()
         .flatten()
 }
 
-/// Items that no client can see, and how they are shown instead.
+/// Items that a client cannot check, and why.
 const NOT_VISIBLE: &[(&str, &str)] = &[
     ("C008", "needs an upstream whose raw answers are known"),
     ("C038", "needs two identities"),
@@ -69,22 +69,22 @@ const NOT_VISIBLE: &[(&str, &str)] = &[
     ("C124", "needs two identities"),
 ];
 
-/// Decides every item.
+/// Decides every item from the transcript.
 pub fn judge(items: &[Item], transcript: &Transcript) -> Vec<Outcome> {
     items.iter().map(|item| decide(item, transcript)).collect()
 }
 
 fn decide(item: &Item, transcript: &Transcript) -> Outcome {
     let check = checks().find(|(id, _)| *id == item.id).map(|(_, check)| check);
-    let missing = tool_of(&item.id).filter(|name| call::schema(transcript, name).is_none());
+    let missing = tool_of_item(&item.id).filter(|name| call::schema(transcript, name).is_none());
     let seen = match check {
-        Some(_) if !concerns(item, transcript) => {
+        Some(_) if !applies_to_role(item, transcript) => {
             Observation::NotVisible(format!("binds a {}", item.applies))
         }
         Some(check) => check(transcript),
-        None => Observation::NotVisible(reason(&item.id)),
+        None => Observation::NotVisible(why_not_visible(&item.id)),
     };
-    // Who has no `help` cannot break its rules; that is no merit.
+    // A server without `help` does not break its rules, but does not pass them either.
     let seen = match (seen, missing) {
         (Observation::Good(_), Some(name)) => {
             Observation::NotVisible(format!("the server has no `{name}`"))
@@ -106,8 +106,8 @@ fn decide(item: &Item, transcript: &Transcript) -> Outcome {
     }
 }
 
-/// The tool that an item is about, if it is about one.
-fn tool_of(id: &str) -> Option<&'static str> {
+/// Returns the tool that an item is about, if it is about one.
+fn tool_of_item(id: &str) -> Option<&'static str> {
     let groups = [
         ("call", call::CHECKS),
         ("call", gate::CHECKS),
@@ -119,7 +119,7 @@ fn tool_of(id: &str) -> Option<&'static str> {
     groups.into_iter().find(|(_, checks)| within(checks)).map(|(name, _)| name)
 }
 
-fn concerns(item: &Item, transcript: &Transcript) -> bool {
+fn applies_to_role(item: &Item, transcript: &Transcript) -> bool {
     match item.applies.as_str() {
         "aggregator" => transcript.role != Some(Role::Server),
         "dynamic-aggregator" => transcript.role == Some(Role::DynamicAggregator),
@@ -127,7 +127,7 @@ fn concerns(item: &Item, transcript: &Transcript) -> bool {
     }
 }
 
-fn reason(id: &str) -> String {
+fn why_not_visible(id: &str) -> String {
     let known = NOT_VISIBLE.iter().find(|(not_visible, _)| *not_visible == id);
     known.map_or_else(|| "not visible from outside".to_owned(), |(_, why)| (*why).to_owned())
 }

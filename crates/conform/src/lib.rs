@@ -1,11 +1,11 @@
-//! Proof of conformance: the CaSH checklist as a black-box client.
+//! Checks whether a server conforms to CaSH, as a black-box client.
 //!
-//! A [`survey`] talks to a server as any client would and writes down what it
-//! said; [`judge`] then decides every item of the [`checklist`] from that
+//! A [`survey`] sends requests to a server as any client would and records the replies
+//! in a transcript; [`judge`] then decides every item of the [`checklist`] from that
 //! transcript alone; a [`report`] prints the verdicts with their evidence.
 //!
-//! This crate sees only a [`tool::Provider`] and, for the manifest, a way to
-//! fetch a path. It knows nothing of the gateway that it will mostly judge.
+//! This crate sees only a [`tool::Provider`] and, for the manifest, a way to fetch a
+//! path. It does not know gatelet's gateway.
 
 pub mod checklist;
 

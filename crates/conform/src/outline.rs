@@ -8,7 +8,7 @@
 pub struct Entry {
     pub name: String,
     pub description: String,
-    /// The line as it stands.
+    /// The whole line.
     pub line: String,
 }
 
@@ -23,6 +23,7 @@ pub struct Outline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     pub name: String,
+    /// Its type, as it is written.
     pub kind: String,
     pub required: bool,
 }

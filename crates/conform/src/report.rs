@@ -26,7 +26,7 @@ impl Report {
         self.count(Verdict::Fail) == 0
     }
 
-    /// One line with the counts of all verdicts.
+    /// Renders one line with the counts of all verdicts.
     pub fn summary(&self) -> String {
         let n = |verdict| self.count(verdict);
         format!(

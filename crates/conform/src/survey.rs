@@ -1,9 +1,10 @@
-//! Talks to the server and writes its replies into a transcript.
+//! Sends requests to the server and records its replies in a transcript.
 //!
 //! The survey makes only harmless requests: `help` and `skill` never have side
-//! effects, and a function is called only when the operator named it as a trial, or
-//! when it needs no arguments and its name is that of a function that only reads.
-//! What cannot be tried that way stays `None`, and its checks are skipped later.
+//! effects, and a function is called only if the operator named it as a trial, or if
+//! it needs no arguments and its name says that it only reads. Fields of the
+//! transcript for which there is no such function stay `None`, and their checks are
+//! skipped.
 
 use std::sync::Arc;
 
@@ -37,18 +38,18 @@ impl std::fmt::Display for Trial {
     }
 }
 
-/// Replies longer than this are gated without an explicit limit.
-const LARGE: usize = 10_000;
+/// The default size limit of the CaSH document, in characters.
+const DEFAULT_LIMIT: usize = 10_000;
 
-/// How the survey is done.
+/// The settings of a survey.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub role: Role,
-    /// A harmless call with a short answer; found by itself when `None`.
+    /// A harmless call with a short answer; the survey searches for one if `None`.
     pub trial: Option<Trial>,
     /// A harmless call whose answer is over 10,000 characters.
     pub large: Option<Trial>,
-    /// How many namespaces and functions are looked at.
+    /// The maximum number of namespaces, and of skills of each, that are visited.
     pub breadth: usize,
 }
 
@@ -67,7 +68,7 @@ pub struct Subject {
 /// Plain HTTP GET on the server's host.
 #[async_trait]
 pub trait Web: Send + Sync {
-    /// The status, the content type and the body, or why there are none.
+    /// Fetches a path; the error says why there is no response.
     async fn get(&self, path: &str, accept: &str) -> Result<Page, String>;
 }
 
@@ -80,7 +81,7 @@ pub struct Page {
     pub body: String,
 }
 
-/// One namespace with what it lists.
+/// The `help` page of one namespace.
 #[derive(Clone, Debug, Default)]
 pub struct NamespacePage {
     pub path: String,
@@ -88,11 +89,11 @@ pub struct NamespacePage {
     pub outline: Outline,
     /// The reply to the same request with another spelling of the path.
     pub respelled: Answer,
-    /// Namespaces that stand among the functions.
+    /// Namespaces that are listed as functions.
     pub mislabelled: Vec<String>,
 }
 
-/// One function with its page.
+/// The `help` page of one function.
 #[derive(Clone, Debug, Default)]
 pub struct FunctionPage {
     pub namespace: String,
@@ -111,16 +112,23 @@ pub struct SkillPage {
     pub answer: Answer,
 }
 
-/// A function that was tried, in all the ways that matter.
+/// The answers to several variants of one harmless call.
 #[derive(Clone, Debug, Default)]
 pub struct TrialResult {
     pub name: String,
+    /// The call as it is.
     pub plain: Answer,
+    /// With another spelling of namespace and function.
     pub respelled: Answer,
+    /// With the namespace in `function`.
     pub dotted: Answer,
+    /// With `sizelimit=1`.
     pub gated: Answer,
+    /// With the limit that the gated answer suggests.
     pub with_suggested_limit: Option<Answer>,
+    /// The call as it is once more, after those with limits.
     pub afterwards: Answer,
+    /// With `sizelimit=0`, which is invalid.
     pub bad_limit: Answer,
 }
 
@@ -130,46 +138,63 @@ pub struct Transcript {
     pub role: Option<Role>,
     pub tools: Vec<Tool>,
     pub has_resources: bool,
+    /// `help` without arguments.
     pub help: Answer,
+    /// `help` with an empty namespace.
     pub help_empty: Answer,
+    /// `help` without arguments once more.
     pub help_again: Answer,
+    /// `help` with an unknown argument in `kwargs`, and beside it.
     pub help_unknown: Answer,
     pub help_unknown_flat: Answer,
+    /// `help` with `format="json"`.
     pub help_json: Answer,
+    /// `help` for an unknown namespace.
     pub help_nowhere: Answer,
+    /// `help` for malformed namespaces.
     pub help_bad_paths: Vec<(String, Answer)>,
+    /// The entries of `help` without arguments.
     pub root: Outline,
     pub namespace_pages: Vec<NamespacePage>,
     pub function_pages: Vec<FunctionPage>,
+    /// `skill` without arguments, and with an empty namespace.
     pub skills: Answer,
     pub skill_again: Answer,
     pub skill_pages: Vec<SkillPage>,
+    /// `skill` for an unknown skill, and for the path of a file.
     pub skill_unknown: Answer,
     pub skill_path: Answer,
+    /// `call` with an unknown namespace or function, without a function, and with an
+    /// empty one.
     pub unknown_namespace: Answer,
     pub unknown_function: Option<Answer>,
     pub no_function: Answer,
     pub empty_function: Answer,
+    /// `call` of an unknown function without a namespace, and with an empty one.
     pub root_function: Answer,
     pub root_function_empty: Answer,
+    /// A call without a required parameter: the parameter, and the answer.
     pub bad_arguments: Option<(Parameter, Answer)>,
+    /// The trial with the names of its arguments, and with another spelling of them.
     pub respelled_arguments: Option<(Answer, Answer)>,
     pub tried: Option<TrialResult>,
-    /// A function that needs nothing: without `kwargs`, and with `null`.
+    /// A call of a function that needs no arguments: without `kwargs`, and with `null`.
     pub bare: Option<(Answer, Answer)>,
+    /// The large trial, and the same with the suggested limit.
     pub large: Option<(Answer, Option<Answer>)>,
-    /// Calls that the operator named and that show nothing about the server,
-    /// each with why.
+    /// The trials of the operator that cannot be used, each with the reason.
     pub unusable: Vec<String>,
+    /// The content of the resource `cash://server`, and its media type.
     pub identity: Option<Value>,
     pub identity_type: String,
+    /// The manifest on the web, fetched as any type, and as JSON.
     pub manifest: Option<Page>,
     pub manifest_json: Option<Page>,
 }
 
 /// Makes every request that the checklist needs.
 pub async fn survey(subject: &Subject, options: &Options) -> Transcript {
-    let asker = Client { provider: Arc::clone(&subject.provider), context: Context::anonymous() };
+    let client = Client { provider: Arc::clone(&subject.provider), context: Context::anonymous() };
     let listing = subject.provider.listing();
     let mut transcript = Transcript {
         role: Some(options.role),
@@ -177,12 +202,12 @@ pub async fn survey(subject: &Subject, options: &Options) -> Transcript {
         has_resources: listing.server.capabilities.member("resources").is_some(),
         ..Transcript::default()
     };
-    asker.helps(&mut transcript).await;
-    asker.walk(&mut transcript, options.breadth).await;
-    asker.skills(&mut transcript, options.breadth).await;
-    asker.errors(&mut transcript).await;
-    asker.trials(&mut transcript, options).await;
-    asker.identity(&mut transcript).await;
+    client.request_help(&mut transcript).await;
+    client.visit_namespaces(&mut transcript, options.breadth).await;
+    client.request_skills(&mut transcript, options.breadth).await;
+    client.request_errors(&mut transcript).await;
+    client.run_trials(&mut transcript, options).await;
+    client.request_identity(&mut transcript).await;
     if let Some(web) = &subject.web {
         let path = "/.well-known/cash-mcp.yaml";
         transcript.manifest = web.get(path, "*/*").await.ok();
@@ -202,7 +227,7 @@ impl Client {
         Answer::from_reply(self.provider.ask(Ask::Call(call), &self.context).await)
     }
 
-    async fn helps(&self, transcript: &mut Transcript) {
+    async fn request_help(&self, transcript: &mut Transcript) {
         transcript.help = self.ask("help", json!({})).await;
         transcript.help_empty = self.ask("help", json!({"namespace": ""})).await;
         transcript.help_again = self.ask("help", json!({})).await;
@@ -213,12 +238,12 @@ impl Client {
         transcript.root = outline::listing(&transcript.help.text, true);
     }
 
-    /// Every namespace, breadth first, and the functions in them.
-    async fn walk(&self, transcript: &mut Transcript, breadth: usize) {
+    /// Requests the pages of namespaces, breadth first, and of functions in them.
+    async fn visit_namespaces(&self, transcript: &mut Transcript, breadth: usize) {
         let mut paths: Vec<String> =
             transcript.root.namespaces.iter().map(|entry| entry.name.clone()).collect();
         for entry in &transcript.root.functions {
-            transcript.function_pages.push(self.page("", &entry.name).await);
+            transcript.function_pages.push(self.function_page("", &entry.name).await);
         }
         let mut at = 0;
         while at < paths.len() && at < breadth {
@@ -232,7 +257,7 @@ impl Client {
             let mut mislabelled = Vec::new();
             // A few of each namespace show as much as all of them.
             for entry in outline.functions.iter().take(4) {
-                let page = self.page(&path, &entry.name).await;
+                let page = self.function_page(&path, &entry.name).await;
                 let below = format!("{path}.{}", entry.name);
                 if page.answer.is_error && self.is_namespace(&below).await {
                     mislabelled.push(below);
@@ -261,7 +286,7 @@ impl Client {
         !self.ask("help", json!({"namespace": path})).await.is_error
     }
 
-    async fn page(&self, namespace: &str, function: &str) -> FunctionPage {
+    async fn function_page(&self, namespace: &str, function: &str) -> FunctionPage {
         let place = json!({"namespace": namespace, "function": function});
         let answer = self.ask("help", place.clone()).await;
         let mut full = place;
@@ -275,7 +300,7 @@ impl Client {
         }
     }
 
-    async fn skills(&self, transcript: &mut Transcript, breadth: usize) {
+    async fn request_skills(&self, transcript: &mut Transcript, breadth: usize) {
         transcript.skills = self.ask("skill", json!({})).await;
         transcript.skill_again = self.ask("skill", json!({"namespace": ""})).await;
         transcript.skill_unknown = self.ask("skill", json!({"skillname": "zzznope"})).await;
@@ -302,7 +327,7 @@ impl Client {
         }
     }
 
-    async fn errors(&self, transcript: &mut Transcript) {
+    async fn request_errors(&self, transcript: &mut Transcript) {
         let nowhere = json!({"namespace": "zzznope", "function": "x"});
         transcript.unknown_namespace = self.ask("call", nowhere).await;
         transcript.root_function = self.ask("call", json!({"function": "zzznope"})).await;
@@ -325,7 +350,7 @@ impl Client {
         }
     }
 
-    async fn trials(&self, transcript: &mut Transcript, options: &Options) {
+    async fn run_trials(&self, transcript: &mut Transcript, options: &Options) {
         let found = self.find_trial(transcript).await;
         if let Some(Trial { namespace, function, .. }) = &found {
             let mut call = json!({"namespace": namespace, "function": function});
@@ -336,14 +361,14 @@ impl Client {
         let named = self.named_trial(transcript, options).await;
         if let Some(trial) = named.or(found) {
             transcript.respelled_arguments = self.respell_arguments(&trial).await;
-            transcript.tried = Some(self.try_out(&trial).await);
+            transcript.tried = Some(self.run_trial(&trial).await);
         }
         if let Some(large) = &options.large {
-            self.large(large, transcript).await;
+            self.run_large_trial(large, transcript).await;
         }
     }
 
-    /// The trial that the operator named, if it shows something.
+    /// Returns the trial of the operator, if it can be used.
     async fn named_trial(&self, transcript: &mut Transcript, options: &Options) -> Option<Trial> {
         let trial = options.trial.clone()?;
         let mut why = self.refusal_reason(&trial).await;
@@ -355,10 +380,10 @@ impl Client {
         None
     }
 
-    async fn large(&self, large: &Trial, transcript: &mut Transcript) {
+    async fn run_large_trial(&self, large: &Trial, transcript: &mut Transcript) {
         let gated = self.call(large, json!({})).await;
         let mut why = self.refusal_reason(large).await;
-        if why.is_none() && !gated.is_gated() && !gated.is_error && gated.chars() <= LARGE {
+        if why.is_none() && !gated.is_gated() && !gated.is_error && gated.chars() <= DEFAULT_LIMIT {
             why = Some(format!("the answer has only {} characters", gated.chars()));
         }
         if let Some(why) = why {
@@ -374,7 +399,7 @@ impl Client {
     /// Returns why the server refuses a call, in its own words: there is no such
     /// function, or an argument is missing.
     async fn refusal_reason(&self, trial: &Trial) -> Option<String> {
-        let page = self.page(&trial.namespace, &trial.function).await;
+        let page = self.function_page(&trial.namespace, &trial.function).await;
         if page.answer.is_error {
             return Some(format!("`help` knows no such function: {}", page.answer.excerpt()));
         }
@@ -405,7 +430,7 @@ impl Client {
         None
     }
 
-    async fn try_out(&self, trial: &Trial) -> TrialResult {
+    async fn run_trial(&self, trial: &Trial) -> TrialResult {
         let plain = self.call(trial, json!({})).await;
         let other = json!({
             "namespace": respell(&trial.namespace),
@@ -431,7 +456,7 @@ impl Client {
         }
     }
 
-    /// The trial with its own argument names, and with respelled ones.
+    /// Calls the trial with the names of its arguments, and with another spelling.
     async fn respell_arguments(&self, trial: &Trial) -> Option<(Answer, Answer)> {
         let kwargs = trial.kwargs.as_object().filter(|kwargs| !kwargs.is_empty())?;
         let other: serde_json::Map<String, Value> =
@@ -451,7 +476,7 @@ impl Client {
         self.ask("call", arguments).await
     }
 
-    async fn identity(&self, transcript: &mut Transcript) {
+    async fn request_identity(&self, transcript: &mut Transcript) {
         let read = ReadResource { uri: "cash://server".to_owned(), other_params: Object::new() };
         let Ok(Reply::Result(json)) =
             self.provider.ask(Ask::ReadResource(read), &self.context).await
@@ -466,7 +491,7 @@ impl Client {
     }
 }
 
-/// Another spelling of the same identifier: upper case, with underscores.
+/// Returns another spelling of the same identifier: upper case, with underscores.
 pub fn respell(path: &str) -> String {
     let label = |label: &str| {
         let letters: Vec<String> = label
@@ -479,22 +504,22 @@ pub fn respell(path: &str) -> String {
     path.split('.').map(label).collect::<Vec<_>>().join(".")
 }
 
-/// The canonical form: no underscores, lower case.
+/// Returns the canonical form of a label: lower case, without underscores.
 pub fn canonical(label: &str) -> String {
     label.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Words that the names of functions begin with which only read.
+/// First words of the names of functions that only read.
 #[rustfmt::skip]
-const READS: &[&str] = &[
+const READING_WORDS: &[&str] = &[
     "check", "count", "current", "describe", "find", "get", "info", "list", "now", "read",
     "search", "show", "status", "summary", "time", "version",
 ];
 
-/// Words that make something else of what began as reading, `check_in` and
-/// `get_or_create` among them.
+/// Words that show that a function does more than reading, such as `check_in` and
+/// `get_or_create`.
 #[rustfmt::skip]
-const ACTS: &[&str] = &[
+const CHANGING_WORDS: &[&str] = &[
     "add", "and", "append", "apply", "approve", "archive", "assign", "book", "buy", "cancel",
     "change", "charge", "clear", "close", "confirm", "create", "delete", "deploy", "disable",
     "drop", "edit", "enable", "exec", "execute", "grant", "import", "in", "insert", "install",
@@ -505,15 +530,15 @@ const ACTS: &[&str] = &[
     "upsert", "write",
 ];
 
-/// Returns whether a function is called like something that only reads. What is
-/// called runs on somebody's server, so in doubt it is not.
+/// Returns whether the name of a function says that it only reads. In doubt it does
+/// not, because the call runs on somebody's server.
 fn looks_read_only(function: &str) -> bool {
     let words = words(function);
-    let begins = words.first().is_some_and(|first| READS.contains(&first.as_str()));
-    begins && !words.iter().any(|word| ACTS.contains(&word.as_str()))
+    let begins = words.first().is_some_and(|first| READING_WORDS.contains(&first.as_str()));
+    begins && !words.iter().any(|word| CHANGING_WORDS.contains(&word.as_str()))
 }
 
-/// The words of a name: `getTime`, `get-time` and `get_time` have the same.
+/// Splits a name into words: `getTime`, `get-time` and `get_time` have the same.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

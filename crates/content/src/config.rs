@@ -1,4 +1,4 @@
-//! The options of the toolset, which the operator chooses.
+//! The configuration of the content toolset.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,46 +8,52 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub source: Source,
-    /// What stands before every table name; found out when `None`.
+    /// The prefix of every table name; detected when `None`.
     pub prefix: Option<String>,
     pub limits: Limits,
     pub pool: Pool,
     pub tree: Tree,
-    /// Down to where there are no more documents than this, trees are read
-    /// from their roots; beyond, in the order of ids. A tenth of the site, and
-    /// at most 5000, when `None`.
+    /// The number of documents up to which a tree query starts at the roots; a query
+    /// that would meet more reads the site in the order of ids. When `None`, a tenth
+    /// of the site and at most 5000.
     pub few_documents: Option<i64>,
     pub errors: ErrorForm,
     pub ownership: Ownership,
-    /// Callers by their name, and the CMS user that each acts for.
+    /// The id of the CMS user for whom a caller acts, by the caller's subject.
     pub owners: BTreeMap<String, i64>,
-    /// Whether an owner needs the CMS's own permission for this toolset.
+    /// Whether that user needs the CMS's own permission for this toolset.
     pub need_permission: bool,
-    /// The time since 1970, which owners may be blocked by. A parameter, so
-    /// that tests need not wait.
+    /// The time since 1970, for users who are blocked until or from a date. A field, so
+    /// that tests can set it.
     pub clock: fn() -> Duration,
-    /// Tools that are neither listed nor answered; `*` stands for anything.
+    /// Patterns for names of tools that are neither listed nor callable; `*` matches
+    /// any text.
     pub deny_tools: Vec<String>,
 }
 
-/// Where the content is.
+/// The database with the content.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Source {
     /// The small site that comes with gatelet.
     Sample,
-    /// `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
+    /// A URL that begins with `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
     Url(String),
 }
 
-/// How much one call may ask for.
+/// The maxima of what one call may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// The largest `limit` of any tool.
     pub max_result_items: i64,
+    /// The largest `limit` of `evo.content.*`, if it is smaller.
     pub content_limit: i64,
+    /// The largest `offset` of `evo.content.*`.
     pub content_offset: i64,
+    /// The largest `offset` of `evo.model.*`.
     pub model_offset: i64,
+    /// The largest `depth`.
     pub max_depth: i64,
-    /// Bytes of a whole result.
+    /// The size of the largest result.
     pub max_result_bytes: usize,
 }
 
@@ -60,7 +66,7 @@ pub struct Overrides {
     pub max_offset: Option<i64>,
 }
 
-/// How the database is used.
+/// The connections to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     pub connections: u32,
@@ -70,16 +76,18 @@ pub struct Pool {
     pub statement: Duration,
 }
 
-/// How the document tree is walked.
+/// How descendants and ancestors of a document are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tree {
-    /// By the closure table when it is complete, by parents otherwise.
+    /// As `Closure` when the closure table is complete, as `Walk` otherwise.
     Auto,
+    /// In the closure table, which has a row for every pair of ancestor and descendant.
     Closure,
+    /// By a recursive query that follows each document's `parent`.
     Walk,
 }
 
-/// How bad arguments are reported.
+/// How invalid arguments are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorForm {
     /// A JSON-RPC error, as the contract says.
@@ -88,26 +96,27 @@ pub enum ErrorForm {
     Result,
 }
 
-/// As whom a call reads the site.
+/// Whether a call is limited to what the caller's owner (the CMS user for whom the
+/// caller acts) may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// Everybody sees everything that is not deleted.
+    /// Every caller sees everything that is not deleted.
     Ignored,
-    /// A caller with an owner sees what that user may see; others see
+    /// A caller with an owner sees what that user may see; a caller without one sees
     /// everything, as the contract says.
     Honoured,
-    /// As `Honoured`, but a caller without an owner sees what a visitor of
-    /// the web site sees.
+    /// A caller with an owner sees what that user may see; a caller without one sees
+    /// what a visitor of the web site sees.
     Required,
 }
 
 impl Config {
-    /// A site in a database.
+    /// The defaults of the contract, for the site in this database.
     pub fn new(url: impl Into<String>) -> Config {
         Config { source: Source::Url(url.into()), ..Config::sample() }
     }
 
-    /// The sample site, in memory.
+    /// The defaults of the contract, for the sample site in memory.
     pub fn sample() -> Config {
         Config {
             source: Source::Sample,
@@ -136,7 +145,7 @@ fn now() -> Duration {
 }
 
 impl Limits {
-    /// The contract's own figures.
+    /// The limits that the contract sets.
     pub const fn contract() -> Limits {
         Limits {
             max_result_items: 100,
@@ -148,7 +157,7 @@ impl Limits {
         }
     }
 
-    /// These limits, with what one server says differently.
+    /// Returns these limits with the overrides of one server.
     #[must_use]
     pub fn with(self, server: &Overrides) -> Limits {
         Limits {
@@ -161,7 +170,7 @@ impl Limits {
         }
     }
 
-    /// The largest page of documents.
+    /// The largest `limit` of a tool that lists documents.
     pub(crate) fn content_items(&self) -> i64 {
         self.max_result_items.min(self.content_limit)
     }

@@ -1,8 +1,8 @@
-//! Runs statements on any of the three engines.
+//! Runs SQL statements on SQLite, MySQL or PostgreSQL and returns their rows.
 //!
-//! Every connection is opened read-only, and every statement has a time
-//! limit. A connection that breaks is replaced and the statement is run
-//! again: nothing here changes anything, so that is always safe.
+//! Every connection is read-only, and every statement has a time limit. When a
+//! connection breaks, the statement is run again on another one, which is safe
+//! because statements only read.
 
 mod cell;
 mod connect;
@@ -18,8 +18,8 @@ use tokio::time::timeout;
 pub(crate) use cell::{Cell, Rows};
 pub(crate) use connect::ConnectError;
 use connect::Engine;
+pub(crate) use error_class::{ConnectionRefusal, connection_refusal};
 use error_class::{ErrorClass, classify};
-pub(crate) use error_class::{Refused, refused};
 
 use crate::config::{self, Source};
 use crate::statement::{Dialect, Statement};
@@ -34,18 +34,18 @@ pub(crate) struct Database {
 /// Why a statement gave no rows. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
-    /// The database is away or too busy: try again.
+    /// The database cannot be reached or is too busy: try again.
     #[error("the database cannot be reached")]
     Lost(#[source] Error),
     /// The statement took too long: ask for less.
     #[error("the statement took longer than {0:?}")]
     Slow(Duration),
-    /// The database understood, and would not: look at the log.
+    /// The database rejected the statement: look at the log.
     #[error("the database refused the statement")]
     Refused(#[source] Error),
 }
 
-/// A statement with its values, ready for one engine.
+/// Binds the values of a statement to its placeholders, for the engine of the caller.
 macro_rules! bound {
     ($statement:expr) => {{
         let mut query = sqlx::query(sqlx::AssertSqlSafe($statement.text.as_str()));
@@ -61,13 +61,13 @@ macro_rules! bound {
     }};
 }
 
-/// Runs a statement on a connection of a pool, and turns its rows into cells.
-/// Waiting for a connection has its own limit, so only the statement is timed.
-/// A connection that still works is kept.
+/// Runs a statement on a connection of a pool and converts its rows to cells. The time
+/// limit is for the statement alone: waiting for a connection has its own. A
+/// connection that still works goes back to the pool.
 macro_rules! run {
     ($self:ident, $pool:expr, $statement:expr, $cells:path,
      $lent:ident => $on:expr $(, while $held:expr)?) => {{
-        let mut $lent = $pool.take().await.map_err(|error| $self.judge(error))?;
+        let mut $lent = $pool.take().await.map_err(|error| $self.convert_error(error))?;
         let rows = {
             $(let _held = $held;)?
             timeout($self.timeout + GRACE, bound!($statement).fetch_all($on)).await
@@ -99,13 +99,13 @@ impl Database {
         }
     }
 
-    /// All rows of a statement.
+    /// Runs a statement and returns all its rows; tries again when a connection breaks.
     pub(crate) async fn fetch(&self, statement: &Statement) -> Result<Rows, DatabaseError> {
         let mut attempts_left = self.n_idle() + 1;
         loop {
             match self.run(statement).await {
-                // Who has waited for a connection in vain need not wait again;
-                // but after a restart every idle connection is a dead one.
+                // After a restart of the server all idle connections are broken, so as
+                // many attempts are needed. A timeout of the pool is not tried again.
                 Err(DatabaseError::Lost(error))
                     if attempts_left > 0 && !matches!(error, Error::PoolTimedOut) =>
                 {
@@ -124,12 +124,12 @@ impl Database {
         }
     }
 
-    /// One attempt.
+    /// Runs a statement once.
     async fn run(&self, statement: &Statement) -> Result<Rows, DatabaseError> {
         let rows = match &self.engine {
             Engine::Sqlite(pool) => run!(
                 self, pool, statement, cell::sqlite,
-                reader => &mut reader.connection, while reader.allow(self.timeout)
+                reader => &mut reader.connection, while reader.limit_statement(self.timeout)
             ),
             Engine::MySql(pool) => {
                 run!(self, pool, statement, cell::mysql, connection => &mut *connection)
@@ -138,10 +138,10 @@ impl Database {
                 run!(self, pool, statement, cell::postgres, connection => &mut *connection)
             }
         };
-        rows.map_err(|error| self.judge(error))
+        rows.map_err(|error| self.convert_error(error))
     }
 
-    fn judge(&self, error: Error) -> DatabaseError {
+    fn convert_error(&self, error: Error) -> DatabaseError {
         match classify(&error) {
             ErrorClass::Lost => DatabaseError::Lost(error),
             ErrorClass::Slow => DatabaseError::Slow(self.timeout),
@@ -158,5 +158,5 @@ impl Database {
     }
 }
 
-/// How much longer than the engine's own limit we wait before we hang up.
+/// How much longer than the engine's own time limit we wait before we give up.
 const GRACE: Duration = Duration::from_secs(2);

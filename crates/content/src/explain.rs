@@ -1,4 +1,4 @@
-//! Shows how a query is answered: its SQL statement, and the engine's plan for it.
+//! Explains a call: its SQL statement, and the engine's plan for it.
 
 use serde_json::Value;
 use tool::Call;
@@ -10,12 +10,12 @@ use crate::sql::{self, Visibility};
 use crate::statement::{Dialect, Statement};
 use crate::tools::{self, QueryParser};
 
-/// A query that was rendered as SQL and not run yet.
+/// The SQL statement of a call, which was not run.
 pub struct PreparedQuery {
     statement: Statement,
 }
 
-/// Why a query cannot be explained.
+/// Why a call cannot be explained, or its plan not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     #[error("there is no tool `{0}`")]
@@ -27,9 +27,9 @@ pub enum ExplainError {
 }
 
 impl From<DatabaseError> for ExplainError {
-    fn from(trouble: DatabaseError) -> ExplainError {
-        let cause = std::error::Error::source(&trouble).map(ToString::to_string);
-        ExplainError::Database(cause.unwrap_or_else(|| trouble.to_string()))
+    fn from(error: DatabaseError) -> ExplainError {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        ExplainError::Database(cause.unwrap_or_else(|| error.to_string()))
     }
 }
 
@@ -38,8 +38,7 @@ impl PreparedQuery {
         &self.statement.text
     }
 
-    /// Returns what is bound to it: integers and texts; numbers of any other kind
-    /// are texts.
+    /// Returns the values that are bound to the statement; decimal numbers are texts.
     pub fn values(&self) -> Vec<Value> {
         let value = |operand: &Operand| match operand {
             Operand::Integer(integer) => Value::from(*integer),
@@ -50,25 +49,25 @@ impl PreparedQuery {
 }
 
 impl Content {
-    /// Renders the query of a call, without restrictions of a caller.
+    /// Renders the SQL statement of a call, for a caller who may see everything.
     pub fn prepare(&self, tool: &str, arguments: &Value) -> Result<PreparedQuery, ExplainError> {
         let definition = tools::find(tool).ok_or_else(|| ExplainError::NoTool(tool.to_owned()))?;
         let limits = &self.config.limits;
         let invalid = |error: crate::arguments::InvalidArguments| ExplainError::Arguments(error.0);
-        let statement = match definition.read {
-            QueryParser::Documents(read) => {
-                let query = read(arguments, limits).map_err(invalid)?;
+        let statement = match definition.parser {
+            QueryParser::Documents(parse) => {
+                let query = parse(arguments, limits).map_err(invalid)?;
                 sql::documents(&self.site, &query, Visibility::Whole)
             }
-            QueryParser::Records(read) => {
-                let query = read(arguments, limits).map_err(invalid)?;
+            QueryParser::Records(parse) => {
+                let query = parse(arguments, limits).map_err(invalid)?;
                 sql::records(&self.site, &query, Visibility::Whole)
             }
         };
         Ok(PreparedQuery { statement })
     }
 
-    /// The engine's plan for a query, one line per step.
+    /// Fetches the engine's plan for a statement, one line per step.
     pub async fn plan(&self, prepared: &PreparedQuery) -> Result<Vec<String>, ExplainError> {
         let statement = sql::explain(&self.site, &prepared.statement);
         let rows = self.database.fetch(&statement).await?;
@@ -83,7 +82,7 @@ impl Content {
         Ok(rows.into_iter().map(line).collect())
     }
 
-    /// One call of every tool, for a check of an installation.
+    /// Returns one valid call for each tool, to check an installation with.
     pub fn sample_calls() -> Vec<Call> {
         let call = |name: &str| {
             let arguments = match name {

@@ -1,36 +1,37 @@
-//! The fields of a document, in the contract's order.
+//! The fields of a document that the tools return.
 
-/// One field and how it is shown.
+/// A field of a document: its column, and its format in a result.
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    pub(crate) shown: FieldFormat,
+    pub(crate) format: FieldFormat,
 }
 
+/// The JSON type of a field in a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldFormat {
     Number,
     Flag,
     Text,
-    /// Text that may be missing.
-    Maybe,
+    NullableText,
 }
 
-pub(crate) const DOCUMENT: [Field; 17] = [
-    Field { name: "id", shown: FieldFormat::Number },
-    Field { name: "parent", shown: FieldFormat::Number },
-    Field { name: "pagetitle", shown: FieldFormat::Text },
-    Field { name: "longtitle", shown: FieldFormat::Text },
-    Field { name: "description", shown: FieldFormat::Text },
-    Field { name: "alias", shown: FieldFormat::Maybe },
-    Field { name: "published", shown: FieldFormat::Number },
-    Field { name: "deleted", shown: FieldFormat::Number },
-    Field { name: "hidemenu", shown: FieldFormat::Flag },
-    Field { name: "menuindex", shown: FieldFormat::Number },
-    Field { name: "template", shown: FieldFormat::Number },
-    Field { name: "createdon", shown: FieldFormat::Number },
-    Field { name: "editedon", shown: FieldFormat::Number },
-    Field { name: "pub_date", shown: FieldFormat::Number },
-    Field { name: "unpub_date", shown: FieldFormat::Number },
-    Field { name: "isfolder", shown: FieldFormat::Number },
-    Field { name: "type", shown: FieldFormat::Text },
+/// All fields, in the contract's order.
+pub(crate) const DOCUMENT_FIELDS: [Field; 17] = [
+    Field { name: "id", format: FieldFormat::Number },
+    Field { name: "parent", format: FieldFormat::Number },
+    Field { name: "pagetitle", format: FieldFormat::Text },
+    Field { name: "longtitle", format: FieldFormat::Text },
+    Field { name: "description", format: FieldFormat::Text },
+    Field { name: "alias", format: FieldFormat::NullableText },
+    Field { name: "published", format: FieldFormat::Number },
+    Field { name: "deleted", format: FieldFormat::Number },
+    Field { name: "hidemenu", format: FieldFormat::Flag },
+    Field { name: "menuindex", format: FieldFormat::Number },
+    Field { name: "template", format: FieldFormat::Number },
+    Field { name: "createdon", format: FieldFormat::Number },
+    Field { name: "editedon", format: FieldFormat::Number },
+    Field { name: "pub_date", format: FieldFormat::Number },
+    Field { name: "unpub_date", format: FieldFormat::Number },
+    Field { name: "isfolder", format: FieldFormat::Number },
+    Field { name: "type", format: FieldFormat::Text },
 ];

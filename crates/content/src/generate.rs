@@ -1,8 +1,8 @@
-//! Generates a site of any size, for measurements.
+//! Generates a CMS site of any size in an empty database, for benchmarks.
 //!
-//! Each document has twenty children, and there are ten template variables with a value in every
-//! document, and the indexes that the CMS itself makes. Only ever written to
-//! a database that has no site in it.
+//! Each document has twenty children and a value for each of ten template variables.
+//! The indexes are those that the CMS itself creates. A database that has a site
+//! already is left alone.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -10,16 +10,16 @@ use std::str::FromStr;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, SqliteConnection};
 
-/// How many documents are below each.
-const FAN: u64 = 20;
+/// How many children each document has.
+const N_CHILDREN: u64 = 20;
 
 /// How many template variables there are.
 pub const N_VARIABLES: u64 = 10;
 
-/// Rows of one statement.
+/// How many rows one statement inserts.
 const BATCH: usize = 500;
 
-/// Why a site cannot be made.
+/// Why a site cannot be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     #[error("this database has tables already; a generated site needs an empty one")]
@@ -28,7 +28,7 @@ pub enum GenerateError {
     Database(#[from] sqlx::Error),
 }
 
-/// The database that is written.
+/// The connection to the database that is written.
 enum Target {
     Sqlite(SqliteConnection),
     MySql(MySqlConnection),
@@ -37,8 +37,8 @@ enum Target {
 const SQLITE: &str = include_str!("../assets/sample.sql");
 const MYSQL: &str = include_str!("../assets/sample.mysql.sql");
 
-/// The indexes of an installed site.
-const INSTALLED: [(&str, &str); 12] = [
+/// The indexes that the CMS creates: table and columns.
+const CMS_INDEXES: [(&str, &str); 12] = [
     ("site_content", "type"),
     ("site_content", "alias(191)"),
     ("site_content", "parent"),
@@ -61,20 +61,20 @@ pub async fn site(url: &str, n_documents: u64) -> Result<(), GenerateError> {
     } else {
         Target::MySql(MySqlConnection::connect(url).await?)
     };
-    tables(&mut target).await?;
+    create_tables(&mut target).await?;
     target.run("begin").await?;
-    let mut rows = Rows { target: &mut target, text: String::new(), n_rows: 0 };
-    variables(&mut rows).await?;
-    documents(&mut rows, n_documents).await?;
-    closure(&mut rows, n_documents).await?;
-    values(&mut rows, n_documents).await?;
+    let mut rows = BatchInsert { target: &mut target, text: String::new(), n_rows: 0 };
+    insert_variables(&mut rows).await?;
+    insert_documents(&mut rows, n_documents).await?;
+    insert_closure(&mut rows, n_documents).await?;
+    insert_values(&mut rows, n_documents).await?;
     target.run("commit").await?;
-    indexes(&mut target).await?;
+    create_indexes(&mut target).await?;
     target.run(target.analyze()).await?;
     Ok(())
 }
 
-/// Runs statements that an operator would run by hand, such as new indexes.
+/// Runs statements that an operator would run by hand, such as `create index`.
 pub async fn run(url: &str, statements: &[String]) -> Result<(), GenerateError> {
     let mut target = if url.starts_with("sqlite:") {
         Target::Sqlite(SqliteConnectOptions::from_str(url)?.connect().await?)
@@ -97,7 +97,7 @@ impl Target {
         }
     }
 
-    /// Returns what keeps the engine's statistics up to date.
+    /// The statement that updates the engine's statistics.
     fn analyze(&self) -> &'static str {
         match self {
             Target::Sqlite(_) => "analyze",
@@ -109,8 +109,8 @@ impl Target {
     }
 }
 
-/// The tables of the sample site, without its rows.
-async fn tables(target: &mut Target) -> Result<(), GenerateError> {
+/// Creates the tables of the sample site, without its rows.
+async fn create_tables(target: &mut Target) -> Result<(), GenerateError> {
     if target.run("select count(*) from evo_site_content").await.is_ok() {
         return Err(GenerateError::NotEmpty);
     }
@@ -126,8 +126,8 @@ async fn tables(target: &mut Target) -> Result<(), GenerateError> {
     Ok(())
 }
 
-async fn indexes(target: &mut Target) -> Result<(), sqlx::Error> {
-    for (at, (table, columns)) in INSTALLED.iter().enumerate() {
+async fn create_indexes(target: &mut Target) -> Result<(), sqlx::Error> {
+    for (at, (table, columns)) in CMS_INDEXES.iter().enumerate() {
         let columns = match target {
             Target::Sqlite(_) => columns.replace("(191)", ""),
             Target::MySql(_) => (*columns).to_owned(),
@@ -138,7 +138,7 @@ async fn indexes(target: &mut Target) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-async fn variables(rows: &mut Rows<'_>) -> Result<(), sqlx::Error> {
+async fn insert_variables(rows: &mut BatchInsert<'_>) -> Result<(), sqlx::Error> {
     for id in 1..=N_VARIABLES {
         let row = format!("({id}, 'text', 'tv{id}', 'TV {id}', 'none')");
         rows.add("site_tmplvars (id, type, name, caption, default_text)", &row).await?;
@@ -146,15 +146,15 @@ async fn variables(rows: &mut Rows<'_>) -> Result<(), sqlx::Error> {
     rows.flush().await
 }
 
-async fn documents(rows: &mut Rows<'_>, n_documents: u64) -> Result<(), sqlx::Error> {
+async fn insert_documents(rows: &mut BatchInsert<'_>, n_documents: u64) -> Result<(), sqlx::Error> {
     let head = "site_content (id, pagetitle, longtitle, alias, published, parent, isfolder, \
                 template, menuindex, createdon, editedon, pub_date, content)";
     for id in 1..=n_documents {
-        let (parent, index) = place(id);
+        let (parent, index) = tree_position(id);
         // Spread titles and dates so that their order is not the order of ids.
         let shuffled = id.wrapping_mul(2_654_435_761) % 1_000_003;
         let published = u8::from(id % 10 != 0);
-        let folder = u8::from(id * FAN < n_documents);
+        let folder = u8::from(id * N_CHILDREN < n_documents);
         let template = id % 5 + 1;
         let created = 1_600_000_000 + shuffled;
         let date = if id % 3 == 0 { created + 1000 } else { 0 };
@@ -168,19 +168,19 @@ async fn documents(rows: &mut Rows<'_>, n_documents: u64) -> Result<(), sqlx::Er
     rows.flush().await
 }
 
-async fn closure(rows: &mut Rows<'_>, n_documents: u64) -> Result<(), sqlx::Error> {
+async fn insert_closure(rows: &mut BatchInsert<'_>, n_documents: u64) -> Result<(), sqlx::Error> {
     for id in 1..=n_documents {
         let (mut ancestor, mut depth) = (id, 0);
         while ancestor != 0 {
             let row = format!("({ancestor}, {id}, {depth})");
             rows.add("site_content_closure (ancestor, descendant, depth)", &row).await?;
-            (ancestor, depth) = (place(ancestor).0, depth + 1);
+            (ancestor, depth) = (tree_position(ancestor).0, depth + 1);
         }
     }
     rows.flush().await
 }
 
-async fn values(rows: &mut Rows<'_>, n_documents: u64) -> Result<(), sqlx::Error> {
+async fn insert_values(rows: &mut BatchInsert<'_>, n_documents: u64) -> Result<(), sqlx::Error> {
     let head = "site_tmplvar_contentvalues (tmplvarid, contentid, value)";
     for id in 1..=n_documents {
         for tv in 1..=N_VARIABLES {
@@ -191,19 +191,19 @@ async fn values(rows: &mut Rows<'_>, n_documents: u64) -> Result<(), sqlx::Error
     rows.flush().await
 }
 
-/// Parent and menu index of a document.
-fn place(id: u64) -> (u64, u64) {
-    ((id - 1) / FAN, (id - 1) % FAN)
+/// Returns the parent and the menu index of a document.
+fn tree_position(id: u64) -> (u64, u64) {
+    ((id - 1) / N_CHILDREN, (id - 1) % N_CHILDREN)
 }
 
-/// Rows that are inserted many at a time.
-struct Rows<'a> {
+/// An `insert` statement that collects rows and runs when it has enough.
+struct BatchInsert<'a> {
     target: &'a mut Target,
     text: String,
     n_rows: usize,
 }
 
-impl Rows<'_> {
+impl BatchInsert<'_> {
     async fn add(&mut self, head: &'static str, row: &str) -> Result<(), sqlx::Error> {
         if self.n_rows == 0 {
             let _ = write!(self.text, "insert into evo_{head} values {row}");

@@ -1,9 +1,9 @@
-//! The HTTP contract of the toolset, without a web server.
+//! The HTTP interface that the eMCP contract defines, without a web server.
 //!
-//! [`Edge::respond`] is a function from a request to a response. It decides
-//! who may ask what and how often, in the contract's order, and leaves the
-//! message itself to a [`MessageHandler`]: what the message means is not known here
-//! beyond its method, and the tool it names.
+//! [`Edge::respond`] is a function from a request to a response. It authenticates the
+//! caller, checks scopes, rate limits and sizes in the contract's order, and passes the
+//! MCP message to a [`MessageResponder`]. Of a message it knows only the method and the
+//! name of the tool.
 
 mod audit;
 mod auth;
@@ -37,7 +37,7 @@ pub use queue::{Failover, Queue};
 pub use state::{State, StateError};
 pub use tokens::{NewToken, Token};
 
-use crate::contract::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
+use crate::contract::{FORBIDDEN, PLATFORM, REASON_META_KEY, RESULT_TOO_LARGE, TOOLSET_VERSION};
 use audit::Record;
 use auth::Caller;
 use envelope::Envelope;
@@ -45,38 +45,39 @@ use errors::Refusal;
 use http_reply::HttpReply;
 use incoming::{Incoming, Route};
 
-/// What answers a message once it has been let in.
+/// Answers the MCP messages of callers who were admitted.
 #[async_trait]
-pub trait MessageHandler: Send + Sync {
-    /// Answers one message. `session` is what the client sent along.
+pub trait MessageResponder: Send + Sync {
+    /// Answers one message. `session` is the session id that the client sent.
     async fn respond(
         &self,
         message: Bytes,
         caller: &Arc<Identity>,
         session: Option<&str>,
-    ) -> Answered;
+    ) -> MessageReply;
 }
 
-/// What a [`MessageHandler`] gave back.
+/// The answer of a [`MessageResponder`].
 #[derive(Clone, Debug, Default)]
-pub struct Answered {
-    /// The reply, none for a notification.
+pub struct MessageReply {
+    /// The reply; `None` for a notification.
     pub body: Option<Bytes>,
-    /// A session that was opened.
+    /// The id of the session that the message opened.
     pub session: Option<String>,
-    /// The reply is a stream of events, held here whole.
+    /// Whether the body is an event stream, all of it.
     pub streamed: bool,
 }
 
-/// How the edge behaves; [`Config::contract`] has the contract's defaults.
+/// The configuration of the HTTP interface; [`Config::contract`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Paths before the name of a server, such as `/mcp`.
+    /// The paths under which the servers are, such as `/mcp`.
     pub prefixes: Vec<String>,
     pub auth: Auth,
     pub require_scopes: bool,
     pub scope_map: ScopeMap,
     pub security: Security,
+    /// How many requests per minute a caller may send to one server and method.
     pub per_minute: u32,
     pub max_payload_bytes: usize,
     pub max_result_bytes: usize,
@@ -86,9 +87,10 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
 }
 
-/// One server, and where it differs from the others.
+/// The configuration of one server; optional values override those of [`Config`].
 #[derive(Clone, Debug, Default)]
 pub struct ServerConfig {
+    /// The name of the server in paths.
     pub handle: String,
     pub scope_map: ScopeMap,
     pub deny_tools: Vec<String>,
@@ -98,7 +100,7 @@ pub struct ServerConfig {
     pub stream: Option<Stream>,
 }
 
-/// Whether answers may be streamed, and what is said about it.
+/// Whether answers may be event streams; the seconds are only announced in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     pub enabled: bool,
@@ -106,21 +108,23 @@ pub struct Stream {
     pub heartbeat_seconds: u32,
 }
 
-/// The time since 1970. A parameter, so that tests need not wait.
+/// Returns the time since 1970. A parameter, so that tests can set it.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Where audit lines go.
+/// Takes the lines of the audit log.
 pub type AuditSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The contract, ready to answer.
+/// The HTTP interface: answers requests, and runs dispatched tasks.
 pub struct Edge {
     config: Config,
     state: State,
     clock: Clock,
     audit: AuditSink,
     rates: rate::RateWindows,
-    inner: BTreeMap<String, Arc<dyn MessageHandler>>,
-    queued: tokio::sync::Notify,
+    /// What answers the messages of each server, by its handle.
+    responders: BTreeMap<String, Arc<dyn MessageResponder>>,
+    /// Wakes [`Edge::work`] when a task was queued.
+    task_queued: tokio::sync::Notify,
 }
 
 impl Config {
@@ -162,44 +166,43 @@ impl ServerConfig {
 impl Edge {
     pub fn new(config: Config, state: State, clock: Clock, audit: AuditSink) -> Edge {
         let rates = rate::RateWindows::default();
-        let queued = tokio::sync::Notify::new();
-        Edge { config, state, clock, audit, rates, inner: BTreeMap::new(), queued }
+        let task_queued = tokio::sync::Notify::new();
+        Edge { config, state, clock, audit, rates, responders: BTreeMap::new(), task_queued }
     }
 
-    /// Says who answers for a server.
+    /// Sets what answers the messages of a server.
     #[must_use]
-    pub fn with(mut self, handle: &str, inner: Arc<dyn MessageHandler>) -> Edge {
-        self.inner.insert(handle.to_owned(), inner);
+    pub fn with(mut self, handle: &str, responder: Arc<dyn MessageResponder>) -> Edge {
+        self.responders.insert(handle.to_owned(), responder);
         self
     }
 
-    /// Returns how many bytes of a body are worth reading: one more than is
-    /// allowed, so that a body that is too large can still be told from one that
-    /// fits.
+    /// Returns how many bytes of a body the web server should read: one more than any
+    /// server allows, so that a body that is too large is recognised as such.
     pub fn max_body(&self) -> usize {
         let own = self.config.servers.iter().filter_map(|server| server.max_payload_bytes);
         own.chain([self.config.max_payload_bytes]).max().unwrap_or_default() + 1
     }
 
-    /// Answers one request, whatever it is.
+    /// Answers one request; every error becomes a response.
     pub async fn respond(&self, request: Request<Bytes>, peer: Option<IpAddr>) -> Response<Bytes> {
         let started = (self.clock)();
-        let incoming = self.read(request, peer);
+        let incoming = self.parse_request(request, peer);
         let mut record = Record::new(&incoming, started);
-        let outcome = match self.admit(&incoming, &mut record).await {
+        let reply = match self.admit(&incoming, &mut record).await {
             Ok(caller) => {
-                let outcome = self.carry(&incoming, &caller, &mut record).await;
-                let outcome = outcome.unwrap_or_else(|refusal| refusal.outcome(&incoming.trace_id));
-                let line = record.line(outcome.status, (self.clock)());
+                let reply = self.answer(&incoming, &caller, &mut record).await;
+                let reply = reply.unwrap_or_else(|refusal| refusal.to_reply(&incoming.trace_id));
+                let line = record.line(reply.status, (self.clock)());
                 (self.audit)(&line);
-                outcome
+                reply
             }
-            Err(refusal) => refusal.outcome(&incoming.trace_id),
+            Err(refusal) => refusal.to_reply(&incoming.trace_id),
         };
-        finish(outcome, &incoming.trace_id)
+        to_response(reply, &incoming.trace_id)
     }
 
-    fn read(&self, request: Request<Bytes>, peer: Option<IpAddr>) -> Incoming {
+    fn parse_request(&self, request: Request<Bytes>, peer: Option<IpAddr>) -> Incoming {
         let (parts, body) = request.into_parts();
         let route = self.route(parts.uri.path());
         let text = |name: &str| {
@@ -207,8 +210,11 @@ impl Edge {
             (!value.is_empty() && value.len() <= 128).then(|| value.to_owned())
         };
         let fresh = || uuid::Uuid::new_v4().to_string();
-        let envelope =
-            if body.len() <= self.max_body() { Envelope::read(&body) } else { Envelope::default() };
+        let envelope = if body.len() <= self.max_body() {
+            Envelope::parse(&body)
+        } else {
+            Envelope::default()
+        };
         Incoming {
             trace_id: text("x-trace-id").unwrap_or_else(fresh),
             request_id: text("x-request-id").unwrap_or_else(fresh),
@@ -239,38 +245,41 @@ impl Edge {
         }
     }
 
-    /// Returns who is asking, and whether they may: 401, 403, 429, in this order.
+    /// Authenticates the caller, then checks scope and rate limit: 401, 403, 429.
     async fn admit(&self, incoming: &Incoming, record: &mut Record) -> Result<Caller, Refusal> {
         let now = (self.clock)();
-        let caller = auth::identify(&self.config.auth, &incoming.headers, &self.state, now).await?;
+        let caller =
+            auth::authenticate(&self.config.auth, &incoming.headers, &self.state, now).await?;
         let server = self.config.server(incoming.route.server());
         let method = incoming.envelope.method();
         if self.config.require_scopes && !caller.open {
             let needed = match (&incoming.route, method) {
                 (Route::Task { .. }, _) => Some("mcp:read".to_owned()),
-                (_, Some(method)) => {
-                    Some(self.config.scope_map.needed(server.map(|one| &one.scope_map), method))
-                }
+                (_, Some(method)) => Some(
+                    self.config.scope_map.required_scope(server.map(|one| &one.scope_map), method),
+                ),
                 (_, None) => None,
             };
             if needed.is_some_and(|scope| !policy::grants(&caller.identity.scopes, &scope)) {
                 return Err(Refusal::ScopeDenied);
             }
         }
-        let counted = caller.counted(incoming.peer);
-        record.caller(&caller, &counted.to_string());
+        let rate_key = caller.rate_key(incoming.peer);
+        record.set_caller(&caller, &rate_key.to_string());
         let limit = server.and_then(|one| one.per_minute).unwrap_or(self.config.per_minute);
-        // Only what exists is counted by its name: a caller can think of more.
+        // Names that do not exist share a bucket, because a caller can invent any number.
         let handle = server.map_or("", |server| &server.handle);
         let map = server.map(|server| &server.scope_map);
-        let method = method.map_or("unknown", |method| self.config.scope_map.counted(map, method));
-        let bucket = rate::Bucket { server: handle.to_owned(), method: method.to_owned(), counted };
-        self.rates.take(bucket, limit, now)?;
+        let method =
+            method.map_or("unknown", |method| self.config.scope_map.rate_limit_name(map, method));
+        let bucket =
+            rate::Bucket { server: handle.to_owned(), method: method.to_owned(), caller: rate_key };
+        self.rates.count(bucket, limit, now)?;
         Ok(caller)
     }
 
-    /// The rest of the contract's order, once somebody is let in.
-    async fn carry(
+    /// Answers the request of an admitted caller, after the remaining checks.
+    async fn answer(
         &self,
         incoming: &Incoming,
         caller: &Caller,
@@ -290,12 +299,14 @@ impl Edge {
         let server = self.config.server(handle);
         let denied = server.map_or(&[][..], |server| &server.deny_tools);
         self.config.security.allow_tool(denied, &incoming.envelope)?;
-        let inner = self.inner.get(handle).filter(|_| server.is_some()).ok_or(Refusal::NoServer)?;
+        let responder =
+            self.responders.get(handle).filter(|_| server.is_some()).ok_or(Refusal::NoServer)?;
         match incoming.route {
-            Route::Dispatch { .. } => self.dispatch(incoming, caller, record, inner).await,
+            Route::Dispatch { .. } => self.dispatch(incoming, caller, record, responder).await,
             Route::Call { .. } | Route::Task { .. } | Route::Unknown => {
                 let session = session(&incoming.headers);
-                self.run(handle, &incoming.envelope, &incoming.body, caller, session, inner).await
+                let (envelope, body) = (&incoming.envelope, &incoming.body);
+                self.answer_message(handle, envelope, body, caller, session, responder).await
             }
         }
     }
@@ -320,19 +331,19 @@ impl Edge {
         Ok(())
     }
 
-    /// Lets a message be answered, and looks at what came out.
-    async fn run(
+    /// Has a message answered, and checks the answer.
+    async fn answer_message(
         &self,
         handle: &str,
         envelope: &Envelope,
         body: &Bytes,
         caller: &Caller,
         session: Option<&str>,
-        inner: &Arc<dyn MessageHandler>,
+        responder: &Arc<dyn MessageResponder>,
     ) -> Result<HttpReply, Refusal> {
-        let answered = match envelope.complaint() {
-            Some(complaint) => Answered { body: Some(complaint), ..Answered::default() },
-            None => inner.respond(body.clone(), &caller.identity, session).await,
+        let answered = match envelope.error_reply() {
+            Some(error) => MessageReply { body: Some(error), ..MessageReply::default() },
+            None => responder.respond(body.clone(), &caller.identity, session).await,
         };
         let server = self.config.server(handle);
         let mut headers = Vec::new();
@@ -363,6 +374,7 @@ impl Edge {
     }
 }
 
+/// Returns the MCP session id that the client sent.
 fn session(headers: &HeaderMap) -> Option<&str> {
     headers.get("mcp-session-id").and_then(|value| value.to_str().ok())
 }
@@ -380,29 +392,30 @@ fn stream_headers(stream: Stream) -> Result<[(&'static str, String); 5], Refusal
     ])
 }
 
-/// Returns what the toolset refused, where the contract has a status for it: a
-/// result over its limit, or a caller who may not.
+/// Returns the refusal in an error of the toolset for which the contract has an HTTP
+/// status: a result over its size limit, or a call that the site does not permit.
 fn refusal_in(body: &Bytes) -> Option<Refusal> {
-    // Looked for as text first: most answers are long, and no such error.
+    // A search for text first spares most bodies the parsing.
     let needle = br#"reason":"#;
     if body.len() > 2048 || !body.windows(needle.len()).any(|window| window == needle) {
         return None;
     }
     let reply: Value = serde_json::from_slice(body).ok()?;
     let (error, result) = (&reply["error"], &reply["result"]);
-    let reason = error["data"]["reason"].as_str().or_else(|| result["_meta"][REASON].as_str())?;
+    let reason =
+        error["data"]["reason"].as_str().or_else(|| result["_meta"][REASON_META_KEY].as_str())?;
     match reason {
         RESULT_TOO_LARGE => Some(Refusal::ResultTooLarge),
         FORBIDDEN => {
-            let said = error["message"].as_str().or_else(|| result["content"][0]["text"].as_str());
-            Some(Refusal::Forbidden { detail: said.unwrap_or_default().to_owned() })
+            let text = error["message"].as_str().or_else(|| result["content"][0]["text"].as_str());
+            Some(Refusal::Forbidden { detail: text.unwrap_or_default().to_owned() })
         }
         _ => None,
     }
 }
 
-/// The contract's metadata in the answer to `initialize`, also where somebody
-/// else's server stands between us and the client.
+/// Adds the contract's metadata to the answer to `initialize`, if it was lost on the way
+/// through another server.
 fn with_platform(body: Bytes) -> Bytes {
     let amended = || {
         let mut reply = Object::parse(&Json::parse(body.clone()).ok()?).ok()?;
@@ -427,10 +440,10 @@ fn with_platform(body: Bytes) -> Bytes {
     amended().unwrap_or(body)
 }
 
-fn finish(outcome: HttpReply, trace_id: &str) -> Response<Bytes> {
-    let mut response = Response::new(outcome.body);
-    *response.status_mut() = outcome.status;
-    let headers = outcome.headers.into_iter().chain([("x-trace-id", trace_id.to_owned())]);
+fn to_response(reply: HttpReply, trace_id: &str) -> Response<Bytes> {
+    let mut response = Response::new(reply.body);
+    *response.status_mut() = reply.status;
+    let headers = reply.headers.into_iter().chain([("x-trace-id", trace_id.to_owned())]);
     for (name, value) in headers {
         if let Ok(value) = value.parse() {
             response.headers_mut().insert(name, value);

@@ -1,12 +1,13 @@
-//! The indexes that make the queries of the tools fast.
+//! The database indexes that the queries of the tools can use.
 
 use crate::statement::Dialect;
 
-/// An index that makes some query fast.
+/// An index that makes some queries fast.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) table: &'static str,
     pub(crate) columns: &'static [Column],
+    /// The queries that use it, for the operator.
     pub(crate) why: &'static str,
 }
 
@@ -14,9 +15,9 @@ pub(crate) struct Index {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Ascending(&'static str),
-    /// From high to low. Only MariaDB and MySQL need it: the others sort equal
-    /// values as they go, these would sort the whole table to list the newest
-    /// first.
+    /// From high to low. Only MariaDB and MySQL need it: to list the newest first, they
+    /// would sort the whole table, while the others read an ascending index backwards
+    /// and sort only equal values.
     Descending(&'static str),
 }
 
@@ -133,15 +134,14 @@ impl Column {
         }
     }
 
-    /// Whether it goes from high to low.
     pub(crate) fn is_descending(self) -> bool {
         matches!(self, Descending(_))
     }
 }
 
 impl Index {
-    /// Whether this engine has a use for it.
-    pub(crate) fn is_for(&self, dialect: Dialect) -> bool {
+    /// Returns whether the queries for this engine can use the index.
+    pub(crate) fn is_useful_for(&self, dialect: Dialect) -> bool {
         let is_descending = self.columns.iter().any(|column| column.is_descending());
         dialect == Dialect::MySql || !is_descending
     }

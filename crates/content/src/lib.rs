@@ -1,15 +1,13 @@
-//! The native CMS toolset.
+//! Read-only tools for the content of an Evolution CMS site, straight from its database.
 //!
-//! [`open`] turns a database of Evolution CMS into a [`tool::Provider`] with
-//! the fourteen read-only tools of the eMCP contract, version 1.0. A call
-//! travels from the `arguments`, which are checked before anything else
-//! happens, to a typed `query`, to `sql` for one of three engines, and back as
-//! JSON.
+//! [`open`] turns the database into a [`tool::Provider`] with the fourteen tools of
+//! the eMCP contract, version 1.0. A call is parsed by `arguments` into a typed
+//! `query`, rendered by `sql` for one of three engines, run by `database`, and
+//! returned as JSON. [`http`] is the HTTP interface that the contract also defines.
 //!
-//! This crate knows no gateway, and of MCP only the words that the contract
-//! names: [`http`] is the contract's own edge, and looks at methods and at the
-//! tool that a message names. Values are bound, names come from fixed lists, and
-//! what is sensitive is in none of them.
+//! Callers' values are always bound to statements; names of tables and columns come
+//! from fixed lists without sensitive columns. This crate knows no gateway, and of
+//! MCP only the methods and members that the contract names.
 
 mod config;
 

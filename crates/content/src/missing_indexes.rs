@@ -1,5 +1,4 @@
-//! Finds the indexes that a site lacks. They are only suggested; this toolset
-//! changes nothing.
+//! Suggests database indexes that the site lacks. They are never created here.
 
 use tool::{Finding, Severity};
 
@@ -13,12 +12,12 @@ use crate::sql;
 struct ExistingIndex {
     table: String,
     name: String,
-    /// Each column, and whether it is descending.
+    /// The name of each column, and whether it is descending.
     columns: Vec<(String, bool)>,
 }
 
 impl ExistingIndex {
-    /// Returns whether this index serves the same queries as another.
+    /// Returns whether this index begins with all columns of the other.
     fn covers(&self, index: &Index) -> bool {
         self.columns.len() >= index.columns.len()
             && index.columns.iter().zip(&self.columns).all(|(wanted, (name, is_descending))| {
@@ -28,7 +27,7 @@ impl ExistingIndex {
 }
 
 impl Content {
-    /// Indexes that are missing, each with the statement that makes it.
+    /// Returns a finding for each missing index, and the SQL statement that creates it.
     pub async fn missing_indexes(&self) -> Result<Vec<(Finding, String)>, ExplainError> {
         let existing = self.existing_indexes().await?;
         let prefix = self.site.prefix.as_str();
@@ -38,7 +37,9 @@ impl Content {
         };
         let missing = INDEXES
             .iter()
-            .filter(|index| index.is_for(self.site.dialect) && self.site.has_table(index.table))
+            .filter(|index| {
+                index.is_useful_for(self.site.dialect) && self.site.has_table(index.table)
+            })
             .filter(|index| !is_there(index));
         let suggest = |index: &Index| {
             let table = format!("{prefix}{}", index.table);

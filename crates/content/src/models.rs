@@ -1,10 +1,9 @@
-//! The models that may be read, and the fields of each.
+//! The CMS models that `evo.model.*` may read, and the readable fields of each.
 //!
-//! These are the corrected lists of the contract. What a database does not
-//! have is left out of answers; what is not listed here is never selected,
-//! whatever the database has.
+//! The lists are those of the contract, corrected. A field that the database lacks is
+//! left out of results; a field that is not listed here is never selected.
 
-/// One model: its name, its table, and what may be seen of it.
+/// One model: its name, its table, and its readable fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) name: &'static str,
@@ -13,7 +12,7 @@ pub(crate) struct Model {
     pub(crate) fields: &'static [&'static str],
     /// Fields that are numbers, however the database types them.
     pub(crate) numbers: &'static [&'static str],
-    /// The permission of the manager screen that shows the same.
+    /// The CMS permission for the manager screen that shows this model.
     pub(crate) permission: &'static str,
 }
 
@@ -176,7 +175,7 @@ pub(crate) const MODELS: &[Model] = &[
     },
 ];
 
-/// Finds a model by its name or its class, in any case.
+/// Finds a model by its name or its PHP class, ignoring case.
 pub(crate) fn find(name: &str) -> Option<&'static Model> {
     let bare = name.trim().trim_start_matches('\\');
     let short = match bare.rsplit_once('\\') {
@@ -187,18 +186,18 @@ pub(crate) fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name.eq_ignore_ascii_case(short))
 }
 
-/// Where the CMS keeps its model classes.
+/// The PHP namespace of the CMS's model classes.
 const NAMESPACE: &str = "EvolutionCMS\\Models";
 
 impl Model {
-    /// A listed field that is not sensitive, as the fixed list spells it.
+    /// Returns the listed field with this name, unless it is sensitive.
     pub(crate) fn field(&self, name: &str) -> Option<&'static str> {
         let listed = self.fields.iter().find(|field| **field == name);
         listed.copied().filter(|field| !is_sensitive(field))
     }
 }
 
-/// Whether a column must never be seen.
+/// Returns whether a column must never be selected, ignoring case.
 pub(crate) fn is_sensitive(column: &str) -> bool {
     SENSITIVE.iter().any(|secret| secret.eq_ignore_ascii_case(column))
 }

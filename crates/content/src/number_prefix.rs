@@ -1,17 +1,18 @@
-//! The number at the start of a text, compared digit by digit.
+//! Compares texts by the decimal number at their start, digit by digit, for SQLite.
 //!
-//! Two engines have decimal numbers of any length. SQLite has neither: it
-//! rounds `2.675` to `2.67`, which is what its binary form is nearer to, and
-//! ends at 64 bits. There texts are compared by collations made from here.
+//! MySQL and PostgreSQL have exact decimal numbers. SQLite has not: it rounds `2.675`
+//! to `2.67`, because of the binary form, and its integers end at 64 bits. So the
+//! functions here are registered in SQLite as collations.
 
 use std::cmp::Ordering;
 
 use crate::query::Cast;
 
-/// Compares the numbers at the start of two texts, each cut or rounded as the
-/// cast says. A text that starts with none is zero.
+/// Compares the numbers at the start of two texts, each truncated or rounded as the
+/// cast says. A text that does not start with a number counts as zero.
 pub(crate) fn compare(cast: Cast, left: &str, right: &str) -> Ordering {
-    let (left, right) = (NumberPrefix::new(left).at(cast), NumberPrefix::new(right).at(cast));
+    let (left, right) =
+        (NumberPrefix::new(left).scaled(cast), NumberPrefix::new(right).scaled(cast));
     match (left.negative, right.negative) {
         (false, false) => left.magnitude().cmp(&right.magnitude()),
         (true, true) => right.magnitude().cmp(&left.magnitude()),
@@ -20,19 +21,21 @@ pub(crate) fn compare(cast: Cast, left: &str, right: &str) -> Ordering {
     }
 }
 
-/// How a number stands to what a cast can give.
+/// Whether a number can be the result of a cast.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
+    /// The cast can give exactly this number.
     Exact,
-    /// Between two possible values; `inner` is the one nearer to zero.
+    /// The number lies between two neighbouring results of the cast.
     Between {
-        inner: String,
+        /// The neighbour that is nearer to zero.
+        toward_zero: String,
         negative: bool,
     },
 }
 
-/// Whether a cast can give exactly this number, which is digits with perhaps
-/// a minus and a fraction.
+/// Returns whether a number can be the result of a cast. The number is written as
+/// digits, with an optional minus and an optional fraction.
 pub(crate) fn fit(cast: Cast, number: &str) -> Fit {
     let NumberPrefix { negative, whole, fraction } = NumberPrefix::new(number);
     let kept = fraction.len().min(scale(cast));
@@ -40,18 +43,18 @@ pub(crate) fn fit(cast: Cast, number: &str) -> Fit {
         return Fit::Exact;
     }
     let (sign, digits) = (if negative { "-" } else { "" }, |bytes| String::from_utf8_lossy(bytes));
-    let inner = format!("{sign}{}.{}", digits(whole), digits(&fraction[..kept]));
-    Fit::Between { inner, negative }
+    let toward_zero = format!("{sign}{}.{}", digits(whole), digits(&fraction[..kept]));
+    Fit::Between { toward_zero, negative }
 }
 
-/// A number as it is written: its sign and its digits.
+/// The number at the start of a text: its sign and its digits.
 struct NumberPrefix<'t> {
     negative: bool,
     whole: &'t [u8],
     fraction: &'t [u8],
 }
 
-/// A number times a power of ten, as an integer; zero is not negative.
+/// The result of a cast as an integer, scaled by a power of ten; zero is not negative.
 struct Scaled {
     negative: bool,
     /// Without zeros at the start.
@@ -66,15 +69,16 @@ impl<'t> NumberPrefix<'t> {
             [b'+', rest @ ..] => (false, rest),
             rest => (false, rest),
         };
-        let (whole, rest) = digits(text);
+        let (whole, rest) = split_digits(text);
         let fraction = match rest {
-            [b'.', rest @ ..] => digits(rest).0,
+            [b'.', rest @ ..] => split_digits(rest).0,
             _ => &[],
         };
         NumberPrefix { negative, whole, fraction }
     }
 
-    fn at(&self, cast: Cast) -> Scaled {
+    /// Truncates or rounds the number as the cast says.
+    fn scaled(&self, cast: Cast) -> Scaled {
         let scale = scale(cast);
         let kept = self.fraction.len().min(scale);
         let zeros = self.whole.iter().take_while(|&&digit| digit == b'0').count();
@@ -82,7 +86,7 @@ impl<'t> NumberPrefix<'t> {
         digits.extend_from_slice(&self.fraction[..kept]);
         digits.resize(digits.len() + scale - kept, b'0');
         if cast != Cast::Integer && self.fraction.get(scale).is_some_and(|&digit| digit >= b'5') {
-            increase(&mut digits);
+            increment(&mut digits);
         }
         let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
         digits.drain(..zeros);
@@ -91,7 +95,7 @@ impl<'t> NumberPrefix<'t> {
 }
 
 impl Scaled {
-    /// Longer is larger, then digit by digit.
+    /// The absolute value as a key for comparison: more digits are larger.
     fn magnitude(&self) -> (usize, &[u8]) {
         (self.digits.len(), &self.digits)
     }
@@ -104,11 +108,13 @@ fn scale(cast: Cast) -> usize {
     }
 }
 
-fn digits(text: &[u8]) -> (&[u8], &[u8]) {
+/// Splits a text into the digits at its start and the rest.
+fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count())
 }
 
-fn increase(digits: &mut Vec<u8>) {
+/// Adds one to a number of decimal digits.
+fn increment(digits: &mut Vec<u8>) {
     for digit in digits.iter_mut().rev() {
         if *digit < b'9' {
             *digit += 1;
@@ -119,7 +125,7 @@ fn increase(digits: &mut Vec<u8>) {
     digits.insert(0, b'1');
 }
 
-/// Returns what the collation for a cast is called.
+/// The name of the collation for a cast, in SQL.
 pub(crate) fn collation_name(cast: Cast) -> String {
     match cast {
         Cast::Integer => "gatelet_integer".to_owned(),
@@ -173,7 +179,10 @@ mod tests {
     #[test]
     fn a_number_that_no_cast_gives_lies_between_two_that_do() {
         assert_eq!(fit(CENTS, "99.950"), Fit::Exact);
-        let between = |inner: &str, negative| Fit::Between { inner: inner.to_owned(), negative };
+        let between = |toward_zero: &str, negative| Fit::Between {
+            toward_zero: toward_zero.to_owned(),
+            negative,
+        };
         assert_eq!(fit(CENTS, "99.955"), between("99.95", false));
         assert_eq!(fit(Cast::Integer, "-1.5"), between("-1.", true));
     }

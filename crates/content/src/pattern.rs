@@ -1,6 +1,6 @@
-//! Matches names against patterns with `*`.
+//! Matches names against patterns in which `*` stands for any text.
 
-/// Whether a name fits a pattern in which `*` stands for anything.
+/// Returns whether the whole name matches the pattern.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

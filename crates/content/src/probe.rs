@@ -1,5 +1,5 @@
-//! Examines a database once, when the toolset is opened: which tables and columns
-//! it has, of what type, and whether the closure table is complete.
+//! Examines a site's database when the toolset is opened: the table prefix, the tables
+//! and columns, and whether the closure table is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use tool::{Finding, Severity};
 
 use crate::config::Tree;
 use crate::database::{Cell, Database, DatabaseError, Rows};
-use crate::fields::DOCUMENT;
+use crate::fields::DOCUMENT_FIELDS;
 use crate::models::MODELS;
 use crate::site::{ColumnType, Prefix, Site, TABLES, TreeBy};
 use crate::sql;
 use crate::statement::Dialect;
 
-/// Why a database is no site that can be served.
+/// Why a database does not contain a site that can be served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
     #[error("`{0}` is no table prefix; it may hold letters, digits and `_`")]
@@ -28,27 +28,27 @@ pub(crate) enum ProbeError {
     DatabaseError(#[from] DatabaseError),
 }
 
-/// Finds out what the database has.
+/// Collects the facts about a database; prefix, tree and few documents are as configured.
 pub(crate) async fn probe(
     database: &Database,
     prefix: Option<&str>,
     tree: Tree,
-    few: Option<i64>,
+    few_documents: Option<i64>,
 ) -> Result<Site, ProbeError> {
     let mut site = Site {
         dialect: database.dialect(),
-        prefix: Prefix::usual(),
+        prefix: Prefix::cms_default(),
         tree: TreeBy::Parents,
         findings: Vec::new(),
-        shallow: None,
+        shallow_depth: None,
         columns: BTreeMap::new(),
     };
     site.prefix = site.find_prefix(database, prefix).await?;
-    site.read_columns(database).await?;
+    site.fetch_columns(database).await?;
     site.require_documents()?;
-    site.note_missing();
+    site.report_missing_tables();
     site.tree = site.choose_tree(database, tree).await?;
-    site.shallow = site.count_levels(database, few).await?;
+    site.shallow_depth = site.find_shallow_depth(database, few_documents).await?;
     Ok(site)
 }
 
@@ -61,7 +61,7 @@ impl Site {
         if let Some(text) = wanted {
             return Prefix::new(text).ok_or_else(|| ProbeError::Prefix(text.to_owned()));
         }
-        let rows = database.fetch(&sql::candidates(self)).await?;
+        let rows = database.fetch(&sql::document_tables(self)).await?;
         let names: BTreeSet<String> = rows.into_iter().filter_map(first_text).collect();
         let prefixes: Vec<&str> =
             names.iter().filter_map(|name| name.strip_suffix("site_content")).collect();
@@ -73,7 +73,7 @@ impl Site {
         }
     }
 
-    async fn read_columns(&mut self, database: &Database) -> Result<(), ProbeError> {
+    async fn fetch_columns(&mut self, database: &Database) -> Result<(), ProbeError> {
         let tables: Vec<&'static str> =
             TABLES.into_iter().chain(MODELS.iter().map(|model| model.table)).collect();
         for row in database.fetch(&sql::columns(self, &tables)).await? {
@@ -98,9 +98,9 @@ impl Site {
             let hint = "; is this the CMS's database, and is the table prefix right?".to_owned();
             return Err(ProbeError::NoDocuments { table, hint });
         }
-        let missing: Vec<String> = DOCUMENT
+        let missing: Vec<String> = DOCUMENT_FIELDS
             .iter()
-            .filter(|field| !self.has("site_content", field.name))
+            .filter(|field| !self.has_column("site_content", field.name))
             .map(|field| format!("`{}`", field.name))
             .collect();
         if missing.is_empty() {
@@ -109,8 +109,8 @@ impl Site {
         Err(ProbeError::Columns { table, columns: missing.join(", ") })
     }
 
-    /// Says what will not work here.
-    fn note_missing(&mut self) {
+    /// Adds findings about what will not work because of missing tables.
+    fn report_missing_tables(&mut self) {
         let mut notes = Vec::new();
         if !self.has_tvs() {
             notes.push(("no-template-variables", "template variables are always null"));
@@ -119,47 +119,47 @@ impl Site {
             notes.push(("no-tags", "`tags_data` matches nothing: the tag tables are missing"));
         }
         for (code, message) in notes {
-            self.note(Severity::Info, code, message.to_owned());
+            self.add_finding(Severity::Info, code, message.to_owned());
         }
         for model in MODELS {
             if !self.has_table(model.table) {
                 let message = format!("`{}` cannot be read: its table is missing", model.name);
-                self.note(Severity::Warning, "no-model-table", message);
+                self.add_finding(Severity::Warning, "no-model-table", message);
             }
         }
     }
 
-    fn note(&mut self, severity: Severity, code: &str, message: String) {
+    fn add_finding(&mut self, severity: Severity, code: &str, message: String) {
         let subject = format!("{}*", self.prefix.as_str());
         self.findings.push(Finding::new(severity, code, subject, message));
     }
 
-    /// The deepest level down to which there are few documents.
-    async fn count_levels(
+    /// Finds the deepest level down to which there are few documents below the roots.
+    async fn find_shallow_depth(
         &self,
         database: &Database,
-        few: Option<i64>,
+        few_documents: Option<i64>,
     ) -> Result<Option<i64>, ProbeError> {
         let mut shallow = None;
         if self.tree != TreeBy::Closure {
             return Ok(shallow);
         }
-        let few = match few {
+        let few = match few_documents {
             Some(few) => few,
-            None => match database.fetch(&sql::some_documents(self, 10 * MOST)).await {
+            None => match database.fetch(&sql::count_documents(self, 10 * MAX_FEW)).await {
                 Ok(rows) => first_number(&rows).unwrap_or(0) / 10,
                 Err(DatabaseError::Slow(_)) => return Ok(None),
-                Err(trouble) => return Err(trouble.into()),
+                Err(error) => return Err(error.into()),
             },
         };
         for depth in 0..=MAX_LEVEL {
-            let count = sql::below_roots(self, depth, few.saturating_add(1));
+            let count = sql::count_below_roots(self, depth, few.saturating_add(1));
             match database.fetch(&count).await {
                 Ok(rows) if matches!(first_number(&rows), Some(n_rows) if n_rows <= few) => {
                     shallow = Some(depth);
                 }
                 Ok(_) | Err(DatabaseError::Slow(_)) => break,
-                Err(trouble) => return Err(trouble.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(shallow)
@@ -168,19 +168,19 @@ impl Site {
     async fn choose_tree(&mut self, database: &Database, tree: Tree) -> Result<TreeBy, ProbeError> {
         let usable = ["ancestor", "descendant", "depth"]
             .iter()
-            .all(|column| self.has("site_content_closure", column));
+            .all(|column| self.has_column("site_content_closure", column));
         match (tree, usable) {
             (Tree::Walk, _) => return Ok(TreeBy::Parents),
             (Tree::Closure, true) => return Ok(TreeBy::Closure),
             (Tree::Closure | Tree::Auto, false) => {
                 let message = "there is no closure table; trees are walked by parents".to_owned();
-                self.note(Severity::Warning, "no-closure", message);
+                self.add_finding(Severity::Warning, "no-closure", message);
                 return Ok(TreeBy::Parents);
             }
             (Tree::Auto, true) => {}
         }
         let checks = [
-            sql::closure_selfless(self),
+            sql::closure_missing_self(self),
             sql::closure_gap(self),
             sql::closure_stale(self),
             sql::closure_repeated(self),
@@ -195,26 +195,26 @@ impl Site {
                         "the closure table is wrong about document {id}; trees are walked by \
                          parents until it is rebuilt and gatelet is restarted"
                     );
-                    self.note(Severity::Warning, "damaged-closure", message);
+                    self.add_finding(Severity::Warning, "damaged-closure", message);
                     return Ok(TreeBy::Parents);
                 }
                 Err(DatabaseError::Slow(_)) => {
                     let message =
                         "the closure table is too large to be verified in time; it is trusted";
-                    self.note(Severity::Info, "unverified-closure", message.to_owned());
+                    self.add_finding(Severity::Info, "unverified-closure", message.to_owned());
                     return Ok(TreeBy::Closure);
                 }
-                Err(trouble) => return Err(trouble.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(TreeBy::Closure)
     }
 }
 
-/// As many documents are sorted in a few milliseconds.
-const MOST: i64 = 5_000;
+/// The largest default for `few_documents`: as many are sorted in a few milliseconds.
+const MAX_FEW: i64 = 5_000;
 
-/// Deeper than any question goes.
+/// The deepest level that is counted; queries do not go deeper.
 const MAX_LEVEL: i64 = 20;
 
 fn first_number(rows: &Rows) -> Option<i64> {

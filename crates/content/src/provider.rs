@@ -13,8 +13,10 @@ use tool::{
 
 use crate::arguments::InvalidArguments;
 use crate::config::{Config, ErrorForm};
-use crate::contract::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
-use crate::database::{ConnectError, Database, DatabaseError, Refused, Rows, refused};
+use crate::contract::{FORBIDDEN, PLATFORM, REASON_META_KEY, RESULT_TOO_LARGE, TOOLSET_VERSION};
+use crate::database::{
+    ConnectError, ConnectionRefusal, Database, DatabaseError, Rows, connection_refusal,
+};
 use crate::pattern;
 use crate::probe::{ProbeError, probe};
 use crate::query::{DocumentQuery, RecordQuery};
@@ -48,7 +50,7 @@ pub enum OpenError {
     NoSite(String),
 }
 
-/// A site that is open.
+/// An open site, which answers calls of the content tools.
 pub struct Content {
     pub(crate) config: Config,
     pub(crate) database: Database,
@@ -62,7 +64,7 @@ pub async fn open(config: &Config) -> Result<Arc<dyn Provider>, OpenError> {
 }
 
 impl Content {
-    /// Connects, and finds out what the database has.
+    /// Connects to the database and examines its tables.
     pub async fn open(config: &Config) -> Result<Content, OpenError> {
         let database = Database::connect(&config.source, &config.pool).await?;
         let prefix = config.prefix.as_deref();
@@ -71,7 +73,7 @@ impl Content {
         Ok(Content { config: config.clone(), database, site, listing })
     }
 
-    /// Returns what an operator should know about this site.
+    /// Returns what the operator should know about this site, such as missing tables.
     pub fn findings(&self) -> &[Finding] {
         &self.site.findings
     }
@@ -82,47 +84,50 @@ impl Content {
     }
 
     async fn call(&self, call: &Call, context: &Context) -> Result<Reply, Failure> {
-        let Some(tool) = tools::find(&call.name).filter(|tool| offers(&self.config, tool)) else {
+        let Some(tool) = tools::find(&call.name).filter(|tool| is_offered(&self.config, tool))
+        else {
             let message = format!("Tool [{}] not found.", call.name);
             return Ok(Reply::Error(RpcError::new(NOT_FOUND, message)));
         };
-        match self.answer(tool, call, context).await {
-            Ok(result) => Ok(self.fit(result)),
-            Err(Problem::InvalidArguments(InvalidArguments(message))) => Ok(self.invalid(&message)),
-            Err(Problem::Forbidden(message)) => Ok(self.forbidden(&message)),
-            Err(Problem::DatabaseError(trouble)) => self.report(trouble),
+        match self.run_tool(tool, call, context).await {
+            Ok(result) => Ok(self.check_size(result)),
+            Err(CallError::InvalidArguments(InvalidArguments(message))) => {
+                Ok(self.invalid_reply(&message))
+            }
+            Err(CallError::Forbidden(message)) => Ok(self.forbidden_reply(&message)),
+            Err(CallError::DatabaseError(error)) => self.database_reply(error),
         }
     }
 
-    async fn answer(
+    async fn run_tool(
         &self,
         tool: &Definition,
         call: &Call,
         context: &Context,
-    ) -> Result<Json, Problem> {
-        let arguments = read_arguments(call)?;
-        match tool.read {
-            QueryParser::Documents(read) => {
-                let query = read(&arguments, &self.config.limits)?;
+    ) -> Result<Json, CallError> {
+        let arguments = parse_arguments(call)?;
+        match tool.parser {
+            QueryParser::Documents(parse) => {
+                let query = parse(&arguments, &self.config.limits)?;
                 let rows = self.documents(&query, context).await?;
-                Ok(result_json::documents(tool.answer, &query, rows))
+                Ok(result_json::documents(tool.result_shape, &query, rows))
             }
-            QueryParser::Records(read) => {
-                let query = read(&arguments, &self.config.limits)?;
+            QueryParser::Records(parse) => {
+                let query = parse(&arguments, &self.config.limits)?;
                 let rows = self.records(&query, context).await?;
                 let fields: Vec<&str> = self.site.fields(query.model).collect();
-                Ok(result_json::records(tool.answer, &query, &fields, rows))
+                Ok(result_json::records(tool.result_shape, &query, &fields, rows))
             }
         }
     }
 
-    async fn documents(&self, query: &DocumentQuery, context: &Context) -> Result<Rows, Problem> {
+    async fn documents(&self, query: &DocumentQuery, context: &Context) -> Result<Rows, CallError> {
         let viewer = self.viewer(context).await?;
         let statement = sql::documents(&self.site, query, viewer.visibility);
         Ok(self.database.fetch(&statement).await?)
     }
 
-    async fn records(&self, query: &RecordQuery, context: &Context) -> Result<Rows, Problem> {
+    async fn records(&self, query: &RecordQuery, context: &Context) -> Result<Rows, CallError> {
         let model = query.model;
         let viewer = self.viewer(context).await?;
         if !viewer.may_read(model, &self.site, &self.database).await? {
@@ -130,7 +135,7 @@ impl Content {
                 "Model [{}] needs the permission [{}] on this site.",
                 model.name, model.permission
             );
-            return Err(Problem::Forbidden(message));
+            return Err(CallError::Forbidden(message));
         }
         if !self.site.has_table(model.table) {
             let message = format!("Model [{}] has no table in this database.", model.name);
@@ -138,7 +143,7 @@ impl Content {
         }
         let used = query.filters.iter().map(|filter| filter.field).chain([query.order.0]);
         for field in used {
-            if !self.site.has(model.table, field) {
+            if !self.site.has_column(model.table, field) {
                 let message = format!("Field [{field}] does not exist in this database.");
                 return Err(InvalidArguments(message).into());
             }
@@ -147,21 +152,21 @@ impl Content {
         Ok(self.database.fetch(&statement).await?)
     }
 
-    async fn viewer(&self, context: &Context) -> Result<Viewer, Problem> {
+    async fn viewer(&self, context: &Context) -> Result<Viewer, CallError> {
         match Viewer::find(&context.caller, &self.config, &self.site, &self.database).await {
             Ok(viewer) => Ok(viewer),
-            Err(ViewerError::DatabaseError(trouble)) => Err(trouble.into()),
+            Err(ViewerError::DatabaseError(error)) => Err(error.into()),
             Err(
                 refusal @ (ViewerError::Blocked
                 | ViewerError::Unreadable
                 | ViewerError::NotPermitted
                 | ViewerError::NoUsers),
-            ) => Err(Problem::Forbidden(format!("Forbidden: {refusal}."))),
+            ) => Err(CallError::Forbidden(format!("Forbidden: {refusal}."))),
         }
     }
 
-    /// The answer, unless it is over the limit.
-    fn fit(&self, result: Json) -> Reply {
+    /// Returns the result as a reply, or an error if it is over the size limit.
+    fn check_size(&self, result: Json) -> Reply {
         let limit = self.config.limits.max_result_bytes;
         let size = result.as_bytes().len();
         if size <= limit {
@@ -180,16 +185,16 @@ impl Content {
         }
     }
 
-    fn invalid(&self, message: &str) -> Reply {
+    fn invalid_reply(&self, message: &str) -> Reply {
         match self.config.errors {
             ErrorForm::Rpc => Reply::Error(RpcError::new(INVALID_PARAMS, message)),
             ErrorForm::Result => Reply::error_text(message),
         }
     }
 
-    /// Bad arguments to whoever knows no better; the HTTP contract has a status
-    /// of its own, and knows it by the reason.
-    fn forbidden(&self, message: &str) -> Reply {
+    /// An error for a call that the site does not permit. MCP has no code for that, so it
+    /// looks like invalid arguments; the HTTP edge recognises it by the reason.
+    fn forbidden_reply(&self, message: &str) -> Reply {
         match self.config.errors {
             ErrorForm::Rpc => {
                 let data = json!({"reason": FORBIDDEN}).into();
@@ -197,17 +202,17 @@ impl Content {
             }
             ErrorForm::Result => {
                 let content = json!([{"type": "text", "text": message}]);
-                let meta = json!({REASON: FORBIDDEN});
+                let meta = json!({REASON_META_KEY: FORBIDDEN});
                 let result = json!({"content": content, "isError": true, "_meta": meta});
                 Reply::Result(result.into())
             }
         }
     }
 
-    /// A database that is away is a failure that may be tried again; what it
-    /// refused is our own fault, and its words go to the log only.
-    fn report(&self, trouble: DatabaseError) -> Result<Reply, Failure> {
-        match trouble {
+    /// Converts a database error: a lost connection is a failure that may be retried; a
+    /// rejected statement is a bug of ours, and its message goes to the log only.
+    fn database_reply(&self, error: DatabaseError) -> Result<Reply, Failure> {
+        match error {
             DatabaseError::Lost(error) => {
                 tracing::warn!(%error, "the content database is away");
                 let reason = "the content database cannot be reached; try again".to_owned();
@@ -244,27 +249,27 @@ impl Provider for Content {
     }
 }
 
-/// Why a call has no items.
-enum Problem {
+/// Why a call has no result.
+enum CallError {
     InvalidArguments(InvalidArguments),
     Forbidden(String),
     DatabaseError(DatabaseError),
 }
 
-impl From<InvalidArguments> for Problem {
-    fn from(invalid: InvalidArguments) -> Problem {
-        Problem::InvalidArguments(invalid)
+impl From<InvalidArguments> for CallError {
+    fn from(invalid: InvalidArguments) -> CallError {
+        CallError::InvalidArguments(invalid)
     }
 }
 
-impl From<DatabaseError> for Problem {
-    fn from(trouble: DatabaseError) -> Problem {
-        Problem::DatabaseError(trouble)
+impl From<DatabaseError> for CallError {
+    fn from(error: DatabaseError) -> CallError {
+        CallError::DatabaseError(error)
     }
 }
 
-/// The arguments as a tree; missing ones are an empty object.
-fn read_arguments(call: &Call) -> Result<Value, InvalidArguments> {
+/// Parses the arguments object of a call; absent arguments are an empty object.
+fn parse_arguments(call: &Call) -> Result<Value, InvalidArguments> {
     let Some(arguments) = call.arguments.as_ref().filter(|json| !json.is_null()) else {
         return Ok(Value::Object(Map::new()));
     };
@@ -272,7 +277,7 @@ fn read_arguments(call: &Call) -> Result<Value, InvalidArguments> {
     let value = arguments.to_value().map_err(unreadable)?;
     match value {
         Value::Object(_) => Ok(value),
-        // Where the contract comes from, an empty list is an empty object.
+        // In PHP, where the contract comes from, an empty list is an empty object.
         Value::Array(items) if items.is_empty() => Ok(Value::Object(Map::new())),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(InvalidArguments("The arguments must be an object.".to_owned()))
@@ -280,13 +285,12 @@ fn read_arguments(call: &Call) -> Result<Value, InvalidArguments> {
     }
 }
 
-/// Whether a tool is there at all, as far as callers can tell.
-fn offers(config: &Config, tool: &Definition) -> bool {
+/// Returns whether the operator has not denied a tool.
+fn is_offered(config: &Config, tool: &Definition) -> bool {
     !config.deny_tools.iter().any(|pattern| pattern::matches(pattern, tool.name))
 }
 
-/// Returns what a site under this configuration offers, whether or not its database
-/// can be reached now.
+/// Returns the listing of a site with this configuration, without asking its database.
 pub fn listing(config: &Config) -> Listing {
     let version = env!("CARGO_PKG_VERSION");
     let capabilities = json!({
@@ -307,7 +311,7 @@ pub fn listing(config: &Config) -> Listing {
          evo.model.list with model SiteTmplvar lists their names."
             .to_owned(),
     );
-    let offered = TOOLS.iter().filter(|tool| offers(config, tool));
+    let offered = TOOLS.iter().filter(|tool| is_offered(config, tool));
     let tools = offered.map(|tool| Tool::parse(tool.json(&config.limits).into()));
     Listing { server, tools: tools.filter_map(Result::ok).collect(), ..Listing::default() }
 }
@@ -320,16 +324,18 @@ impl From<ConnectError> for OpenError {
                 OpenError::Url(format!("the database URL cannot be read: {cause}"))
             }
             ConnectError::NoFile(_) => OpenError::NoDatabase(error.to_string()),
-            ConnectError::Unreachable(cause) => unopened(&cause),
+            ConnectError::Unreachable(cause) => open_error(&cause),
         }
     }
 }
 
-/// Returns what an engine's error means for whoever named the database.
-fn unopened(cause: &sqlx::Error) -> OpenError {
-    match refused(cause) {
-        Some(Refused::Database) => OpenError::NoDatabase(format!("no such database: {cause}")),
-        Some(Refused::User) => OpenError::Refused(cause.to_string()),
+/// Converts the error of an engine that could not be connected to.
+fn open_error(cause: &sqlx::Error) -> OpenError {
+    match connection_refusal(cause) {
+        Some(ConnectionRefusal::NoDatabase) => {
+            OpenError::NoDatabase(format!("no such database: {cause}"))
+        }
+        Some(ConnectionRefusal::AccessDenied) => OpenError::Refused(cause.to_string()),
         None => OpenError::Unreachable(cause.to_string()),
     }
 }
@@ -339,7 +345,7 @@ impl From<ProbeError> for OpenError {
         match error {
             ProbeError::DatabaseError(
                 DatabaseError::Lost(cause) | DatabaseError::Refused(cause),
-            ) => unopened(&cause),
+            ) => open_error(&cause),
             ProbeError::DatabaseError(slow @ DatabaseError::Slow(_)) => {
                 OpenError::Unreachable(slow.to_string())
             }

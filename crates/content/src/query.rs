@@ -1,8 +1,8 @@
-//! A query to the database, as plain values.
+//! The queries to the content database, as plain values.
 //!
-//! A query is made from a tool's arguments and rendered as SQL later; this module
-//! knows neither. Names of columns are `&'static str` from fixed lists. What a
-//! caller wrote is a value, and values are only ever bound to a statement.
+//! `arguments` makes queries and `sql` renders them; this module knows neither. Names
+//! of columns are `&'static str` from fixed lists. Everything that a caller wrote is
+//! an [`Operand`] or a text that is bound to the statement.
 
 /// A page of an ordered list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +15,16 @@ pub(crate) struct Page {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DocumentQuery {
     pub(crate) scope: TreeScope,
+    /// Lists the deleted documents instead of the others.
     pub(crate) deleted: bool,
     pub(crate) published: Option<bool>,
+    /// Whether the document is hidden from menus.
     pub(crate) hidden: Option<bool>,
     pub(crate) template: Option<i64>,
     pub(crate) filters: Vec<TvFilter>,
     pub(crate) tags: Option<Tags>,
     pub(crate) order: Vec<Order>,
-    /// Template variables to return, by name.
+    /// Template variables to return.
     pub(crate) tvs: Vec<Tv>,
     pub(crate) page: Page,
 }
@@ -30,42 +32,31 @@ pub(crate) struct DocumentQuery {
 /// The part of the document tree that is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeScope {
+    /// All documents.
     Site,
-    /// No document at all: the contract says so for too many filters.
+    /// No document at all, as the contract says for too many filters.
     Nowhere,
+    /// The document with this id.
     One(i64),
-    /// Everything below a document; 0 is the whole site.
-    Below {
-        parent: i64,
-        depth: i64,
-    },
+    /// The documents at most `depth` levels below a document; 0 is the whole site.
+    Below { parent: i64, depth: i64 },
     /// The documents exactly `depth` levels below a document.
-    Level {
-        parent: i64,
-        depth: i64,
-    },
-    /// The roots that are not deleted, and what is below them.
-    Roots {
-        depth: i64,
-    },
-    Above {
-        id: i64,
-        depth: Option<i64>,
-    },
-    Children {
-        parent: i64,
-        range: Option<Range>,
-    },
-    Siblings {
-        id: i64,
-        which: SiblingFilter,
-    },
+    Level { parent: i64, depth: i64 },
+    /// The roots that are not deleted, and the documents at most `depth` levels below.
+    Roots { depth: i64 },
+    /// The ancestors of a document, at most `depth` levels above it.
+    Above { id: i64, depth: Option<i64> },
+    /// The children of a document, perhaps only those in a range of menu indexes.
+    Children { parent: i64, range: Option<Range> },
+    /// The other children of a document's parent.
+    Siblings { id: i64, which: SiblingFilter },
 }
 
-/// The siblings that are listed, by menu index.
+/// The siblings that are listed, by their menu index relative to the document's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SiblingFilter {
     All,
+    /// One more or one less.
     Adjacent,
     Before,
     After,
@@ -79,18 +70,18 @@ pub(crate) struct Range {
     pub(crate) to: Option<i64>,
 }
 
-/// A template variable that is returned.
+/// A template variable: a field that the site's templates define for documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tv {
     pub(crate) name: String,
     pub(crate) fallback: Fallback,
 }
 
-/// What stands for a value that a document does not have.
+/// The value of a template variable in a document that has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fallback {
     Null,
-    /// The variable's own default text.
+    /// The default text in the variable's definition.
     Default,
 }
 
@@ -98,16 +89,24 @@ pub(crate) enum Fallback {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TvFilter {
     pub(crate) tv: Tv,
-    pub(crate) test: Condition,
+    pub(crate) condition: Condition,
 }
 
 /// A condition on one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
-    Compare { op: Comparison, with: Operand, cast: Option<Cast> },
+    /// Comparison with an operand, as texts or, with a cast, as numbers.
+    Compare {
+        op: Comparison,
+        operand: Operand,
+        cast: Option<Cast>,
+    },
     In(Vec<Operand>),
     NotIn(Vec<Operand>),
-    Like { place: TextPosition, text: String },
+    Like {
+        position: TextPosition,
+        text: String,
+    },
     Null,
     NotNull,
 }
@@ -122,7 +121,7 @@ pub(crate) enum Comparison {
     LessOrEqual,
 }
 
-/// Where a text must stand in the value.
+/// Where in the value a text must occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextPosition {
     Anywhere,
@@ -130,30 +129,31 @@ pub(crate) enum TextPosition {
     AtStart,
 }
 
-/// What a value is compared with.
+/// A value that is bound to a statement, usually to be compared with a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Integer(i64),
-    /// An exact number as it is written, of any length.
+    /// An exact decimal number of any length, in its decimal notation.
     Decimal(String),
     Text(String),
 }
 
-/// How a text is turned into a number: by the number at its start.
+/// How a text is converted to a number: it is the number at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cast {
-    /// What follows the integer is cut off.
+    /// Truncated to an integer.
     Integer,
     /// Rounded half away from zero, to at most [`MAX_SCALE`] digits.
     Decimal { scale: u8 },
 }
 
-/// The most digits after the point; every engine stores as many.
+/// The most digits after the decimal point, which every engine supports.
 pub(crate) const MAX_SCALE: u8 = 30;
 
-/// Documents that carry one of these tags.
+/// A filter for documents that have at least one of these tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tags {
+    /// The template variable that holds the tags.
     pub(crate) tv_id: i64,
     pub(crate) names: Vec<String>,
 }
@@ -165,13 +165,14 @@ pub(crate) struct Order {
     pub(crate) direction: Direction,
 }
 
+/// What documents are sorted by.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OrderKey {
     /// A column of the document.
     Column(&'static str),
     /// The publication date, or else the date of creation.
     Date,
-    /// How many levels above the first document it is.
+    /// The number of levels between an ancestor and the document of [`TreeScope::Above`].
     Distance,
     Tv {
         tv: Tv,
@@ -190,6 +191,7 @@ pub(crate) enum Direction {
 pub(crate) struct RecordQuery {
     pub(crate) model: &'static crate::models::Model,
     pub(crate) filters: Vec<FieldFilter>,
+    /// The field to sort by.
     pub(crate) order: (&'static str, Direction),
     pub(crate) page: Page,
 }
@@ -198,7 +200,7 @@ pub(crate) struct RecordQuery {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldFilter {
     pub(crate) field: &'static str,
-    pub(crate) test: Condition,
+    pub(crate) condition: Condition,
 }
 
 impl Order {
@@ -212,8 +214,8 @@ impl Order {
 }
 
 impl Condition {
-    /// Returns whether a missing value can match.
-    pub(crate) fn takes_null(&self) -> bool {
+    /// Returns whether a null value can fulfil the condition.
+    pub(crate) fn matches_null(&self) -> bool {
         match self {
             Condition::Null => true,
             Condition::Compare { .. }

@@ -1,81 +1,81 @@
-//! Writes the result of a tool as JSON, directly from the rows.
+//! Writes the result of a tool as JSON text, directly from the database rows.
 //!
-//! A page of documents is some hundred values; building a tree of them only to
-//! write it out costs more than everything else the toolset does.
+//! Building a tree of JSON values first would cost more than everything else that the
+//! toolset does.
 
 use tool::Json;
 
 use crate::contract::TOOLSET_VERSION;
 use crate::database::{Cell, Rows};
-use crate::fields::{DOCUMENT, FieldFormat};
+use crate::fields::{DOCUMENT_FIELDS, FieldFormat};
 use crate::models::Model;
 use crate::query::{DocumentQuery, Page, RecordQuery};
 use crate::tools::ResultShape;
 
-/// Documents as a tool result.
-pub(crate) fn documents(answer: ResultShape, query: &DocumentQuery, rows: Rows) -> Json {
+/// Writes documents as a tool result.
+pub(crate) fn documents(shape: ResultShape, query: &DocumentQuery, rows: Rows) -> Json {
     let (page, n_rows) = (query.page, rows.len());
-    let mut text = Text::with_room_for(n_rows);
-    text.items(answer, rows, |text, row| text.document(query, row));
-    text.meta(answer, page, n_rows, None);
-    text.done()
+    let mut writer = ResultWriter::with_capacity(n_rows);
+    writer.items(shape, rows, |writer, row| writer.document(query, row));
+    writer.meta(shape, page, n_rows, None);
+    writer.finish()
 }
 
-/// Records as a tool result; `fields` are the columns, in their order.
+/// Writes records as a tool result; `fields` are the columns of the rows, in order.
 pub(crate) fn records(
-    answer: ResultShape,
+    shape: ResultShape,
     query: &RecordQuery,
     fields: &[&'static str],
     rows: Rows,
 ) -> Json {
     let (page, n_rows) = (query.page, rows.len());
-    let mut text = Text::with_room_for(n_rows);
-    text.items(answer, rows, |text, row| text.record(query.model, fields, row));
-    text.meta(answer, page, n_rows, Some(query.model));
-    text.done()
+    let mut writer = ResultWriter::with_capacity(n_rows);
+    writer.items(shape, rows, |writer, row| writer.record(query.model, fields, row));
+    writer.meta(shape, page, n_rows, Some(query.model));
+    writer.finish()
 }
 
-/// A tool result as it is written, from left to right: the object, and its
-/// mirror for those who read only text, which is the object inside a string.
-/// Both grow together, so only what a site's authors wrote is looked through
-/// for what needs an escape.
-struct Text {
+/// Writes a tool result from left to right: the object for `structuredContent`, and at
+/// the same time its copy in a string, for clients that read only text content. Because
+/// both grow together, only texts from the database are searched for characters that
+/// the copy must escape.
+struct ResultWriter {
     object: Vec<u8>,
-    /// The result up to and with the mirror.
+    /// The beginning of the tool result, which ends with the copy.
     result: Vec<u8>,
 }
 
-impl Text {
-    fn with_room_for(n_rows: usize) -> Text {
-        let room = 256 + 768 * n_rows;
-        let mut result = Vec::with_capacity(3 * room);
+impl ResultWriter {
+    fn with_capacity(n_rows: usize) -> ResultWriter {
+        let capacity = 256 + 768 * n_rows;
+        let mut result = Vec::with_capacity(3 * capacity);
         result.extend_from_slice(br#"{"content":[{"type":"text","text":""#);
-        Text { object: Vec::with_capacity(room), result }
+        ResultWriter { object: Vec::with_capacity(capacity), result }
     }
 
-    fn done(self) -> Json {
-        let Text { object, mut result } = self;
+    fn finish(self) -> Json {
+        let ResultWriter { object, mut result } = self;
         result.extend_from_slice(br#""}],"isError":false,"structuredContent":"#);
         result.extend_from_slice(&object);
         result.push(b'}');
         Json::from_trusted(result)
     }
 
-    /// Punctuation, which is the same in a string.
+    /// Writes punctuation, which needs no escapes in the copy.
     fn raw(&mut self, text: &str) {
         self.object.extend_from_slice(text.as_bytes());
         self.result.extend_from_slice(text.as_bytes());
     }
 
-    /// A number, a flag or nothing, which are the same in a string.
+    /// Writes a number, a flag or null, which need no escapes in the copy.
     fn plain<T: serde::Serialize>(&mut self, value: &T) {
-        let from = self.write(value);
+        let from = self.write_to_object(value);
         self.result.extend_from_slice(&self.object[from..]);
     }
 
     fn string(&mut self, text: &str) {
-        let from = self.write(text);
-        // JSON has no control characters, so these two are all.
+        let from = self.write_to_object(text);
+        // The object has no control characters any more, so these two are all.
         for &byte in &self.object[from..] {
             if matches!(byte, b'"' | b'\\') {
                 self.result.push(b'\\');
@@ -84,22 +84,22 @@ impl Text {
         }
     }
 
-    fn maybe(&mut self, text: Option<&str>) {
+    fn nullable_string(&mut self, text: Option<&str>) {
         match text {
             Some(text) => self.string(text),
             None => self.raw("null"),
         }
     }
 
-    /// Writes to the object alone, and says where.
-    fn write<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> usize {
+    /// Writes a value to the object alone, and returns where it begins.
+    fn write_to_object<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> usize {
         let from = self.object.len();
         serde_json::to_writer(&mut self.object, value).expect("text and numbers always serialise");
         from
     }
 
-    /// The name of a member, which is one of ours or of a variable and needs
-    /// no escapes; `first` ones have no comma before them.
+    /// Writes the name of a member, with a comma before it unless it is the first. Names
+    /// are ours or those of template variables, and need no escapes.
     fn key(&mut self, first: bool, name: &str) {
         let comma = if first { "" } else { "," };
         for part in [comma, "\"", name, "\":"] {
@@ -110,13 +110,14 @@ impl Text {
         }
     }
 
+    /// Writes the rows as `items` or `item`; `write` writes one row.
     fn items(
         &mut self,
-        answer: ResultShape,
+        shape: ResultShape,
         rows: Rows,
-        mut write: impl FnMut(&mut Text, Vec<Cell>),
+        mut write: impl FnMut(&mut ResultWriter, Vec<Cell>),
     ) {
-        match answer {
+        match shape {
             ResultShape::Items => {
                 self.raw("{");
                 self.key(true, "items");
@@ -138,10 +139,10 @@ impl Text {
         }
     }
 
-    fn meta(&mut self, answer: ResultShape, page: Page, n_rows: usize, model: Option<&Model>) {
+    fn meta(&mut self, shape: ResultShape, page: Page, n_rows: usize, model: Option<&Model>) {
         self.key(false, "meta");
         self.raw("{");
-        if answer == ResultShape::Items {
+        if shape == ResultShape::Items {
             for (name, number) in [("limit", page.limit), ("offset", page.offset)] {
                 self.key(name == "limit", name);
                 self.plain(&number);
@@ -149,7 +150,7 @@ impl Text {
             self.key(false, "count");
             self.plain(&n_rows);
         }
-        self.key(answer == ResultShape::Item, "toolsetVersion");
+        self.key(shape == ResultShape::Item, "toolsetVersion");
         self.string(TOOLSET_VERSION);
         if let Some(model) = model {
             self.key(false, "model");
@@ -161,28 +162,28 @@ impl Text {
     fn document(&mut self, query: &DocumentQuery, row: Vec<Cell>) {
         let mut cells = row.into_iter();
         self.raw("{");
-        for (at, (field, cell)) in DOCUMENT.iter().zip(cells.by_ref()).enumerate() {
+        for (at, (field, cell)) in DOCUMENT_FIELDS.iter().zip(cells.by_ref()).enumerate() {
             self.key(at == 0, field.name);
-            self.shown(field.shown, cell);
+            self.field(field.format, cell);
         }
         if !query.tvs.is_empty() {
             self.key(false, "tvs");
             self.raw("{");
             for (at, (tv, cell)) in query.tvs.iter().zip(cells).enumerate() {
                 self.key(at == 0, &tv.name);
-                self.maybe(cell.text().as_deref());
+                self.nullable_string(cell.text().as_deref());
             }
             self.raw("}");
         }
         self.raw("}");
     }
 
-    fn shown(&mut self, shown: FieldFormat, cell: Cell) {
-        match shown {
+    fn field(&mut self, format: FieldFormat, cell: Cell) {
+        match format {
             FieldFormat::Number => self.plain(&cell.number()),
             FieldFormat::Flag => self.plain(&(cell.number().unwrap_or(0) != 0)),
             FieldFormat::Text => self.string(&cell.text().unwrap_or_default()),
-            FieldFormat::Maybe => self.maybe(cell.text().as_deref()),
+            FieldFormat::NullableText => self.nullable_string(cell.text().as_deref()),
         }
     }
 
@@ -193,7 +194,7 @@ impl Text {
             if model.numbers.contains(field) {
                 self.plain(&cell.number());
             } else {
-                self.maybe(cell.text().as_deref());
+                self.nullable_string(cell.text().as_deref());
             }
         }
         self.raw("}");
@@ -208,21 +209,21 @@ mod tests {
 
     #[test]
     fn the_mirror_is_the_object_whatever_the_site_says() {
-        let mut text = Text::with_room_for(1);
-        text.raw("{");
-        text.key(true, "n");
-        text.plain(&Some(7));
+        let mut writer = ResultWriter::with_capacity(1);
+        writer.raw("{");
+        writer.key(true, "n");
+        writer.plain(&Some(7));
         for (at, said) in ["plain", "\"quoted\"", "C:\\\\x\\", "\n\t\0\u{1f}", "日本 \u{2028}", ""]
             .into_iter()
             .enumerate()
         {
-            text.key(false, &format!("s{at}"));
-            text.string(said);
+            writer.key(false, &format!("s{at}"));
+            writer.string(said);
         }
-        text.key(false, "none");
-        text.maybe(None);
-        text.raw("}");
-        let result = text.done().to_value().unwrap();
+        writer.key(false, "none");
+        writer.nullable_string(None);
+        writer.raw("}");
+        let result = writer.finish().to_value().unwrap();
         let mirror: Value =
             serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(mirror, result["structuredContent"]);

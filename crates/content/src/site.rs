@@ -1,23 +1,23 @@
-//! What is known about the database of a site.
+//! The facts about a site's database: its dialect, table prefix, tables and columns.
 //!
-//! The facts are collected once, when the toolset is opened. Statements are rendered
-//! for them, so a column that does not exist is never selected.
+//! They are collected once, when the toolset is opened. SQL is rendered according to
+//! them, so a column that does not exist is never selected.
 
 use std::collections::BTreeMap;
 
 use tool::Finding;
 
 #[cfg(test)]
-use crate::fields::DOCUMENT;
+use crate::fields::DOCUMENT_FIELDS;
 #[cfg(test)]
 use crate::models::MODELS;
 use crate::models::{Model, is_sensitive};
 use crate::statement::Dialect;
 
-/// What stands before every table name.
+/// The prefix of every table name.
 ///
-/// Invariant: at most 64 bytes of `[A-Za-z0-9_]`, so it can stand in a quoted
-/// name on every engine.
+/// Invariant: at most 64 bytes of `[A-Za-z0-9_]`, so it can be part of a quoted name
+/// on every engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix(String);
 
@@ -27,8 +27,8 @@ impl Prefix {
         (text.len() <= 64 && text.bytes().all(legal)).then(|| Prefix(text.to_owned()))
     }
 
-    /// Returns what the CMS proposes.
-    pub(crate) fn usual() -> Prefix {
+    /// The prefix that the CMS's installer proposes.
+    pub(crate) fn cms_default() -> Prefix {
         Prefix("evo_".to_owned())
     }
 
@@ -37,19 +37,21 @@ impl Prefix {
     }
 }
 
-/// The kinds of column that are compared differently.
+/// The type of a column, as far as it matters for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     Integer,
-    /// A real boolean, which only PostgreSQL has.
+    /// A boolean of PostgreSQL; the other engines store flags as integers.
     Boolean,
     Text,
 }
 
-/// How the tree of documents is walked here.
+/// How descendants and ancestors are found in this database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeBy {
+    /// In the closure table.
     Closure,
+    /// By a recursive query over the column `parent`.
     Parents,
 }
 
@@ -60,13 +62,14 @@ pub(crate) struct Site {
     pub(crate) prefix: Prefix,
     pub(crate) tree: TreeBy,
     pub(crate) findings: Vec<Finding>,
-    /// How deep below the roots a walk may go and still meets few documents.
-    /// Counted at the start; only how fast an answer comes hangs on it.
-    pub(crate) shallow: Option<i64>,
+    /// The deepest level down to which there are few documents below the roots. Only the
+    /// speed of queries depends on it.
+    pub(crate) shallow_depth: Option<i64>,
+    /// The columns of each table, by the table's name without the prefix.
     pub(crate) columns: BTreeMap<&'static str, BTreeMap<String, ColumnType>>,
 }
 
-/// Tables that are looked at besides those of the models.
+/// The tables that queries may use, besides those of the models.
 pub(crate) const TABLES: [&str; 11] = [
     "site_content",
     "site_content_closure",
@@ -82,7 +85,7 @@ pub(crate) const TABLES: [&str; 11] = [
 ];
 
 impl Site {
-    /// A site whose database has everything, for tests of rendering.
+    /// A site whose database has all tables and columns, for tests of rendering.
     #[cfg(test)]
     pub(crate) fn complete(dialect: Dialect, tree: TreeBy) -> Site {
         let integer = |name: &str| !matches!(name, "value" | "name" | "default_text");
@@ -90,7 +93,7 @@ impl Site {
         for table in TABLES.into_iter().chain(MODELS.iter().map(|model| model.table)) {
             let model = MODELS.iter().find(|model| model.table == table);
             let names = model.map_or(&[][..], |model| model.fields).iter().copied();
-            let more = DOCUMENT.iter().map(|field| field.name);
+            let more = DOCUMENT_FIELDS.iter().map(|field| field.name);
             let extra =
                 ["privatemgr", "privateweb", "context", "tmplvarid", "doc_id", "ancestor", "id"];
             for name in names.chain(more).chain(extra).chain(["name", "value", "internalKey"]) {
@@ -104,11 +107,11 @@ impl Site {
                 columns.entry(table).or_default().insert(name.to_owned(), kind);
             }
         }
-        let prefix = Prefix::usual();
-        Site { dialect, prefix, tree, findings: Vec::new(), shallow: None, columns }
+        let prefix = Prefix::cms_default();
+        Site { dialect, prefix, tree, findings: Vec::new(), shallow_depth: None, columns }
     }
 
-    pub(crate) fn has(&self, table: &str, column: &str) -> bool {
+    pub(crate) fn has_column(&self, table: &str, column: &str) -> bool {
         self.columns.get(table).is_some_and(|columns| columns.contains_key(column))
     }
 
@@ -117,16 +120,17 @@ impl Site {
     }
 
     pub(crate) fn has_tvs(&self) -> bool {
-        self.has("site_tmplvars", "name") && self.has("site_tmplvar_contentvalues", "value")
+        self.has_column("site_tmplvars", "name")
+            && self.has_column("site_tmplvar_contentvalues", "value")
     }
 
     pub(crate) fn has_tags(&self) -> bool {
-        self.has("site_content_tags", "doc_id") && self.has("tags", "name")
+        self.has_column("site_content_tags", "doc_id") && self.has_column("tags", "name")
     }
 
-    /// Whether there is little from the roots down to this depth.
+    /// Returns whether there are few documents from the roots down to this depth.
     pub(crate) fn is_shallow(&self, depth: i64) -> bool {
-        self.shallow.is_some_and(|shallow| depth <= shallow)
+        self.shallow_depth.is_some_and(|shallow| depth <= shallow)
     }
 
     pub(crate) fn is_boolean(&self, table: &str, column: &str) -> bool {
@@ -138,7 +142,7 @@ impl Site {
         known.copied().unwrap_or(ColumnType::Text)
     }
 
-    /// The fields of a model that this database has: listed, never sensitive.
+    /// Returns the readable fields of a model that this database has.
     pub(crate) fn fields(&self, model: &Model) -> impl Iterator<Item = &'static str> {
         let known = self.columns.get(model.table);
         let has = move |field: &&str| known.is_some_and(|columns| columns.contains_key(*field));

@@ -1,8 +1,8 @@
-//! Queries as text: the only place where SQL is written.
+//! Renders queries as SQL; no other module writes SQL for the content database.
 //!
 //! Every function here renders one [`Statement`](crate::statement::Statement):
-//! text, and the values that are bound to it. Nothing that a caller wrote ever
-//! stands in the text.
+//! text, and the values that are bound to it. The text never contains anything that a
+//! caller wrote.
 
 mod documents;
 mod facts;
@@ -16,8 +16,9 @@ mod writer;
 
 pub(crate) use documents::documents;
 pub(crate) use facts::{
-    below_roots, candidates, closure_gap, closure_repeated, closure_selfless, closure_stale,
-    columns, create_index, explain, has_permission, indexes, owner, setting, some_documents,
+    closure_gap, closure_missing_self, closure_repeated, closure_stale, columns, count_below_roots,
+    count_documents, create_index, document_tables, explain, has_permission, indexes, setting,
+    user_status,
 };
 pub(crate) use records::records;
 pub(crate) use visibility::Visibility;

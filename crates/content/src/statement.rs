@@ -1,4 +1,4 @@
-//! A statement for one of three engines.
+//! An SQL statement with its bound values, in the dialect of one of three engines.
 
 use crate::query::Operand;
 

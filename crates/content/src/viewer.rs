@@ -1,8 +1,8 @@
-//! Finds out as which CMS user a call reads the site.
+//! Determines what a caller may see, by the CMS user for whom the caller acts.
 //!
-//! The operator maps names of callers to CMS users, or a caller has a role
-//! `evo-user:ID`. The rights of that user are looked up for every call, so that
-//! taking them away works at once.
+//! That user, the caller's *owner*, is configured by the caller's subject, or named by
+//! the caller's role `evo-user:ID`. The owner's rights are looked up for every call, so
+//! that revoking them works at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::models::Model;
 use crate::site::Site;
 use crate::sql::{self, Visibility};
 
-/// The role of an identity that acts for a user of the CMS.
+/// The prefix of the role that names a caller's owner by the id of the CMS user.
 pub const OWNER_ROLE: &str = "evo-user:";
 
-/// The role that says everything may be done.
+/// The id of the CMS role that has all permissions.
 const ADMINISTRATOR: i64 = 1;
 
-/// What a caller may see and do.
+/// What a caller may see of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Viewer {
     pub(crate) visibility: Visibility,
-    /// The user's role, when the caller acts for one.
+    /// The CMS role of the caller's owner, if the caller has one.
     role: Option<i64>,
 }
 
@@ -47,19 +47,22 @@ pub(crate) enum ViewerError {
 /// The CMS's permission to use this toolset.
 const PERMISSION: &str = "emcp";
 
-/// The user that an identity acts for.
-fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Result<Option<i64>, ViewerError> {
+/// Returns the owner of a caller: by configuration, or else by role.
+fn find_owner(
+    caller: &Identity,
+    owners: &BTreeMap<String, i64>,
+) -> Result<Option<i64>, ViewerError> {
     let named = owners.get(&caller.subject).filter(|_| !caller.is_anonymous());
     match named {
         Some(owner) => Ok(Some(*owner)),
-        None => role_of(caller),
+        None => owner_from_roles(caller),
     }
 }
 
-/// The one user that the roles name. Whoever has no owner may see more than
-/// whoever has one, so a name that cannot be read, or a second one, is refused
-/// and not passed over.
-fn role_of(caller: &Identity) -> Result<Option<i64>, ViewerError> {
+/// Returns the owner that the caller's roles name. A caller without an owner may see
+/// more than one with an owner, so a malformed or second owner is an error and never
+/// ignored.
+fn owner_from_roles(caller: &Identity) -> Result<Option<i64>, ViewerError> {
     let mut named = caller.roles.iter().filter_map(|role| role.strip_prefix(OWNER_ROLE));
     match (named.next(), named.next()) {
         (None, _) => Ok(None),
@@ -79,7 +82,7 @@ impl Viewer {
         let ownership = config.ownership;
         let owner = match ownership {
             Ownership::Ignored => None,
-            Ownership::Honoured | Ownership::Required => owner_of(caller, &config.owners)?,
+            Ownership::Honoured | Ownership::Required => find_owner(caller, &config.owners)?,
         };
         let Some(user) = owner else {
             let visibility = match ownership {
@@ -88,30 +91,32 @@ impl Viewer {
             };
             return Ok(Viewer { visibility, role: None });
         };
-        let viewer = Viewer::user(user, site, database, (config.clock)()).await?;
-        if config.need_permission && !viewer.may(PERMISSION, site, database).await? {
+        let viewer = Viewer::for_owner(user, site, database, (config.clock)()).await?;
+        if config.need_permission
+            && !viewer.owner_has_permission(PERMISSION, site, database).await?
+        {
             return Err(ViewerError::NotPermitted);
         }
         Ok(viewer)
     }
 
-    async fn user(
+    async fn for_owner(
         user: i64,
         site: &Site,
         database: &Database,
         now: Duration,
     ) -> Result<Viewer, ViewerError> {
-        let known = ["user_attributes", "document_groups", "member_groups", "membergroup_access"];
-        if !known.iter().all(|table| site.has_table(table)) {
+        let tables = ["user_attributes", "document_groups", "member_groups", "membergroup_access"];
+        if !tables.iter().all(|table| site.has_table(table)) {
             return Err(ViewerError::NoUsers);
         }
-        let row = database.fetch(&sql::owner(site, user)).await?.into_iter().next();
+        let row = database.fetch(&sql::user_status(site, user)).await?.into_iter().next();
         let role =
             active_role(&row.ok_or(ViewerError::Blocked)?, now).ok_or(ViewerError::Blocked)?;
         if role == ADMINISTRATOR {
             return Ok(Viewer { visibility: Visibility::Whole, role: Some(role) });
         }
-        let unpublished = may(role, "view_unpublished", site, database).await?;
+        let unpublished = has_permission(role, "view_unpublished", site, database).await?;
         let groups = uses_groups(site, database).await?;
         Ok(Viewer {
             visibility: Visibility::User { id: user, groups, unpublished },
@@ -119,8 +124,9 @@ impl Viewer {
         })
     }
 
-    /// Whether the caller may read a model: without an owner, as the contract
-    /// says; with one, what the user's manager screens show.
+    /// Returns whether the caller may read a model. With an owner, that user needs the
+    /// permission for the manager screen of the model; without one, the caller must be
+    /// allowed to see the whole site.
     pub(crate) async fn may_read(
         &self,
         model: &Model,
@@ -129,12 +135,12 @@ impl Viewer {
     ) -> Result<bool, DatabaseError> {
         match self.role {
             None => Ok(self.visibility.is_whole()),
-            Some(_) => self.may(model.permission, site, database).await,
+            Some(_) => self.owner_has_permission(model.permission, site, database).await,
         }
     }
 
-    /// Whether the user that the caller acts for has a permission.
-    async fn may(
+    /// Returns whether the caller has an owner, and that user has a permission.
+    async fn owner_has_permission(
         &self,
         permission: &str,
         site: &Site,
@@ -142,16 +148,16 @@ impl Viewer {
     ) -> Result<bool, DatabaseError> {
         match self.role {
             None => Ok(false),
-            Some(role) => may(role, permission, site, database).await,
+            Some(role) => has_permission(role, permission, site, database).await,
         }
     }
 }
 
-/// The role in a row of [`sql::owner`], unless that user is blocked now.
+/// Returns the role in a row of [`sql::user_status`], unless that user is blocked now.
 fn active_role(row: &[Cell], now: Duration) -> Option<i64> {
     let [role, blocked, until, after] = row else { return None };
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    // Zero and nothing are no date.
+    // Zero and null mean that there is no date.
     let date = |cell: &Cell| cell.number().filter(|&date| date != 0);
     let by_date = date(until).is_some_and(|until| now < until)
         || date(after).is_some_and(|after| after < now);
@@ -159,7 +165,7 @@ fn active_role(row: &[Cell], now: Duration) -> Option<i64> {
     role.number().filter(|&role| role > 0 && active)
 }
 
-async fn may(
+async fn has_permission(
     role: i64,
     permission: &str,
     site: &Site,
@@ -175,7 +181,8 @@ async fn may(
     Ok(!rows.is_empty())
 }
 
-/// Document groups count unless the site says that they do not.
+/// Returns whether document groups restrict users, as they do unless the site's settings
+/// switch that off.
 async fn uses_groups(site: &Site, database: &Database) -> Result<bool, DatabaseError> {
     if !site.has_table("system_settings") {
         return Ok(true);
@@ -193,7 +200,7 @@ mod tests {
     fn check(roles: &[&str], expected: Result<Option<i64>, &str>) {
         let roles = roles.iter().map(|&role| role.to_owned()).collect();
         let caller = Identity { roles, ..Identity::default() };
-        let owner = owner_of(&caller, &BTreeMap::new());
+        let owner = find_owner(&caller, &BTreeMap::new());
         assert_eq!(owner.map_err(|refusal| refusal.to_string()), expected.map_err(str::to_owned));
     }
 

@@ -1,31 +1,34 @@
-//! The turns of a conversation, and what they add up to.
+//! Adds up the tokens of a conversation between a host and a model, and their price.
 
-/// One turn: the model writes a call, and reads its result.
+/// One turn, in tokens: the model writes a call and reads its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
+    /// Tokens of the call.
     pub written: u64,
+    /// Tokens of the result.
     pub read: u64,
 }
 
 /// A whole conversation, in tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conversation {
-    /// What stands before everything in every request: definitions, or names of tools.
+    /// The tool definitions, or the names of tools, at the start of every request.
     pub definitions: u64,
-    /// What the user asked for.
+    /// The user's question.
     pub question: u64,
     pub turns: Vec<Turn>,
 }
 
-/// What conversations add up to.
+/// The tokens of one or more conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How often the model was asked: once per turn, and once for its answer.
+    /// Requests to the model: one per turn, and one for its final answer.
     pub requests: u64,
     /// All tokens that were sent to the model.
     pub context: u64,
-    /// Those of them that the request before had already, from its first token on.
+    /// Those of them that were already in the request before, as its prefix.
     pub cached: u64,
+    /// All tokens that the model wrote.
     pub written: u64,
     /// All tokens of results, each counted once.
     pub read: u64,
@@ -33,24 +36,26 @@ pub struct Totals {
     pub peak: u64,
 }
 
-/// The price of a token, where one that is sent without a cache costs 1.
+/// Prices per token, relative to a token that is sent without a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
+    /// Sent, and in the cache.
     pub cached: f64,
+    /// Sent, and not in the cache.
     pub fresh: f64,
+    /// Written by the model.
     pub written: f64,
 }
 
 impl Prices {
-    /// Every token that is sent costs the same.
+    /// Every sent token costs the same.
     pub const WITHOUT_CACHE: Prices = Prices { cached: 1.0, fresh: 1.0, written: 5.0 };
-    /// What was sent before costs a tenth, what is new a quarter more, as it is kept.
+    /// A cached token costs a tenth, a new one a quarter more, because it is stored.
     pub const WITH_CACHE: Prices = Prices { cached: 0.1, fresh: 1.25, written: 5.0 };
 }
 
 impl Conversation {
-    /// What it adds up to. The last request is the one that the model answers
-    /// without a call.
+    /// Adds up the conversation. The model answers the last request without a call.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let (mut size, mut before) = (self.definitions + self.question, 0);
@@ -70,7 +75,7 @@ impl Conversation {
 }
 
 impl Totals {
-    /// What it costs, in tokens that are sent without a cache.
+    /// Returns the price, in units of a token that is sent without a cache.
     #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
     pub fn price(&self, prices: Prices) -> f64 {
         let fresh = self.context - self.cached;

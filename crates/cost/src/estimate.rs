@@ -1,60 +1,60 @@
-//! What a task costs with a catalogue of tools, direct and through a gateway, before
-//! anybody has done it.
+//! Estimates what a task costs with a catalogue of tools, directly and through a gateway.
 
 use crate::{Conversation, HostModel, Loading, Turn};
 
-/// What a catalogue costs, in tokens.
+/// The tools of a catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalogue {
     /// Each tool in the order in which a host lists it.
     pub tools: Vec<ToolCost>,
 }
 
-/// One tool: its whole definition, and its name alone.
+/// The tokens of a tool's definition, and of its name alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolCost {
     pub definition: u64,
     pub name: u64,
 }
 
-/// A gateway in front of the catalogue, in tokens.
+/// A gateway in front of the catalogue; all numbers are tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gateway {
+    /// The gateway's own tool definitions.
     pub definitions: u64,
-    /// What a model reads of one search.
+    /// The result of one search.
     pub search: u64,
-    /// What a model writes for a call beyond what it would write directly.
+    /// What a model writes for a call, in addition to a direct call.
     pub call_overhead: u64,
 }
 
-/// A task: how often a model searches and calls, and what it reads and writes.
+/// A task: how often a model searches and calls, and the tokens of each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     pub question: u64,
     pub searches: usize,
     pub calls: usize,
-    /// What a model writes for a call or a search.
+    /// What a model writes for one call or search.
     pub written: u64,
-    /// What a model reads of one result, as the server sent it.
+    /// One result, as the server sends it.
     pub result: u64,
-    /// What a model reads of it through the gateway.
+    /// One result, as the gateway returns it.
     pub result_through_gateway: u64,
 }
 
 impl Catalogue {
-    /// What the definitions of all tools cost.
+    /// Returns the tokens of all definitions.
     pub fn definitions(&self) -> u64 {
         self.tools.iter().map(|tool| tool.definition).sum()
     }
 
-    /// How many tools a host does not show.
+    /// Returns how many tools a host leaves out.
     pub fn n_left_out(&self, host: &HostModel) -> usize {
         host.cap.map_or(0, |cap| self.tools.len().saturating_sub(cap))
     }
 }
 
 impl Task {
-    /// The conversation of this task where a host talks to the servers itself.
+    /// Returns the conversation of this task when the host connects to the servers itself.
     pub fn direct(&self, catalogue: &Catalogue, host: &HostModel) -> Conversation {
         let shown = host.cap.unwrap_or(usize::MAX).min(catalogue.tools.len());
         let shown = &catalogue.tools[..shown];
@@ -72,8 +72,8 @@ impl Task {
         self.conversation(in_front, searches, call)
     }
 
-    /// The conversation of this task through a gateway, whose few definitions every
-    /// host sends.
+    /// Returns the conversation of this task through a gateway, whose few definitions
+    /// every host sends.
     pub fn through(&self, gateway: &Gateway) -> Conversation {
         let search = Turn { written: self.written, read: gateway.search };
         let written = self.written + gateway.call_overhead;

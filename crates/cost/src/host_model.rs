@@ -1,10 +1,10 @@
-//! How hosts send definitions, as small policies.
+//! Models of how hosts send tool definitions to a model.
 
 /// A kind of host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostModel {
     pub id: &'static str,
-    /// What it does, in words.
+    /// A description for tables.
     pub about: &'static str,
     pub loading: Loading,
     /// How many tools it sends at most; the others cannot be called.
@@ -16,12 +16,12 @@ pub struct HostModel {
 pub enum Loading {
     /// All of them, with every request.
     Everything,
-    /// The names of all tools; definitions when the model searched for them, so many
-    /// at once, and from then on as part of the conversation.
+    /// The names of all tools; each search adds `n_results` definitions to the
+    /// conversation.
     OnSearch { n_results: usize },
 }
 
-/// Every kind of host that is counted.
+/// All kinds of hosts that are compared.
 pub const HOST_MODELS: &[HostModel] = &[
     HostModel {
         id: "sends-all",

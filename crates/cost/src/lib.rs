@@ -1,11 +1,11 @@
-//! What a conversation with tools costs a model.
+//! Computes what a conversation with tools costs, in tokens and relative prices.
 //!
-//! A [`Conversation`] is a row of turns in tokens. With every turn a host sends
-//! the definitions and everything that was said before once more; [`Totals`] adds
-//! that up, and [`Prices`] weigh it. A [`HostModel`] says which definitions a host
-//! sends, and a [`Task`] estimates the conversation that a catalogue makes of it.
+//! A [`Conversation`] is a list of turns. With every request a host sends the tool
+//! definitions and everything before once more; [`Totals`] adds that up, and [`Prices`]
+//! weighs it. A [`HostModel`] says which definitions a host sends, and a [`Task`]
+//! estimates a conversation for a catalogue of tools.
 //!
-//! This crate only computes: it counts no tokens and knows no protocol.
+//! This crate does not count the tokens of texts and does not know MCP.
 
 mod conversation;
 mod estimate;

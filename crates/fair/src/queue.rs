@@ -1,60 +1,59 @@
-//! Who is next: plain data that decides and never waits.
+//! Decides which waiting request gets the next permit: plain data that never waits.
 
 use std::collections::{HashMap, VecDeque};
 
-/// How much there is.
+/// The limits of a semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Permits in all.
+    /// The number of permits.
     pub permits: usize,
-    /// How many of them are kept for callers who hold few: one half for
-    /// sessions that hold none and for greetings, the other half for callers
-    /// that hold none in any session.
-    pub reserve: usize,
-    /// How many requests of one session may wait.
+    /// How many of them are reserved: one half for sessions that hold none and for
+    /// handshakes, the other half for callers that hold none in any session.
+    pub reserved: usize,
+    /// The most waiting requests of one session.
     pub waiting: usize,
 }
 
-/// Who asks. A caller may have several sessions, which share what the caller
-/// gets.
+/// Identifies a session of a caller. The sessions of a caller share its turns.
 ///
-/// Both are hashes of what identifies them, so that asking allocates nothing.
-/// Two callers with one hash would share a queue, and nothing else.
+/// Both are hashes, so that a request allocates nothing. Two callers with the same hash
+/// would only share a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub caller: u64,
     pub session: u64,
 }
 
-/// How a request stands to the reserve.
+/// Whether a request may have a reserved permit although its session holds others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    Ordinary,
-    /// The first request of a client, without which nothing else is possible.
-    Greeting,
+pub enum Priority {
+    Normal,
+    /// The first request of a client, without which it can send no other.
+    Handshake,
 }
 
 /// Too many requests of this session wait already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests of this caller wait already")]
-pub struct Full;
+pub struct TooManyWaiting;
 
-/// What a request gets.
+/// The answer to a request for a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
+    /// It has the permit.
     Now,
-    /// Wait for this number to come up.
+    /// It waits until [`Queue::grant`] returns this ticket.
     Later(Ticket),
 }
 
-/// A place in the queue.
+/// Identifies a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     pub key: Key,
     number: u64,
 }
 
-/// The permits that are taken, and who waits for one.
+/// The permits that are taken, and the requests that wait for one.
 #[derive(Debug)]
 pub struct Queue {
     limits: Limits,
@@ -62,9 +61,10 @@ pub struct Queue {
     held: usize,
     /// Requests that wait.
     waiting: usize,
+    /// The number of the next ticket.
     next: u64,
     callers: HashMap<u64, Caller>,
-    /// Callers with something that waits, in the order of their turns.
+    /// Callers with waiting requests, in the order of their turns.
     turns: VecDeque<u64>,
 }
 
@@ -72,14 +72,14 @@ pub struct Queue {
 struct Caller {
     held: usize,
     sessions: HashMap<u64, Session>,
-    /// Sessions with something that waits, in the order of their turns.
+    /// Sessions with waiting requests, in the order of their turns.
     turns: VecDeque<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Session {
     held: usize,
-    waiting: VecDeque<(u64, Urgency)>,
+    waiting: VecDeque<(u64, Priority)>,
 }
 
 impl Queue {
@@ -88,27 +88,27 @@ impl Queue {
         Queue { limits, held: 0, waiting: 0, next: 0, callers, turns }
     }
 
-    /// Returns how many permits are free.
+    /// The number of free permits.
     pub fn free(&self) -> usize {
         self.limits.permits.saturating_sub(self.held)
     }
 
-    /// Returns how many requests wait.
+    /// The number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Asks for a permit.
-    pub fn ask(&mut self, key: Key, urgency: Urgency) -> Result<Turn, Full> {
-        if self.may_have(key, urgency) {
+    /// Requests a permit.
+    pub fn request(&mut self, key: Key, priority: Priority) -> Result<Turn, TooManyWaiting> {
+        if self.may_have(key, priority) {
             self.hold(key);
             return Ok(Turn::Now);
         }
         let caller = self.callers.entry(key.caller).or_default();
         let session = caller.sessions.entry(key.session).or_default();
         if session.waiting.len() >= self.limits.waiting {
-            self.forget(key);
-            return Err(Full);
+            self.remove_idle(key);
+            return Err(TooManyWaiting);
         }
         if session.waiting.is_empty() {
             caller.turns.push_back(key.session);
@@ -118,13 +118,13 @@ impl Queue {
         }
         let number = self.next;
         self.next += 1;
-        session.waiting.push_back((number, urgency));
+        session.waiting.push_back((number, priority));
         self.waiting += 1;
         Ok(Turn::Later(Ticket { key, number }))
     }
 
-    /// Gives a permit back. Whose turn it is then is said by [`Queue::grant`].
-    pub fn give_back(&mut self, key: Key) {
+    /// Gives a permit back. Call [`Queue::grant`] after it.
+    pub fn release(&mut self, key: Key) {
         let Some(caller) = self.callers.get_mut(&key.caller) else { return };
         let Some(session) = caller.sessions.get_mut(&key.session) else { return };
         if session.held == 0 {
@@ -133,10 +133,10 @@ impl Queue {
         session.held -= 1;
         caller.held -= 1;
         self.held -= 1;
-        self.forget(key);
+        self.remove_idle(key);
     }
 
-    /// The next request that may have a permit, which it then holds.
+    /// Gives a free permit to the waiting request whose turn it is, if there is one.
     pub fn grant(&mut self) -> Option<Ticket> {
         if self.free() == 0 {
             return None;
@@ -145,8 +145,8 @@ impl Queue {
             let caller = self.turns[at];
             let Some(ticket) = self.next_of(caller) else { continue };
             self.turns.remove(at);
-            self.take_out(ticket);
-            // Who was served goes behind everybody else.
+            self.remove_waiting(ticket);
+            // A caller that was served goes to the end of the line.
             if let Some(known) = self.callers.get_mut(&caller) {
                 let session = ticket.key.session;
                 let waits = known.sessions.get(&session).is_some_and(|it| !it.waiting.is_empty());
@@ -164,10 +164,10 @@ impl Queue {
         None
     }
 
-    /// Takes a request that no longer waits out of the queue.
+    /// Removes a request that no longer waits.
     pub fn leave(&mut self, ticket: Ticket) {
         let Key { caller, session } = ticket.key;
-        self.take_out(ticket);
+        self.remove_waiting(ticket);
         if let Some(known) = self.callers.get_mut(&caller) {
             if known.sessions.get(&session).is_some_and(|it| it.waiting.is_empty()) {
                 known.turns.retain(|other| *other != session);
@@ -176,36 +176,36 @@ impl Queue {
                 self.turns.retain(|other| *other != caller);
             }
         }
-        self.forget(ticket.key);
+        self.remove_idle(ticket.key);
     }
 
-    /// Returns whether a request may have a permit now.
-    fn may_have(&self, key: Key, urgency: Urgency) -> bool {
-        let (free, reserve) = (self.free(), self.limits.reserve);
+    /// Whether a request may have a permit now.
+    fn may_have(&self, key: Key, priority: Priority) -> bool {
+        let (free, reserved) = (self.free(), self.limits.reserved);
         let caller = self.callers.get(&key.caller);
         let held_by = |caller: &Caller| caller.sessions.get(&key.session).map_or(0, |it| it.held);
-        if free > reserve {
+        if free > reserved {
             true
-        } else if free > reserve / 2 {
-            urgency == Urgency::Greeting || caller.is_none_or(|caller| held_by(caller) == 0)
+        } else if free > reserved / 2 {
+            priority == Priority::Handshake || caller.is_none_or(|caller| held_by(caller) == 0)
         } else {
             free > 0 && caller.is_none_or(|caller| caller.held == 0)
         }
     }
 
-    /// The first request of a caller that may have a permit now, its sessions
-    /// in turn.
+    /// The first waiting request of a caller that may have a permit now, by turns of its
+    /// sessions.
     fn next_of(&self, caller: u64) -> Option<Ticket> {
         let known = self.callers.get(&caller)?;
         known.turns.iter().find_map(|session| {
             let key = Key { caller, session: *session };
             let waiting = &known.sessions.get(session)?.waiting;
-            let may = |(_, urgency): &&(u64, Urgency)| self.may_have(key, *urgency);
+            let may = |(_, priority): &&(u64, Priority)| self.may_have(key, *priority);
             waiting.iter().find(may).map(|(number, _)| Ticket { key, number: *number })
         })
     }
 
-    fn take_out(&mut self, ticket: Ticket) {
+    fn remove_waiting(&mut self, ticket: Ticket) {
         let caller = self.callers.get_mut(&ticket.key.caller);
         let session = caller.and_then(|caller| caller.sessions.get_mut(&ticket.key.session));
         let Some(session) = session else { return };
@@ -223,10 +223,10 @@ impl Queue {
         self.held += 1;
     }
 
-    /// Forgets a session and a caller of whom nothing is left.
-    fn forget(&mut self, key: Key) {
+    /// Removes a session and a caller that neither hold nor wait for a permit.
+    fn remove_idle(&mut self, key: Key) {
         let Some(caller) = self.callers.get_mut(&key.caller) else { return };
-        if caller.sessions.get(&key.session).is_some_and(Session::is_over) {
+        if caller.sessions.get(&key.session).is_some_and(Session::is_idle) {
             caller.sessions.remove(&key.session);
         }
         if caller.sessions.is_empty() {
@@ -236,7 +236,7 @@ impl Queue {
 }
 
 impl Session {
-    fn is_over(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.held == 0 && self.waiting.is_empty()
     }
 }

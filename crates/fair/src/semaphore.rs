@@ -1,4 +1,4 @@
-//! Waiting for a permit.
+//! The semaphore: asynchronous waiting for a permit.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::queue::{Full, Key, Limits, Queue, Ticket, Turn, Urgency};
+use crate::queue::{Key, Limits, Priority, Queue, Ticket, TooManyWaiting, Turn};
 
-/// Permits for a number of things at once. Clones share them.
+/// A fixed number of permits, shared fairly. Clones share the same permits.
 #[derive(Clone, Debug)]
 pub struct Semaphore {
     hasher: RandomState,
@@ -19,19 +19,19 @@ pub struct Semaphore {
 #[derive(Debug)]
 struct State {
     queue: Queue,
-    /// Told when their turn has come.
+    /// Notifies a waiting request when its turn has come.
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
 }
 
-/// The right to do one thing, given back when dropped.
+/// One permit, given back when dropped.
 #[derive(Debug)]
 pub struct Permit {
     key: Key,
     state: Arc<Mutex<State>>,
 }
 
-/// A place in the queue, given up when dropped.
-struct Place<'a> {
+/// A waiting request, which leaves the queue when dropped.
+struct WaitingRequest<'a> {
     ticket: Ticket,
     state: &'a Mutex<State>,
 }
@@ -42,52 +42,53 @@ impl Semaphore {
         Semaphore { hasher: RandomState::new(), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The key of a session of a caller. Callers are told apart by what
-    /// identifies them as a value: never join its parts to one text.
+    /// The key of a session of a caller. If a caller has several parts, pass them as a
+    /// tuple: joined to one string, `a` and `bc` would be the same as `ab` and `c`.
     pub fn key(&self, caller: impl Hash, session: impl Hash) -> Key {
         Key { caller: self.hasher.hash_one(caller), session: self.hasher.hash_one(session) }
     }
 
-    /// Returns how many permits are free.
+    /// The number of free permits.
     pub fn free(&self) -> usize {
         self.state.lock().queue.free()
     }
 
-    /// How many wait for one.
+    /// The number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.state.lock().queue.waiting()
     }
 
-    /// A permit, as soon as it is this caller's turn. Dropping the future gives
-    /// the place in the queue up.
-    pub async fn acquire(&self, key: Key, urgency: Urgency) -> Result<Permit, Full> {
+    /// Waits for a permit until it is this caller's turn. Fails if too many requests of this
+    /// session wait already. Dropping the future leaves the queue.
+    pub async fn acquire(&self, key: Key, priority: Priority) -> Result<Permit, TooManyWaiting> {
         let permit = || Permit { key, state: Arc::clone(&self.state) };
         let (ticket, turn) = {
             let mut state = self.state.lock();
-            match state.queue.ask(key, urgency)? {
+            match state.queue.request(key, priority)? {
                 Turn::Now => return Ok(permit()),
                 Turn::Later(ticket) => {
-                    let (tell, turn) = oneshot::channel();
-                    state.waiting.insert(ticket, tell);
+                    let (notify, turn) = oneshot::channel();
+                    state.waiting.insert(ticket, notify);
                     (ticket, turn)
                 }
             }
         };
-        let place = Place { ticket, state: &self.state };
-        // The sender goes away only when it has told.
+        let waiting = WaitingRequest { ticket, state: &self.state };
+        // Never an error: `State::grant` notifies before it drops the sender.
         let _ = turn.await;
-        std::mem::forget(place);
+        std::mem::forget(waiting);
         Ok(permit())
     }
 }
 
 impl State {
-    /// Tells everybody whose turn has come.
+    /// Notifies all requests whose turn has come.
     fn grant(&mut self) {
         while let Some(ticket) = self.queue.grant() {
-            if let Some(tell) = self.waiting.remove(&ticket) {
-                // Who is gone gives the permit back: see `Place`.
-                let _ = tell.send(());
+            if let Some(notify) = self.waiting.remove(&ticket) {
+                // If the request was dropped meanwhile, its `WaitingRequest` gives the
+                // permit back.
+                let _ = notify.send(());
             }
         }
     }
@@ -96,18 +97,18 @@ impl State {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.state.lock();
-        state.queue.give_back(self.key);
+        state.queue.release(self.key);
         state.grant();
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.state.lock();
         match state.waiting.remove(&self.ticket) {
             Some(_) => state.queue.leave(self.ticket),
-            // Its turn had come, and nobody was there any more.
-            None => state.queue.give_back(self.ticket.key),
+            // It got its permit at the moment when it was dropped.
+            None => state.queue.release(self.ticket.key),
         }
         state.grant();
     }
@@ -120,15 +121,15 @@ mod tests {
     use super::*;
 
     fn semaphore(permits: usize) -> Semaphore {
-        Semaphore::new(Limits { permits, reserve: 0, waiting: 100 })
+        Semaphore::new(Limits { permits, reserved: 0, waiting: 100 })
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_permit_that_is_dropped_goes_to_the_next() {
         let semaphore = semaphore(1);
         let (ann, bob) = (semaphore.key("ann", 0), semaphore.key("bob", 0));
-        let first = semaphore.acquire(ann, Urgency::Ordinary).await.unwrap();
-        let next = semaphore.acquire(bob, Urgency::Ordinary);
+        let first = semaphore.acquire(ann, Priority::Normal).await.unwrap();
+        let next = semaphore.acquire(bob, Priority::Normal);
         let mut next = std::pin::pin!(next);
         assert!(tokio::time::timeout(Duration::from_secs(1), &mut next).await.is_err());
         drop(first);
@@ -140,15 +141,15 @@ mod tests {
     async fn whoever_stops_waiting_takes_nothing_with_them() {
         let semaphore = semaphore(1);
         let key = semaphore.key("ann", 0);
-        let first = semaphore.acquire(key, Urgency::Ordinary).await.unwrap();
+        let first = semaphore.acquire(key, Priority::Normal).await.unwrap();
         let gone =
-            tokio::time::timeout(Duration::from_secs(1), semaphore.acquire(key, Urgency::Ordinary));
+            tokio::time::timeout(Duration::from_secs(1), semaphore.acquire(key, Priority::Normal));
         assert!(gone.await.is_err());
-        // One that is told and never looks again.
-        let mut told = Box::pin(semaphore.acquire(key, Urgency::Ordinary));
-        assert!(tokio::time::timeout(Duration::from_secs(1), &mut told).await.is_err());
+        // One that gets the permit, but is dropped before it can take it.
+        let mut notified = Box::pin(semaphore.acquire(key, Priority::Normal));
+        assert!(tokio::time::timeout(Duration::from_secs(1), &mut notified).await.is_err());
         drop(first);
-        drop(told);
+        drop(notified);
         assert_eq!(semaphore.free(), 1);
         assert!(semaphore.state.lock().waiting.is_empty());
     }

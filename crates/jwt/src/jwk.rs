@@ -1,23 +1,24 @@
-//! Public keys as JSON (RFC 7517).
+//! Public keys in JSON form (JSON Web Keys, RFC 7517), and verification with them.
 
 use ring::signature::{
-    self, ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
     RSA_PSS_2048_8192_SHA256, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey,
     VerificationAlgorithm,
 };
 use serde::Deserialize;
 
-use super::algorithm::{Algorithm, Invalid, decode};
+use super::algorithm::{Algorithm, InvalidToken, decode_base64url};
 
-/// The keys of an issuer.
+/// The public keys of an issuer (a JWKS document).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct KeySet {
     pub keys: Vec<Jwk>,
 }
 
-/// One key. Of what kind it is, and what it may be used for, is looked at when
-/// it is used: a key that we do not understand checks nothing, and the others of
-/// its set go on.
+/// One public key, with the member names of RFC 7517.
+///
+/// Its type and its purpose are checked when it is used, not when it is parsed: a
+/// key of an unknown type verifies nothing and does not spoil its set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Jwk {
     kty: String,
@@ -34,7 +35,7 @@ pub struct Jwk {
 }
 
 impl KeySet {
-    /// The key with this id; without one, the only key there is.
+    /// Finds the key with this id. Without an id, returns the key of a set of one.
     pub fn find(&self, id: Option<&str>) -> Option<&Jwk> {
         match (id, self.keys.as_slice()) {
             (Some(id), keys) => keys.iter().find(|key| key.kid.as_deref() == Some(id)),
@@ -45,16 +46,16 @@ impl KeySet {
 }
 
 impl Jwk {
-    /// Returns whether a key is there to check signatures of this algorithm.
-    pub fn is_for(&self, algorithm: Algorithm) -> bool {
+    /// Returns whether this key may verify signatures of this algorithm.
+    pub fn allows(&self, algorithm: Algorithm) -> bool {
         let signs = self.purpose.as_ref().is_none_or(|purpose| purpose == "sig");
         let verifies = self.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
         let is_its_own = self.alg.as_ref().is_none_or(|own| own == algorithm.name());
-        signs && verifies && is_its_own && self.kind().contains(&algorithm)
+        signs && verifies && is_its_own && self.supported_algorithms().contains(&algorithm)
     }
 
-    /// Returns what a kind of key can sign with, as far as we take it.
-    fn kind(&self) -> &'static [Algorithm] {
+    /// Returns the algorithms that we support for this type of key.
+    fn supported_algorithms(&self) -> &'static [Algorithm] {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => &[Algorithm::RS256, Algorithm::PS256],
             ("EC", Some("P-256")) => &[Algorithm::ES256],
@@ -69,43 +70,45 @@ impl Jwk {
         algorithm: Algorithm,
         message: &[u8],
         signature: &[u8],
-    ) -> Result<(), Invalid> {
-        if !self.is_for(algorithm) {
-            return Err(Invalid);
+    ) -> Result<(), InvalidToken> {
+        if !self.allows(algorithm) {
+            return Err(InvalidToken);
         }
         match algorithm {
-            Algorithm::HS256 => Err(Invalid),
-            Algorithm::RS256 => self.rsa(&RSA_PKCS1_2048_8192_SHA256, message, signature),
-            Algorithm::PS256 => self.rsa(&RSA_PSS_2048_8192_SHA256, message, signature),
+            Algorithm::HS256 => Err(InvalidToken),
+            Algorithm::RS256 => self.verify_rsa(&RSA_PKCS1_2048_8192_SHA256, message, signature),
+            Algorithm::PS256 => self.verify_rsa(&RSA_PSS_2048_8192_SHA256, message, signature),
             Algorithm::ES256 => {
-                check(&ECDSA_P256_SHA256_FIXED, &self.point(32)?, message, signature)
+                verify_with(&ECDSA_P256_SHA256_FIXED, &self.ec_point(32)?, message, signature)
             }
             Algorithm::ES384 => {
-                check(&ECDSA_P384_SHA384_FIXED, &self.point(48)?, message, signature)
+                verify_with(&ECDSA_P384_SHA384_FIXED, &self.ec_point(48)?, message, signature)
             }
-            Algorithm::EdDSA => check(&ED25519, &part(self.x.as_ref())?, message, signature),
+            Algorithm::EdDSA => {
+                verify_with(&ED25519, &decode_member(self.x.as_ref())?, message, signature)
+            }
         }
     }
 
-    fn rsa(
+    fn verify_rsa(
         &self,
         parameters: &RsaParameters,
         message: &[u8],
         signature: &[u8],
-    ) -> Result<(), Invalid> {
-        let (n, e) = (part(self.n.as_ref())?, part(self.e.as_ref())?);
-        // A number is written without zeros before it, by those who keep to that.
+    ) -> Result<(), InvalidToken> {
+        let (n, e) = (decode_member(self.n.as_ref())?, decode_member(self.e.as_ref())?);
+        // Some issuers write leading zeros, which RFC 7518 forbids and `ring` refuses.
         let bare = |number: &[u8]| number.iter().copied().skip_while(|byte| *byte == 0).collect();
         let (n, e): (Vec<u8>, Vec<u8>) = (bare(&n), bare(&e));
         let key = RsaPublicKeyComponents { n, e };
-        key.verify(parameters, message, signature).map_err(|_| Invalid)
+        key.verify(parameters, message, signature).map_err(|_| InvalidToken)
     }
 
-    /// The uncompressed point of a curve whose numbers have so many bytes.
-    fn point(&self, n_bytes: usize) -> Result<Vec<u8>, Invalid> {
-        let (x, y) = (part(self.x.as_ref())?, part(self.y.as_ref())?);
+    /// Returns the uncompressed point of a curve whose coordinates have `n_bytes` each.
+    fn ec_point(&self, n_bytes: usize) -> Result<Vec<u8>, InvalidToken> {
+        let (x, y) = (decode_member(self.x.as_ref())?, decode_member(self.y.as_ref())?);
         if x.len() != n_bytes || y.len() != n_bytes {
-            return Err(Invalid);
+            return Err(InvalidToken);
         }
         Ok([&[4], x.as_slice(), &y].concat())
     }
@@ -124,16 +127,17 @@ impl Algorithm {
     }
 }
 
-fn part(text: Option<&String>) -> Result<Vec<u8>, Invalid> {
-    decode(text.ok_or(Invalid)?)
+/// Decodes one member of a key; a missing one is an error.
+fn decode_member(member: Option<&String>) -> Result<Vec<u8>, InvalidToken> {
+    decode_base64url(member.ok_or(InvalidToken)?)
 }
 
-fn check(
+fn verify_with(
     algorithm: &'static dyn VerificationAlgorithm,
     key: &[u8],
     message: &[u8],
-    given: &[u8],
-) -> Result<(), Invalid> {
-    let key: UnparsedPublicKey<&[u8]> = signature::UnparsedPublicKey::new(algorithm, key);
-    key.verify(message, given).map_err(|_| Invalid)
+    signature: &[u8],
+) -> Result<(), InvalidToken> {
+    let key: UnparsedPublicKey<&[u8]> = UnparsedPublicKey::new(algorithm, key);
+    key.verify(message, signature).map_err(|_| InvalidToken)
 }

@@ -1,11 +1,11 @@
-//! Checks the signatures of tokens (JWT, RFC 7519, in the compact form).
+//! Verifies the signatures of JSON Web Tokens (RFC 7519, compact form).
 //!
-//! [`verify`] gives the claims of a token that was signed with one of our
-//! [`Keys`], and nothing else. The algorithm follows from our key, never from
-//! the token, and `none` does not exist here. What the claims mean, and whether
-//! the token is still good, is for whoever asks.
+//! [`verify`] returns the claims of a token that was signed with one of our
+//! [`Keys`], and an error for every other token. A key decides which algorithms
+//! are accepted with it, so a token cannot choose, and `none` is never accepted.
+//! The caller interprets the claims, also those about expiry and audience.
 //!
-//! This crate knows no clock, no identity and no network. The arithmetic is
+//! This crate has no clock, no identities and no network. The cryptography is
 //! `ring`'s.
 
 mod algorithm;
@@ -17,15 +17,15 @@ use ring::hmac;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use algorithm::decode;
+use algorithm::decode_base64url;
 
-pub use algorithm::{Algorithm, Invalid};
+pub use algorithm::{Algorithm, InvalidToken};
 pub use jwk::{Jwk, KeySet};
 
-/// Longer tokens are not looked at.
+/// The length of the longest token that is accepted.
 pub const MAX_BYTES: usize = 64 << 10;
 
-/// What signatures are checked with.
+/// The keys that signatures are verified with.
 #[derive(Clone)]
 pub enum Keys {
     /// HS256 with a shared secret.
@@ -34,52 +34,54 @@ pub enum Keys {
     Public(Arc<KeySet>),
 }
 
-/// What stands before the claims.
+/// The header of a token, which says how it was signed.
 #[derive(Deserialize)]
 struct Header {
     alg: Algorithm,
+    /// The id of the key.
     kid: Option<String>,
-    /// What has to be understood (RFC 7515, 4.1.11).
+    /// Extensions that a recipient must understand (RFC 7515, 4.1.11).
     crit: Option<Value>,
 }
 
 impl Keys {
-    /// Nobody's: no token is signed with one of them.
+    /// An empty set of keys, with which no token is valid.
     pub fn none() -> Keys {
         Keys::from_jwks(r#"{"keys":[]}"#).expect("an empty set can be read")
     }
 
-    /// Reads a JWKS document.
+    /// Parses a JWKS document.
     pub fn from_jwks(text: &str) -> Result<Keys, serde_json::Error> {
         serde_json::from_str(text).map(|set| Keys::Public(Arc::new(set)))
     }
 }
 
-/// The claims of a token that was signed with one of these keys.
-pub fn verify(keys: &Keys, token: &str) -> Result<Map<String, Value>, Invalid> {
+/// Verifies a token with these keys and returns its claims.
+pub fn verify(keys: &Keys, token: &str) -> Result<Map<String, Value>, InvalidToken> {
     if MAX_BYTES < token.len() {
-        return Err(Invalid);
+        return Err(InvalidToken);
     }
-    let (signed, signature) = token.rsplit_once('.').ok_or(Invalid)?;
-    let (header, claims) = signed.split_once('.').ok_or(Invalid)?;
-    let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| Invalid)?;
-    // There is nothing of that kind that we know.
+    let (signed, signature) = token.rsplit_once('.').ok_or(InvalidToken)?;
+    let (header, claims) = signed.split_once('.').ok_or(InvalidToken)?;
+    let header: Header =
+        serde_json::from_slice(&decode_base64url(header)?).map_err(|_| InvalidToken)?;
+    // We understand none of these extensions.
     if header.crit.is_some() {
-        return Err(Invalid);
+        return Err(InvalidToken);
     }
-    let (message, signature) = (signed.as_bytes(), decode(signature)?);
+    let (message, signature) = (signed.as_bytes(), decode_base64url(signature)?);
     match keys {
         Keys::Secret(secret) if header.alg == Algorithm::HS256 => {
             let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
-            hmac::verify(&key, message, &signature).map_err(|_| Invalid)?;
+            hmac::verify(&key, message, &signature).map_err(|_| InvalidToken)?;
         }
-        Keys::Secret(_) => return Err(Invalid),
+        Keys::Secret(_) => return Err(InvalidToken),
         Keys::Public(set) => {
-            let key = set.find(header.kid.as_deref()).ok_or(Invalid)?;
+            let key = set.find(header.kid.as_deref()).ok_or(InvalidToken)?;
             key.verify(header.alg, message, &signature)?;
         }
     }
-    serde_json::from_slice(&decode(claims)?).map_err(|_| Invalid)
+    serde_json::from_slice(&decode_base64url(claims)?).map_err(|_| InvalidToken)
 }
 
 #[cfg(test)]

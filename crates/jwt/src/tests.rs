@@ -124,7 +124,7 @@ fn a_key_checks_what_it_is_there_for() {
     let edwards = r#""kty":"OKP","crv":"Ed25519","x":"AQ""#;
     let check = |members: &str, algorithm, expected| {
         let jwk: Jwk = serde_json::from_str(&format!("{{{members}}}")).unwrap();
-        assert_eq!(jwk.is_for(algorithm), expected, "{members} {algorithm:?}");
+        assert_eq!(jwk.allows(algorithm), expected, "{members} {algorithm:?}");
     };
     check(rsa, Algorithm::RS256, true);
     check(rsa, Algorithm::PS256, true);

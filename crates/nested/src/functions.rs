@@ -10,15 +10,15 @@ use tool::{Context, Failure, Finding, Provider, Severity, Tool};
 use crate::request;
 
 /// The deepest level of namespaces that is visited.
-const DEEPEST: usize = 8;
-const MOST_NAMESPACES: usize = 500;
-const MOST_FUNCTIONS: usize = 5_000;
+const MAX_DEPTH: usize = 8;
+const MAX_NAMESPACES: usize = 500;
+const MAX_FUNCTIONS: usize = 5_000;
 /// The most pages of one listing.
-const MOST_PAGES: usize = 50;
+const MAX_PAGES: usize = 50;
 /// The most functions whose page is requested to learn their parameters.
-const MOST_DESCRIBED: usize = 300;
+const MAX_DESCRIBED: usize = 300;
 /// The most requests at the same time.
-const AT_ONCE: usize = 8;
+const MAX_PARALLEL: usize = 8;
 
 /// One function of the CaSH server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Function {
 
 /// What was left out because of a limit; each becomes a finding.
 #[derive(Debug, Default)]
-struct Cuts {
+struct Omissions {
     /// Namespaces that were not visited.
     namespaces: Vec<String>,
     /// Namespaces of which not every page was requested.
@@ -43,25 +43,29 @@ struct Cuts {
     without_parameters: usize,
 }
 
-impl Cuts {
+impl Omissions {
     fn findings(self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let mut tell = |there: bool, message: String| {
+        let mut report = |there: bool, message: String| {
             if there {
                 findings.push(Finding::new(Severity::Warning, "nested-cut", "help", message));
             }
         };
         let some = |names: &[String]| {
-            let named: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{n}`")).collect();
+            let named: Vec<String> =
+                names.iter().take(MAX_NAMED).map(|n| format!("`{n}`")).collect();
             named.join(", ")
         };
-        let Cuts { namespaces, unfinished, functions, without_parameters } = self;
+        let Omissions { namespaces, unfinished, functions, without_parameters } = self;
         let (n, named) = (namespaces.len(), some(&namespaces));
-        tell(0 < n, format!("{n} namespaces are too deep or too many and were left out: {named}"));
+        report(
+            0 < n,
+            format!("{n} namespaces are too deep or too many and were left out: {named}"),
+        );
         let (n, named) = (unfinished.len(), some(&unfinished));
-        tell(0 < n, format!("{n} namespaces have pages that were not read: {named}"));
-        tell(0 < functions, format!("{functions} functions over {MOST_FUNCTIONS} were left out"));
-        tell(
+        report(0 < n, format!("{n} namespaces have pages that were not read: {named}"));
+        report(0 < functions, format!("{functions} functions over {MAX_FUNCTIONS} were left out"));
+        report(
             0 < without_parameters,
             format!(
                 "the arguments of {without_parameters} functions are not known: their pages were not read"
@@ -72,82 +76,84 @@ impl Cuts {
 }
 
 /// The most namespaces that a finding names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Returns all functions that `help` leads to, and a finding for each kind of omission.
 pub(crate) async fn discover(
     upstream: &dyn Provider,
 ) -> Result<(Vec<Function>, Vec<Finding>), Failure> {
     let context = request::own_context();
-    let mut cuts = Cuts::default();
+    let mut omissions = Omissions::default();
     let mut found: Vec<Function> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
     let mut n_namespaces = 0;
     while let Some(namespace) = open.pop_front() {
         n_namespaces += 1;
         let (below, functions) =
-            namespace_listing(upstream, &namespace, &context, &mut cuts).await?;
+            namespace_listing(upstream, &namespace, &context, &mut omissions).await?;
         let depth = namespace.split('.').filter(|level| !level.is_empty()).count();
         let dot = if namespace.is_empty() { "" } else { "." };
         for name in below {
-            let fits = depth < DEEPEST && n_namespaces + open.len() < MOST_NAMESPACES;
+            let fits = depth < MAX_DEPTH && n_namespaces + open.len() < MAX_NAMESPACES;
             let name = format!("{namespace}{dot}{name}");
-            if fits { open.push_back(name) } else { cuts.namespaces.push(name) }
+            if fits { open.push_back(name) } else { omissions.namespaces.push(name) }
         }
         found.extend(functions);
-        cuts.functions += found.len().saturating_sub(MOST_FUNCTIONS);
-        found.truncate(MOST_FUNCTIONS);
+        omissions.functions += found.len().saturating_sub(MAX_FUNCTIONS);
+        found.truncate(MAX_FUNCTIONS);
     }
-    let n_read = found.len().min(MOST_DESCRIBED);
+    let n_read = found.len().min(MAX_DESCRIBED);
     let rest = found.split_off(n_read);
     let mut reads = Vec::with_capacity(n_read);
     for function in found {
         reads.push(with_parameters(upstream, function, &context));
     }
-    let mut all: Vec<Function> = stream::iter(reads).buffered(AT_ONCE).collect().await;
+    let mut all: Vec<Function> = stream::iter(reads).buffered(MAX_PARALLEL).collect().await;
     all.extend(rest);
-    cuts.without_parameters = all.iter().filter(|function| function.parameters.is_none()).count();
-    Ok((all, cuts.findings()))
+    omissions.without_parameters =
+        all.iter().filter(|function| function.parameters.is_none()).count();
+    Ok((all, omissions.findings()))
 }
 
 async fn namespace_listing(
     upstream: &dyn Provider,
     namespace: &str,
     context: &Context,
-    cuts: &mut Cuts,
+    omissions: &mut Omissions,
 ) -> Result<(Vec<String>, Vec<Function>), Failure> {
     let (mut below, mut functions): (Vec<String>, Vec<Function>) = (Vec::new(), Vec::new());
-    for page in 1..=MOST_PAGES {
+    for page in 1..=MAX_PAGES {
         let mut arguments = json!({"namespace": namespace});
         if page != 1 {
             arguments["kwargs"] = json!({"page": page});
         }
         let Ok(text) = request::text(upstream, "help", arguments, context).await? else {
-            cuts.unfinished.push(namespace.to_owned());
+            omissions.unfinished.push(namespace.to_owned());
             break;
         };
         let listed = outline::listing(&text, namespace.is_empty());
         let before = below.len() + functions.len();
         for entry in listed.namespaces {
-            if legal(&entry.name) && !below.contains(&entry.name) {
+            if is_legal(&entry.name) && !below.contains(&entry.name) {
                 below.push(entry.name);
             }
         }
         for entry in listed.functions {
             let known = functions.iter().any(|function| function.name == entry.name);
-            if legal(&entry.name) && !known {
-                let description = catalog::summary::cut(sentence(&entry.description), 300);
+            if is_legal(&entry.name) && !known {
+                let description =
+                    catalog::summary::cut(without_argument_names(&entry.description), 300);
                 let (namespace, name) = (namespace.to_owned(), entry.name);
                 functions.push(Function { namespace, name, description, parameters: None });
             }
         }
-        // Only a server that speaks of pages has more of them.
+        // Only a server that mentions pages has more of them.
         let more = text.contains("`page`") && text.contains(" more");
         if !more || before == below.len() + functions.len() {
             break;
         }
-        if page == MOST_PAGES {
-            cuts.unfinished.push(namespace.to_owned());
+        if page == MAX_PAGES {
+            omissions.unfinished.push(namespace.to_owned());
         }
     }
     Ok((below, functions))
@@ -171,19 +177,19 @@ async fn with_parameters(
     function
 }
 
-/// What is said of a function, without the names of its arguments, which a
-/// gatelet puts into brackets at the end of the line.
-fn sentence(description: &str) -> &str {
+/// Removes the names of the arguments, which a gatelet puts into brackets at the end of
+/// a description.
+fn without_argument_names(description: &str) -> &str {
     let before = description.strip_suffix(']').and_then(|text| text.rsplit_once(" ["));
     before.map_or(description, |(before, _)| before)
 }
 
-fn legal(name: &str) -> bool {
+fn is_legal(name: &str) -> bool {
     name.len() <= 64 && catalog::name::is_legal(name)
 }
 
 impl Function {
-    /// The function as a tool of the server.
+    /// Makes a tool definition of the function.
     pub(crate) fn tool(&self) -> Option<Tool> {
         let dot = if self.namespace.is_empty() { "" } else { "." };
         let raw = json!({
@@ -196,8 +202,8 @@ impl Function {
         Tool::parse(raw.into()).ok()
     }
 
-    /// Returns what is known of the arguments. The other side judges them, so
-    /// nothing is forbidden here that a table might have left out.
+    /// Returns a schema of the documented arguments. It allows others too: the
+    /// documentation may be incomplete, and the server checks them itself.
     fn schema(&self) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();

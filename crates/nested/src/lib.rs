@@ -1,12 +1,11 @@
-//! A CaSH server behind this gatelet.
+//! Presents a CaSH server behind gatelet as a provider of its functions.
 //!
-//! Such a server shows three tools, `call`, `help` and `skill`. Mounted as it
-//! is, its functions would be hidden two levels deep; so what its `help` lists
-//! is listed here as functions, in its namespaces below our label. Calls go to
-//! its `call` and their results come back untouched, help for a function is
-//! asked of its `help`, and a skill of its `skill`. Every other server passes
-//! as it is, also one that merely has three tools of these names: it is a CaSH server by
-//! the operator's word, or because it declares itself to be one.
+//! A CaSH server shows three tools, `call`, `help` and `skill`. As plain tools they
+//! would hide its functions; so the functions that its `help` lists become tools of
+//! this provider, in its namespaces. Calls go to its `call`, help for a function comes
+//! from its `help`, and a skill from its `skill`. Every other server passes as it is,
+//! also one that merely has three tools of these names: the operator or the server
+//! itself must declare it to be a CaSH server.
 
 mod functions;
 mod skills;
@@ -39,13 +38,13 @@ pub struct CashConnector<S> {
 /// When a server with the three tools is taken for a CaSH server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nesting {
-    /// If it declares itself: as a gatelet, or by the resource that tells who a CaSH
-    /// server is.
+    /// If it declares itself: as a gatelet, or by the identity resource of CaSH
+    /// servers.
     #[default]
     IfDeclared,
-    /// The operator says that it is one.
+    /// Always: the operator says that it is one.
     Expected,
-    /// The operator says that it is none.
+    /// Never: the operator says that it is not one.
     Never,
 }
 
@@ -53,7 +52,7 @@ impl Nesting {
     fn admits(self, listing: &Listing) -> bool {
         let is_declared = || {
             loop_guard::is_declared(&listing.server)
-                || listing.resources.iter().any(|one| one.uri == IDENTITY)
+                || listing.resources.iter().any(|one| one.uri == IDENTITY_URI)
         };
         match self {
             Nesting::IfDeclared => is_declared(),
@@ -63,8 +62,8 @@ impl Nesting {
     }
 }
 
-/// The resource by which a CaSH server tells who it is.
-const IDENTITY: &str = "cash://server";
+/// The identity resource of CaSH servers.
+const IDENTITY_URI: &str = "cash://server";
 
 /// Opens sessions with a server that may be a CaSH server.
 #[async_trait]
@@ -87,7 +86,7 @@ pub struct OpenedSession {
 impl<S: OpenSession> Connector for CashConnector<S> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let OpenedSession { upstream, listing_session } = self.sessions.open(client).await?;
-        // Before it is read: this gatelet would wait for what it tells itself.
+        // First, because a gatelet that is its own upstream would wait for itself.
         if let Some(reason) = loop_guard::refusal(&upstream.listing().server, &self.gatelet_id) {
             return Err(Failure::Unavailable { reason });
         }
@@ -128,23 +127,23 @@ fn is_cash(listing: &Listing) -> bool {
 impl Shared {
     /// Requests the functions of the server and updates the listing.
     async fn refresh_listing(&self) -> Result<(), Failure> {
-        let (found, cuts) = functions::discover(&*self.listing_session).await?;
+        let (found, findings) = functions::discover(&*self.listing_session).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
-        // They are about the three tools, which nobody sees here.
+        // The instructions are about the three tools, which are not shown.
         server.instructions = None;
         // Which gatelets are behind it may have changed.
-        let told = self.discover(&server).await.unwrap_or(server.capabilities);
-        server.capabilities = capabilities(&told);
-        // Who this gatelet is is ours to say.
-        let resources = own.resources.iter().filter(|one| one.uri != IDENTITY);
+        let current = self.discover(&server).await.unwrap_or(server.capabilities);
+        server.capabilities = capabilities(&current);
+        // The identity is that of this gatelet, not of the server.
+        let resources = own.resources.iter().filter(|one| one.uri != IDENTITY_URI);
         let listing = Listing {
             server,
             tools: found.iter().filter_map(functions::Function::tool).collect(),
             resources: resources.cloned().collect(),
             templates: own.templates.clone(),
             prompts: own.prompts.clone(),
-            findings: own.findings.iter().cloned().chain(cuts).collect(),
+            findings: own.findings.iter().cloned().chain(findings).collect(),
             is_nested: true,
             ..Listing::default()
         };
@@ -160,7 +159,7 @@ impl Shared {
         }
         let ask = Ask::Other { method: method::DISCOVER.to_owned(), params: Object::new() };
         match self.listing_session.ask(ask, &request::own_context()).await {
-            Ok(Reply::Result(told)) => told.member("capabilities"),
+            Ok(Reply::Result(response)) => response.member("capabilities"),
             Ok(Reply::Error(_)) | Err(_) => None,
         }
     }
@@ -183,7 +182,7 @@ impl Shared {
     }
 }
 
-/// The capabilities of the server, with the CaSH skills added.
+/// Returns the capabilities of the server, with the CaSH skills added.
 fn capabilities(theirs: &Json) -> Json {
     let theirs = theirs.to_value().unwrap_or_else(|_| json!({}));
     let mut all = if theirs.is_object() { theirs } else { json!({}) };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use roster::Profile;
 use tool::{Ask, Call, Context, Failure, Provider, Reply, RpcError};
 
-/// The size limit that we pass to the CaSH server: none in effect. Our own gate
-/// limits what goes out, so that no function has to run twice.
+/// The size limit that is passed to the CaSH server: in effect none. Gatelet's own gate
+/// limits the result, so that no function has to run twice.
 pub(crate) const NO_LIMIT: u32 = 16_000_000;
 
 /// The context of a request that gatelet makes for itself.
@@ -14,7 +14,7 @@ pub(crate) fn own_context() -> Context {
     Context { client: Arc::new(Profile::default().client()), ..Context::anonymous() }
 }
 
-/// Calls one of the three tools and returns its text.
+/// Calls one of the three tools and returns its text, or the error that it reports.
 pub(crate) async fn text(
     upstream: &dyn Provider,
     tool: &str,

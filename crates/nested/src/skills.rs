@@ -1,4 +1,4 @@
-//! The skills of a CaSH server, read like an agent would.
+//! Lists and reads the skills of a CaSH server through its `skill` tool.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use tool::{Ask, Call, Context, Failure, Json, Listing, Object, Provider, Reply};
 
 use crate::request;
 
-/// How long a list may be believed, in milliseconds.
-const LIFETIME: u64 = 60_000;
+/// How long a list may be cached.
+const TTL_MILLIS: u64 = 60_000;
 
-const MOST: usize = 1_000;
-/// Namespaces that are looked into, and their levels.
-const NAMESPACES: usize = 200;
-const DEEPEST: usize = 8;
+const MAX_SKILLS: usize = 1_000;
+/// The maximum number of namespaces that are visited, and of their levels.
+const MAX_NAMESPACES: usize = 200;
+const MAX_DEPTH: usize = 8;
 
-/// One skill of the other side.
+/// One skill of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     namespace: String,
@@ -23,15 +23,15 @@ struct Entry {
     description: String,
 }
 
-/// What an index leads to.
+/// The entries of one reply of `skill`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Index {
     skills: Vec<Entry>,
-    /// Those that are named without what is in them.
+    /// Namespaces that are listed without their skills.
     namespaces: Vec<String>,
 }
 
-/// Every skill that the other side lists for this caller.
+/// Returns every skill that the server lists for this caller.
 pub(crate) async fn list(upstream: &dyn Provider, context: &Context) -> Result<Reply, Failure> {
     let mut skills: Vec<Entry> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
@@ -43,37 +43,37 @@ pub(crate) async fn list(upstream: &dyn Provider, context: &Context) -> Result<R
         let Ok(text) = request::text(upstream, "skill", arguments, context).await? else {
             continue;
         };
-        let found = index(&text, &namespace);
+        let found = parse_index(&text, &namespace);
         for skill in found.skills {
-            if skills.len() < MOST && !skills.contains(&skill) {
+            if skills.len() < MAX_SKILLS && !skills.contains(&skill) {
                 skills.push(skill);
             }
         }
         for below in found.namespaces {
-            let shallow = below.split('.').count() <= DEEPEST && seen.len() <= NAMESPACES;
+            let shallow = below.split('.').count() <= MAX_DEPTH && seen.len() <= MAX_NAMESPACES;
             if shallow && !seen.contains(&below) {
                 seen.push(below.clone());
                 open.push_back(below);
             }
         }
     }
-    let told = |skill: &Entry| {
+    let to_json = |skill: &Entry| {
         let Entry { namespace, name, description } = skill;
         json!({"namespace": namespace, "name": name, "description": description})
     };
-    let skills: Vec<Value> = skills.iter().map(told).collect();
-    Ok(Reply::Result(json!({"skills": skills, "ttlMs": LIFETIME}).into()))
+    let skills: Vec<Value> = skills.iter().map(to_json).collect();
+    Ok(Reply::Result(json!({"skills": skills, "ttlMs": TTL_MILLIS}).into()))
 }
 
-/// One skill: what the other side's `skill` says to the same question.
+/// Reads one skill: forwards the request to the `skill` tool of the server.
 pub(crate) async fn read(
     upstream: &dyn Provider,
     mut params: Object,
     context: &Context,
 ) -> Result<Reply, Failure> {
-    // The author of the format has a server that says `name`.
-    if !takes(&upstream.listing(), "skillname")
-        && takes(&upstream.listing(), "name")
+    // The reference server calls the parameter `name`.
+    if !has_parameter(&upstream.listing(), "skillname")
+        && has_parameter(&upstream.listing(), "name")
         && let Some(name) = params.remove("skillname")
     {
         params.push("name", name);
@@ -83,8 +83,8 @@ pub(crate) async fn read(
     if !is_gated(&reply) {
         return Ok(reply);
     }
-    // A gate over there keeps what is too long for its readers. What is too
-    // long for ours is for our own gate to say.
+    // The server's own gate held the text back. Ask again without a limit: gatelet's
+    // gate limits the result.
     let kwargs = params.get("kwargs").and_then(|kwargs| Object::parse(kwargs).ok());
     let mut kwargs = kwargs.unwrap_or_default();
     kwargs.set("sizelimit", Json::encode(&request::NO_LIMIT));
@@ -92,24 +92,24 @@ pub(crate) async fn read(
     upstream.ask(ask(&params), context).await
 }
 
-/// Returns whether a gate kept the text, and would give it to who asks for more.
+/// Returns whether the server's gate held the text back and suggests a higher limit.
 fn is_gated(reply: &Reply) -> bool {
     let Reply::Result(result) = reply else { return false };
     let gated = result.member("_meta").and_then(|meta| meta.member("cash/gated"));
     gated.is_some_and(|gated| gated.member("suggested").is_some())
 }
 
-fn takes(listing: &Listing, argument: &str) -> bool {
+fn has_parameter(listing: &Listing, argument: &str) -> bool {
     let skill = listing.tools.iter().find(|tool| tool.name == "skill");
     let properties = skill.and_then(|tool| tool.input_schema.member("properties"));
     properties.as_ref().is_some_and(|all: &Json| all.member(argument).is_some())
 }
 
-/// Reads an index: a heading names a namespace or the group of them, a bullet
-/// is a skill or, in such a group, a namespace. `within` is what was asked for.
-fn index(text: &str, within: &str) -> Index {
+/// Parses the reply to a request for `namespace_asked`: a heading names a namespace or
+/// begins a list of namespaces, a bullet is a skill or, in such a list, a namespace.
+fn parse_index(text: &str, namespace_asked: &str) -> Index {
     let mut index = Index::default();
-    let (mut namespace, mut group) = (within.to_owned(), false);
+    let (mut namespace, mut group) = (namespace_asked.to_owned(), false);
     for line in text.lines().map(str::trim) {
         if let Some(heading) = line.strip_prefix('#') {
             let heading = heading.trim_start_matches('#').trim();
@@ -117,19 +117,19 @@ fn index(text: &str, within: &str) -> Index {
             let lower = heading.to_ascii_lowercase();
             group = lower.ends_with("namespaces");
             let names = lower.contains("namespace") && !group;
-            namespace = if names { last.to_owned() } else { within.to_owned() };
+            namespace = if names { last.to_owned() } else { namespace_asked.to_owned() };
             continue;
         }
         for entry in conform::outline::listing(line, false).functions {
             if group {
-                let below = joined(within, &entry.name);
+                let below = join_path(namespace_asked, &entry.name);
                 index.namespaces.extend(is_legal(&below).then_some(below));
                 continue;
             }
-            // A name may stand with its namespace before it.
+            // A name may begin with its namespace.
             let (above, name) = entry.name.rsplit_once('.').unwrap_or(("", &entry.name));
             let above = if above.is_empty() { namespace.as_str() } else { above };
-            if is_legal(&joined(above, name)) {
+            if is_legal(&join_path(above, name)) {
                 let (namespace, name) = (above.to_owned(), name.to_owned());
                 index.skills.push(Entry { namespace, name, description: entry.description });
             }
@@ -138,7 +138,7 @@ fn index(text: &str, within: &str) -> Index {
     index
 }
 
-fn joined(above: &str, name: &str) -> String {
+fn join_path(above: &str, name: &str) -> String {
     if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") }
 }
 
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, within: &str, skills: &[&str], namespaces: &[&str]) {
-        let found = index(text, within);
-        let told = found.skills.iter().map(|skill| joined(&skill.namespace, &skill.name));
-        assert_eq!(told.collect::<Vec<String>>(), skills);
+    fn check(text: &str, namespace_asked: &str, skills: &[&str], namespaces: &[&str]) {
+        let found = parse_index(text, namespace_asked);
+        let paths = found.skills.iter().map(|skill| join_path(&skill.namespace, &skill.name));
+        assert_eq!(paths.collect::<Vec<String>>(), skills);
         assert_eq!(found.namespaces, namespaces);
     }
 

@@ -1,7 +1,7 @@
-//! MCPB bundles: an archive with a server and a manifest that says how to run it.
+//! Unpacks MCPB bundles: archives with a server and a manifest that says how to run it.
 //!
-//! Reading one writes nothing. A file in it that would land outside of its
-//! directory, a link, or more than a bundle may hold is refused as a whole.
+//! Nothing is written to disk. A bundle with a path outside of its directory, a link, or
+//! too many files or bytes is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
@@ -12,20 +12,20 @@ use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
 use crate::recipe::{Argument, Input, Recipe, Run, Template};
-use crate::template::Piece;
+use crate::template::TemplatePart;
 
-/// A bundle is no larger, packed or not.
-pub const LARGEST: u64 = 512 << 20;
-const MOST_FILES: usize = 50_000;
+/// The largest bundle that is accepted, packed or unpacked.
+pub const MAX_BYTES: u64 = 512 << 20;
+const MAX_FILES: usize = 50_000;
 
-/// What is in a bundle.
+/// The contents of a bundle.
 #[derive(Debug)]
 pub struct Bundle {
     manifest: Manifest,
     pub files: Vec<File>,
 }
 
-/// One file of a bundle, by its path below the directory.
+/// One file of a bundle; its path is relative to the bundle's directory.
 #[derive(Debug)]
 pub struct File {
     pub path: PathBuf,
@@ -33,20 +33,20 @@ pub struct File {
     pub is_executable: bool,
 }
 
-/// Why a bundle is not taken.
+/// Why a bundle is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum BadBundle {
+pub enum BundleError {
     #[error("it is no bundle: {0}")]
     Unreadable(String),
     #[error("it is not what was published: its SHA-256 is {is}, and should be {expected}")]
-    Another { is: String, expected: String },
+    WrongDigest { is: String, expected: String },
     #[error("`{0}` would be written outside of the bundle's directory")]
     Outside(String),
     #[error("`{0}` is a link")]
     Link(String),
     #[error("`{0}` is in it twice")]
-    Twice(String),
-    #[error("it holds more than {MOST_FILES} files or {} MB", LARGEST >> 20)]
+    Duplicate(String),
+    #[error("it holds more than {MAX_FILES} files or {} MB", MAX_BYTES >> 20)]
     TooLarge,
     #[error("its `manifest.json` cannot be used: {0}")]
     Manifest(String),
@@ -100,78 +100,80 @@ struct UserConfig {
     default: Option<serde_json::Value>,
 }
 
-/// The digest of a bundle, in hexadecimal.
+/// Returns the SHA-256 of a bundle, in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
     tool::hex::encode(&Sha256::digest(bytes))
 }
 
 impl Bundle {
-    /// Unpacks a bundle, which must have the digest if one is expected.
-    pub fn read(bytes: &[u8], expected: Option<&str>) -> Result<Bundle, BadBundle> {
+    /// Unpacks a bundle, and checks its SHA-256 if one is expected.
+    pub fn unpack(bytes: &[u8], expected_digest: Option<&str>) -> Result<Bundle, BundleError> {
         let is = digest(bytes);
-        if let Some(expected) = expected.filter(|expected| !expected.eq_ignore_ascii_case(&is)) {
-            return Err(BadBundle::Another { is, expected: expected.to_owned() });
+        if let Some(expected) =
+            expected_digest.filter(|expected| !expected.eq_ignore_ascii_case(&is))
+        {
+            return Err(BundleError::WrongDigest { is, expected: expected.to_owned() });
         }
-        let unreadable = |error: &dyn std::fmt::Display| BadBundle::Unreadable(error.to_string());
+        let unreadable = |error: &dyn std::fmt::Display| BundleError::Unreadable(error.to_string());
         let mut archive =
             ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
-        if MOST_FILES < archive.len() {
-            return Err(BadBundle::TooLarge);
+        if MAX_FILES < archive.len() {
+            return Err(BundleError::TooLarge);
         }
-        let (mut files, mut room) = (Vec::new(), LARGEST);
-        // What is looked at must be what is written.
+        let (mut files, mut room) = (Vec::new(), MAX_BYTES);
+        // A duplicate path could be reviewed as one file and written as another.
         let mut paths = BTreeSet::new();
         for at in 0..archive.len() {
             let mut packed = archive.by_index(at).map_err(|error| unreadable(&error))?;
             let name = packed.name().map_err(|error| unreadable(&error))?.into_owned();
             if packed.is_symlink() {
-                return Err(BadBundle::Link(name));
+                return Err(BundleError::Link(name));
             }
             if packed.is_dir() {
                 continue;
             }
-            let path = inside(&name).ok_or_else(|| BadBundle::Outside(name.clone()))?;
+            let path = safe_path(&name).ok_or_else(|| BundleError::Outside(name.clone()))?;
             if !paths.insert(path.clone()) {
-                return Err(BadBundle::Twice(name));
+                return Err(BundleError::Duplicate(name));
             }
             let is_executable = packed.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
             let mut bytes = Vec::new();
-            // What a header says about the size may be a lie.
+            // The size in the header cannot be trusted.
             let read = packed.by_ref().take(room + 1).read_to_end(&mut bytes);
             read.map_err(|error| unreadable(&error))?;
-            room = room.checked_sub(bytes.len() as u64).ok_or(BadBundle::TooLarge)?;
+            room = room.checked_sub(bytes.len() as u64).ok_or(BundleError::TooLarge)?;
             files.push(File { path, bytes, is_executable });
         }
         let manifest = files.iter().find(|file| file.path == Path::new("manifest.json"));
-        let manifest = manifest.ok_or_else(|| BadBundle::Manifest("there is none".to_owned()))?;
+        let manifest = manifest.ok_or_else(|| BundleError::Manifest("there is none".to_owned()))?;
         let manifest = serde_json::from_slice(&manifest.bytes)
-            .map_err(|error| BadBundle::Manifest(error.to_string()))?;
+            .map_err(|error| BundleError::Manifest(error.to_string()))?;
         Ok(Bundle { manifest, files })
     }
 
-    /// Returns how its server is run from the directory in which its files are.
-    /// `home` is that of the user, and `platform` `linux`, `darwin` or `win32`.
+    /// Builds the recipe that runs the server from `directory`, where its files are.
+    /// `home` is the user's home, and `platform` is `linux`, `darwin` or `win32`.
     pub fn recipe(
         &self,
         directory: &Path,
         home: &str,
         platform: &str,
-    ) -> Result<Recipe, BadBundle> {
+    ) -> Result<Recipe, BundleError> {
         let server = &self.manifest.server;
         let whole = server.mcp_config.clone().unwrap_or_default();
         let own = whole.platform_overrides.get(platform).cloned().unwrap_or_default();
         let entry = server.entry_point.clone().unwrap_or_default();
-        let (usual, first) = usual(&server.kind, &entry, directory)?;
+        let (usual, first) = default_command(&server.kind, &entry, directory)?;
         let command = own.command.or(whole.command).unwrap_or(usual);
         let args = own.args.or(whole.args).unwrap_or(first);
         let mut env = whole.env.unwrap_or_default();
         env.extend(own.env.unwrap_or_default());
         let inputs: Vec<Input> =
             self.manifest.user_config.iter().map(|(name, raw)| raw.input(name)).collect();
-        let text = |text: &str| self.text(text, directory, home);
+        let text = |text: &str| self.template(text, directory, home);
         let command = text(&command);
         if command.inputs().next().is_some() {
-            return Err(BadBundle::Manifest(
+            return Err(BundleError::Manifest(
                 "its command depends on what the user says".to_owned(),
             ));
         }
@@ -190,31 +192,37 @@ impl Bundle {
         })
     }
 
-    /// Returns what the manifest is called, for the directory.
+    /// Returns the name in the manifest.
     pub fn name(&self) -> &str {
         &self.manifest.name
     }
 
-    fn text(&self, text: &str, directory: &Path, home: &str) -> Template {
-        let below = |name: &str| Some(Piece::Text(format!("{home}/{name}")));
-        Template::read(text, "${", "}", |name| match name {
-            "__dirname" => Some(Piece::Text(directory.display().to_string())),
-            "HOME" => Some(Piece::Text(home.to_owned())),
+    fn template(&self, text: &str, directory: &Path, home: &str) -> Template {
+        let below = |name: &str| Some(TemplatePart::Text(format!("{home}/{name}")));
+        Template::parse(text, "${", "}", |name| match name {
+            "__dirname" => Some(TemplatePart::Text(directory.display().to_string())),
+            "HOME" => Some(TemplatePart::Text(home.to_owned())),
             "DESKTOP" => below("Desktop"),
             "DOCUMENTS" => below("Documents"),
             "DOWNLOADS" => below("Downloads"),
-            "pathSeparator" | "/" => Some(Piece::Text(std::path::MAIN_SEPARATOR.to_string())),
+            "pathSeparator" | "/" => {
+                Some(TemplatePart::Text(std::path::MAIN_SEPARATOR.to_string()))
+            }
             other => {
                 let key = other.strip_prefix("user_config.")?;
                 self.manifest.user_config.get(key)?;
-                Some(Piece::Input(key.to_owned()))
+                Some(TemplatePart::Input(key.to_owned()))
             }
         })
     }
 }
 
-fn usual(kind: &str, entry: &str, directory: &Path) -> Result<(String, Vec<String>), BadBundle> {
-    let entry = inside(entry).map(|entry| directory.join(entry).display().to_string());
+fn default_command(
+    kind: &str,
+    entry: &str,
+    directory: &Path,
+) -> Result<(String, Vec<String>), BundleError> {
+    let entry = safe_path(entry).map(|entry| directory.join(entry).display().to_string());
     let entry = entry.unwrap_or_default();
     match kind {
         "node" => Ok(("node".to_owned(), vec![entry])),
@@ -224,7 +232,7 @@ fn usual(kind: &str, entry: &str, directory: &Path) -> Result<(String, Vec<Strin
             Ok(("uv".to_owned(), words.map(str::to_owned).to_vec()))
         }
         "binary" => Ok((entry, Vec::new())),
-        other => Err(BadBundle::Manifest(format!("servers of type `{other}` are not known"))),
+        other => Err(BundleError::Manifest(format!("servers of type `{other}` are not known"))),
     }
 }
 
@@ -250,8 +258,8 @@ impl UserConfig {
     }
 }
 
-/// A path that leads nowhere but below, or `None`.
-fn inside(name: &str) -> Option<PathBuf> {
+/// Returns a path that stays below the bundle's directory; `None` for any other.
+fn safe_path(name: &str) -> Option<PathBuf> {
     if name.is_empty() || name.contains(['\\', '\0', ':']) || name.len() > 1024 {
         return None;
     }
@@ -301,7 +309,7 @@ mod tests {
     #[test]
     fn a_bundle_runs_from_its_directory_with_what_the_operator_says() {
         let bytes = archive(&[("manifest.json", &manifest()), ("server/index.js", "//")]);
-        let bundle = Bundle::read(&bytes, Some(&digest(&bytes).to_uppercase())).unwrap();
+        let bundle = Bundle::unpack(&bytes, Some(&digest(&bytes).to_uppercase())).unwrap();
         let recipe = bundle.recipe(Path::new("/b"), "/home/ann", "linux").unwrap();
         let values = BTreeMap::from([("root".to_owned(), Value::Plain("/data".to_owned()))]);
         let Filled::Program { command, args, env } = recipe.fill(&values).unwrap() else {
@@ -317,28 +325,31 @@ mod tests {
     #[test]
     fn another_digest_a_link_and_a_way_out_are_refused() {
         let bytes = archive(&[("manifest.json", &manifest())]);
-        assert!(matches!(Bundle::read(&bytes, Some("00")), Err(BadBundle::Another { .. })));
+        assert!(matches!(Bundle::unpack(&bytes, Some("00")), Err(BundleError::WrongDigest { .. })));
         for name in ["../x", "/etc/x", "a/../../x", "a\\..\\x", "C:x", "x\0"] {
             let bytes = archive(&[("manifest.json", &manifest()), (name, "x")]);
-            assert!(matches!(Bundle::read(&bytes, None), Err(BadBundle::Outside(_))), "{name:?}");
+            assert!(
+                matches!(Bundle::unpack(&bytes, None), Err(BundleError::Outside(_))),
+                "{name:?}"
+            );
         }
         // The library writes no name twice, but `./x` is `x`.
         let bytes =
             archive(&[("manifest.json", &manifest()), ("x", "looked at"), ("./x", "written")]);
-        assert!(matches!(Bundle::read(&bytes, None), Err(BadBundle::Twice(_))));
+        assert!(matches!(Bundle::unpack(&bytes, None), Err(BundleError::Duplicate(_))));
         let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
         writer.add_symlink("x", "/etc/passwd", SimpleFileOptions::default()).unwrap();
         let bytes = writer.finish().unwrap().into_inner();
-        assert!(matches!(Bundle::read(&bytes, None), Err(BadBundle::Link(_))));
-        assert!(matches!(Bundle::read(b"PK", None), Err(BadBundle::Unreadable(_))));
+        assert!(matches!(Bundle::unpack(&bytes, None), Err(BundleError::Link(_))));
+        assert!(matches!(Bundle::unpack(b"PK", None), Err(BundleError::Unreadable(_))));
         let none = archive(&[("x", "x")]);
-        assert!(matches!(Bundle::read(&none, None), Err(BadBundle::Manifest(_))));
+        assert!(matches!(Bundle::unpack(&none, None), Err(BundleError::Manifest(_))));
     }
 
     proptest! {
         #[test]
         fn no_name_leads_outside(name in "[a./\\\\:\u{0}~ ]{0,24}") {
-            if let Some(path) = inside(&name) {
+            if let Some(path) = safe_path(&name) {
                 let landed = Path::new("/b").join(&path);
                 prop_assert!(landed.starts_with("/b"));
                 prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
@@ -350,7 +361,7 @@ mod tests {
             let mut bytes = archive(&[("manifest.json", &manifest()), ("a/b", "text text text")]);
             let at = at % bytes.len();
             bytes[at] = byte;
-            let _ = Bundle::read(&bytes, None);
+            let _ = Bundle::unpack(&bytes, None);
         }
     }
 }

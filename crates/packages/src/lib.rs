@@ -1,15 +1,14 @@
-//! How MCP servers are published, read into one form.
+//! Parses the ways in which MCP servers are published into one form, the recipe.
 //!
-//! A server is named by its package ([`source`]), described by a
-//! [`server_json`] document of the official [`registry`], or comes as a
-//! [`bundle`] with everything in it. Each becomes a [`recipe::Recipe`]: how it
-//! is started or reached, and what the operator has to decide first. A
-//! [`run_package`] is found again in a command line, with its newest version.
+//! A server is named by its package ([`source`]), described by a [`server_json`]
+//! document of the official [`registry`], or shipped as a [`bundle`]. Each becomes a
+//! [`recipe::Recipe`]: how it is started or reached, and which inputs the operator has
+//! to provide. [`run_package`] finds the package and its version in a command line.
 //!
-//! Everything here was written by strangers. Names that would mean something
-//! else to a package runner are refused, and no text of theirs becomes a
-//! reference to a secret: what is written into a configuration is
-//! [quoted](recipe::quoted). This crate opens no file and asks no network.
+//! All input is untrusted. Names that a package runner would take for something else
+//! are refused, and no text can become a reference to a secret: what is written into
+//! a configuration is [escaped](recipe::escape_placeholders). This crate does not read
+//! files or use the network.
 
 pub mod source;
 

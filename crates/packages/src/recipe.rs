@@ -1,26 +1,25 @@
-//! A recipe: how a server is started or reached, with inputs that the operator has
-//! to provide.
+//! A recipe: how a server is started or reached, with placeholders for inputs that the
+//! operator has to provide.
 
 use std::collections::BTreeMap;
 
-use crate::template::Piece;
 pub use crate::template::Template;
+use crate::template::TemplatePart;
 
-/// A server that can be added, once its inputs are known.
+/// A server that can be added to the configuration once its inputs are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// What it is called where it was published.
+    /// Its name where it was published.
     pub name: String,
     pub description: Option<String>,
     pub version: Option<String>,
     pub run: Run,
-    /// What the operator decides, each once.
     pub inputs: Vec<Input>,
-    /// What is odd about it, for the operator.
+    /// Warnings for the operator.
     pub notes: Vec<String>,
 }
 
-/// How a server is reached.
+/// How a server is started or reached.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Run {
     Program {
@@ -36,16 +35,16 @@ pub enum Run {
     },
 }
 
-/// One argument of a program; left out while an input of its own has no value.
+/// One argument of a program; it is left out when an input in it has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// What stands before the value, such as `--port`.
+    /// The option before the value, such as `--port`.
     pub flag: Option<String>,
     /// `None` for a flag that stands alone.
     pub value: Option<Template>,
 }
 
-/// Something that the operator decides.
+/// A value that the operator provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     pub name: String,
@@ -53,29 +52,29 @@ pub struct Input {
     pub is_secret: bool,
     pub is_required: bool,
     pub default: Option<String>,
-    /// Nothing else will do, unless empty.
+    /// The allowed values; empty when any value is allowed.
     pub choices: Vec<String>,
 }
 
-/// What an input is given.
+/// The value of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Text that means itself.
+    /// Literal text.
     Plain(String),
     /// A reference that the configuration resolves, such as `${env:TOKEN}`.
     Reference(String),
 }
 
-/// A recipe without gaps, as texts of a configuration.
+/// A recipe with all inputs filled in, as texts for the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filled {
     Program { command: String, args: Vec<String>, env: BTreeMap<String, String> },
     Address { url: String, headers: BTreeMap<String, String>, is_sse: bool },
 }
 
-/// Why a recipe cannot be followed yet.
+/// Why a recipe cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfilled {
+pub enum FillError {
     #[error("`{0}` is needed")]
     Missing(String),
     #[error("`{value}` is not among the choices of `{input}`: {choices}")]
@@ -84,29 +83,29 @@ pub enum Unfilled {
     Unknown(String),
 }
 
-/// Text that means itself where a configuration fills in `${…}`.
-pub fn quoted(text: &str) -> String {
+/// Escapes `${` in a text, so that the configuration does not take it for a placeholder.
+pub fn escape_placeholders(text: &str) -> String {
     text.replace("${", "$${")
 }
 
 impl Argument {
-    /// A word that nobody decides about.
+    /// Creates a fixed argument.
     pub fn word(word: &str) -> Argument {
         Argument { flag: None, value: Some(Template::text(word)) }
     }
 }
 
 impl Value {
-    fn written(&self) -> String {
+    fn to_config_text(&self) -> String {
         match self {
-            Value::Plain(text) => quoted(text),
+            Value::Plain(text) => escape_placeholders(text),
             Value::Reference(reference) => reference.clone(),
         }
     }
 }
 
 impl Recipe {
-    /// The inputs that must be asked for.
+    /// Returns the required inputs that have neither a value nor a default.
     pub fn missing(&self, values: &BTreeMap<String, Value>) -> Vec<&Input> {
         let needs = |input: &&Input| {
             input.is_required && input.default.is_none() && !values.contains_key(&input.name)
@@ -114,15 +113,15 @@ impl Recipe {
         self.inputs.iter().filter(needs).collect()
     }
 
-    /// The texts that stand in a configuration.
-    pub fn fill(&self, values: &BTreeMap<String, Value>) -> Result<Filled, Unfilled> {
+    /// Fills in the inputs.
+    pub fn fill(&self, values: &BTreeMap<String, Value>) -> Result<Filled, FillError> {
         self.check(values)?;
         let value = |name: &str| -> Option<String> {
             let default = || {
                 let input = self.inputs.iter().find(|input| input.name == name)?;
                 input.default.clone().map(Value::Plain)
             };
-            Some(values.get(name).cloned().or_else(default)?.written())
+            Some(values.get(name).cloned().or_else(default)?.to_config_text())
         };
         let text = |template: &Template| template.fill(&value);
         let pairs = |pairs: &BTreeMap<String, Template>| {
@@ -132,27 +131,32 @@ impl Recipe {
         };
         Ok(match &self.run {
             Run::Program { command, args, env } => {
-                let words = args.iter().filter_map(|argument| argument.words(&text)).flatten();
-                Filled::Program { command: quoted(command), args: words.collect(), env: pairs(env) }
+                let words = args.iter().filter_map(|argument| argument.fill(&text)).flatten();
+                Filled::Program {
+                    command: escape_placeholders(command),
+                    args: words.collect(),
+                    env: pairs(env),
+                }
             }
             Run::Address { url, headers, is_sse } => {
-                let missing = || Unfilled::Missing(url.inputs().next().unwrap_or("url").to_owned());
+                let missing =
+                    || FillError::Missing(url.inputs().next().unwrap_or("url").to_owned());
                 let url = text(url).ok_or_else(missing)?;
                 Filled::Address { url, headers: pairs(headers), is_sse: *is_sse }
             }
         })
     }
 
-    fn check(&self, values: &BTreeMap<String, Value>) -> Result<(), Unfilled> {
+    fn check(&self, values: &BTreeMap<String, Value>) -> Result<(), FillError> {
         for (name, value) in values {
             let known = self.inputs.iter().find(|input| input.name == *name);
-            let input = known.ok_or_else(|| Unfilled::Unknown(name.clone()))?;
+            let input = known.ok_or_else(|| FillError::Unknown(name.clone()))?;
             if let Value::Plain(text) = value
                 && !input.choices.is_empty()
                 && !input.choices.contains(text)
             {
                 let (input, value) = (name.clone(), text.clone());
-                return Err(Unfilled::NoChoice {
+                return Err(FillError::NoChoice {
                     input,
                     value,
                     choices: known_choices(self, name),
@@ -160,13 +164,13 @@ impl Recipe {
             }
         }
         match self.missing(values).first() {
-            Some(input) => Err(Unfilled::Missing(input.name.clone())),
+            Some(input) => Err(FillError::Missing(input.name.clone())),
             None => Ok(()),
         }
     }
 
-    /// Adds an input; the name under which it is known, which no other has.
-    pub(crate) fn declare(inputs: &mut Vec<Input>, mut input: Input) -> String {
+    /// Adds an input under a unique name, and returns that name; an equal input is reused.
+    pub(crate) fn add_input(inputs: &mut Vec<Input>, mut input: Input) -> String {
         let known = inputs.iter().position(|other| *other == input);
         if let Some(at) = known {
             return inputs[at].name.clone();
@@ -188,21 +192,21 @@ fn known_choices(recipe: &Recipe, name: &str) -> String {
 }
 
 impl Argument {
-    fn words(&self, text: &impl Fn(&Template) -> Option<String>) -> Option<Vec<String>> {
+    fn fill(&self, text: &impl Fn(&Template) -> Option<String>) -> Option<Vec<String>> {
         let value = match &self.value {
             Some(value) => Some(text(value)?),
             None => None,
         };
-        Some(self.flag.as_deref().map(quoted).into_iter().chain(value).collect())
+        Some(self.flag.as_deref().map(escape_placeholders).into_iter().chain(value).collect())
     }
 }
 
 impl Template {
-    /// The text, unless an input in it has no value.
+    /// Returns the text; `None` when an input in it has no value.
     fn fill(&self, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
         let pieces = self.0.iter().map(|piece| match piece {
-            Piece::Text(text) => Some(quoted(text)),
-            Piece::Input(name) => value(name),
+            TemplatePart::Text(text) => Some(escape_placeholders(text)),
+            TemplatePart::Input(name) => value(name),
         });
         pieces.collect()
     }
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_has_no_value_is_left_out_and_what_is_needed_is_named() {
-        assert_eq!(recipe().fill(&plain(&[])), Err(Unfilled::Missing("root".to_owned())));
+        assert_eq!(recipe().fill(&plain(&[])), Err(FillError::Missing("root".to_owned())));
         let filled = recipe().fill(&plain(&[("root", "/a ${env:HOME}")])).unwrap();
         let args = ["x@1", "--root", "/a $${env:HOME}"].map(str::to_owned).to_vec();
         let (command, env) = ("npx".to_owned(), BTreeMap::new());
@@ -262,7 +266,7 @@ mod tests {
         let Filled::Program { env, .. } = recipe().fill(&values).unwrap() else { panic!() };
         assert_eq!(env["KEY"], "${keyring:x}");
         let wrong = recipe().fill(&plain(&[("root", "/a"), ("rooot", "/b")]));
-        assert_eq!(wrong, Err(Unfilled::Unknown("rooot".to_owned())));
+        assert_eq!(wrong, Err(FillError::Unknown("rooot".to_owned())));
     }
 
     #[test]

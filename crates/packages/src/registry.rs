@@ -4,10 +4,10 @@
 use serde_json::Value;
 use url::Url;
 
-/// Where the official registry is.
+/// The URL of the official registry.
 pub const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
 
-/// A server that was found.
+/// A server in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub name: String,
@@ -15,23 +15,23 @@ pub struct Entry {
     pub description: String,
     /// `active`, `deprecated` or `deleted`.
     pub status: String,
-    /// The packages and addresses that it offers, by kind.
+    /// The types of its packages and remotes, such as `npm`.
     pub kinds: Vec<String>,
     /// Its `server.json`.
     pub document: Value,
 }
 
-/// One page of answers.
+/// One page of search results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     pub entries: Vec<Entry>,
-    /// Where the next one begins.
+    /// The cursor of the next page.
     pub next: Option<String>,
 }
 
-/// Returns where the servers are whose name or description has this text.
+/// Returns the URL of a search for servers whose name or description contains this text.
 pub fn search_url(base: &Url, text: &str, cursor: Option<&str>) -> Url {
-    let mut url = below(base, &["v0.1", "servers"]);
+    let mut url = url_below(base, &["v0.1", "servers"]);
     let mut query = url.query_pairs_mut();
     query.append_pair("search", text).append_pair("limit", "50").append_pair("version", "latest");
     if let Some(cursor) = cursor {
@@ -41,12 +41,12 @@ pub fn search_url(base: &Url, text: &str, cursor: Option<&str>) -> Url {
     url
 }
 
-/// Returns where one version of a server is; the latest unless named.
+/// Returns the URL of one version of a server; the latest when `version` is `None`.
 pub fn version_url(base: &Url, name: &str, version: Option<&str>) -> Url {
-    below(base, &["v0.1", "servers", name, "versions", version.unwrap_or("latest")])
+    url_below(base, &["v0.1", "servers", name, "versions", version.unwrap_or("latest")])
 }
 
-fn below(base: &Url, path: &[&str]) -> Url {
+fn url_below(base: &Url, path: &[&str]) -> Url {
     let mut url = base.clone();
     url.set_query(None);
     if let Ok(mut segments) = url.path_segments_mut() {
@@ -56,20 +56,21 @@ fn below(base: &Url, path: &[&str]) -> Url {
     url
 }
 
-/// Reads a page; what is no server in it is left out.
-pub fn page(text: &str) -> Result<Page, serde_json::Error> {
+/// Parses a page of search results; items that are not servers are left out.
+pub fn parse_page(text: &str) -> Result<Page, serde_json::Error> {
     let whole: Value = serde_json::from_str(text)?;
-    let entries = whole["servers"].as_array().into_iter().flatten().filter_map(entry).collect();
+    let entries =
+        whole["servers"].as_array().into_iter().flatten().filter_map(parse_entry).collect();
     let next = whole["metadata"]["nextCursor"].as_str().filter(|next| !next.is_empty());
     Ok(Page { entries, next: next.map(str::to_owned) })
 }
 
-/// Reads the answer about one server.
-pub fn single(text: &str) -> Result<Option<Entry>, serde_json::Error> {
-    Ok(entry(&serde_json::from_str(text)?))
+/// Parses the response about one server; `None` when it is not a server.
+pub fn parse_server(text: &str) -> Result<Option<Entry>, serde_json::Error> {
+    Ok(parse_entry(&serde_json::from_str(text)?))
 }
 
-fn entry(raw: &Value) -> Option<Entry> {
+fn parse_entry(raw: &Value) -> Option<Entry> {
     let document = raw.get("server").unwrap_or(raw);
     let text = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
     let official = &raw["_meta"]["io.modelcontextprotocol.registry/official"];
@@ -91,9 +92,9 @@ fn entry(raw: &Value) -> Option<Entry> {
     })
 }
 
-/// The entries that have most of the words, the better ones first; each server
-/// once, and none that was deleted.
-pub fn ranked(entries: Vec<Entry>, words: &[String]) -> Vec<Entry> {
+/// Sorts entries by how many of the words they contain, and drops duplicates and deleted
+/// servers.
+pub fn rank(entries: Vec<Entry>, words: &[String]) -> Vec<Entry> {
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let score = |entry: &Entry| {
         let (name, about) = (entry.name.to_lowercase(), entry.description.to_lowercase());
@@ -152,12 +153,10 @@ mod tests {
                         server("b/mail", "again", "active"), {"nonsense": 1}, 7],
             "metadata": {"count": 7, "nextCursor": "n"},
         });
-        let page = page(&text.to_string()).unwrap();
+        let page = parse_page(&text.to_string()).unwrap();
         assert_eq!(page.next.as_deref(), Some("n"));
-        let names: Vec<String> = ranked(page.entries, &["Mail".to_owned()])
-            .into_iter()
-            .map(|entry| entry.name)
-            .collect();
+        let names: Vec<String> =
+            rank(page.entries, &["Mail".to_owned()]).into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["b/mail", "d/mail", "a/other"]);
     }
 }

@@ -1,32 +1,31 @@
-//! `server.json`: how a publisher describes a server (schema 2025-12-11).
+//! Parses `server.json`, a publisher's description of a server (schema 2025-12-11).
 //!
-//! A document offers packages and addresses; each becomes an [`Offer`]. Members
-//! that are not known here are skipped, and what an offer cannot carry over is
-//! noted in it.
+//! A document lists packages and remote URLs; each becomes an [`Offer`]. Unknown members
+//! are skipped, and what cannot be converted becomes a note of the recipe.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use url::{Host, Url};
 
-use crate::package::{BadName, Kind};
+use crate::package::{InvalidName, PackageKind};
 use crate::recipe::{Argument, Input, Recipe, Run, Template};
-use crate::template::Piece;
+use crate::template::TemplatePart;
 
-/// One way to get a server.
+/// One way to run or reach the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Offer {
     Recipe(Box<Recipe>),
-    /// A bundle that must have this digest.
+    /// A bundle to download, with its expected SHA-256.
     Bundle {
         url: String,
         sha256: String,
     },
 }
 
-/// Why a document is of no use.
+/// Why a document cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum DocumentError {
     #[error("it is no `server.json`: {0}")]
     Unreadable(#[from] serde_json::Error),
     #[error("it offers nothing that can be run or reached here: {0}")]
@@ -115,18 +114,18 @@ struct RawInput {
     variables: BTreeMap<String, RawInput>,
 }
 
-/// Returns what a document offers, its packages before its addresses.
-pub fn offers(text: &str) -> Result<Vec<Offer>, Unusable> {
+/// Returns all offers of a document, packages before remotes.
+pub fn offers(text: &str) -> Result<Vec<Offer>, DocumentError> {
     let document: Document = serde_json::from_str(text)?;
     let (mut offers, mut refused) = (Vec::new(), Vec::new());
     for package in &document.packages {
-        match offer(&document, package) {
+        match package_offer(&document, package) {
             Ok(offer) => offers.push(offer),
             Err(why) => refused.push(why),
         }
     }
     for remote in &document.remotes {
-        match address(&document, remote) {
+        match remote_recipe(&document, remote) {
             Ok(recipe) => offers.push(Offer::Recipe(Box::new(recipe))),
             Err(why) => refused.push(why),
         }
@@ -137,12 +136,12 @@ pub fn offers(text: &str) -> Result<Vec<Offer>, Unusable> {
         } else {
             refused.join("; ")
         };
-        return Err(Unusable::NoOffer(why));
+        return Err(DocumentError::NoOffer(why));
     }
     Ok(offers)
 }
 
-fn offer(document: &Document, package: &Package) -> Result<Offer, String> {
+fn package_offer(document: &Document, package: &Package) -> Result<Offer, String> {
     if package.registry_type == "mcpb" {
         let sha256 = package.file_sha256.clone().filter(|hash| hash.len() == 64);
         let sha256 = sha256.ok_or("a bundle without a `fileSha256` is not trusted")?;
@@ -161,23 +160,27 @@ fn offer(document: &Document, package: &Package) -> Result<Offer, String> {
             package.identifier
         ));
     }
-    let kind = kind(&package.registry_type)?;
-    program(document, package, kind)
+    let kind = package_kind(&package.registry_type)?;
+    package_recipe(document, package, kind)
         .map(|recipe| Offer::Recipe(Box::new(recipe)))
         .map_err(|bad| bad.to_string())
 }
 
-fn kind(registry: &str) -> Result<Kind, String> {
+fn package_kind(registry: &str) -> Result<PackageKind, String> {
     match registry {
-        "npm" => Ok(Kind::Npm),
-        "pypi" => Ok(Kind::Pypi),
-        "nuget" => Ok(Kind::Nuget),
-        "oci" => Ok(Kind::Oci),
+        "npm" => Ok(PackageKind::Npm),
+        "pypi" => Ok(PackageKind::Pypi),
+        "nuget" => Ok(PackageKind::Nuget),
+        "oci" => Ok(PackageKind::Oci),
         other => Err(format!("packages of `{other}` are not known")),
     }
 }
 
-fn program(document: &Document, package: &Package, kind: Kind) -> Result<Recipe, BadName> {
+fn package_recipe(
+    document: &Document,
+    package: &Package,
+    kind: PackageKind,
+) -> Result<Recipe, InvalidName> {
     let mut inputs = Vec::new();
     let mut notes = Vec::new();
     let usual = ["registry.npmjs.org", "pypi.org", "api.nuget.org", "docker.io", "ghcr.io"];
@@ -190,7 +193,7 @@ fn program(document: &Document, package: &Package, kind: Kind) -> Result<Recipe,
     }
     let mut env = BTreeMap::new();
     for variable in &package.environment_variables {
-        let Some(name) = variable.name.clone().filter(|name| is_variable(name)) else {
+        let Some(name) = variable.name.clone().filter(|name| is_safe_variable(name)) else {
             notes.push("a variable without a proper name was left out".to_owned());
             continue;
         };
@@ -199,7 +202,8 @@ fn program(document: &Document, package: &Package, kind: Kind) -> Result<Recipe,
     }
     let runtime = arguments(&package.runtime_arguments, &mut inputs);
     let version = package.version.as_deref().filter(|version| *version != "latest");
-    let mut args = kind.words(&package.identifier, version, runtime, env.keys().cloned())?;
+    let mut args =
+        kind.runner_arguments(&package.identifier, version, runtime, env.keys().cloned())?;
     args.extend(arguments(&package.package_arguments, &mut inputs));
     if !package.runtime_arguments.is_empty() {
         let runner = kind.runner();
@@ -217,9 +221,9 @@ fn program(document: &Document, package: &Package, kind: Kind) -> Result<Recipe,
     })
 }
 
-/// Refuses an address that a publisher has no business to lead to: in clear beyond this
-/// machine, or to the addresses at which clouds hand out credentials.
-pub fn check_address(address: &str) -> Result<(), String> {
+/// Refuses a URL that a publisher must not use: unencrypted to another machine, or to the
+/// link-local addresses at which clouds hand out credentials.
+pub fn check_remote_url(address: &str) -> Result<(), String> {
     let url = Url::parse(address).map_err(|error| format!("`{address}` is no address: {error}"))?;
     let (is_loopback, is_link_local) = match url.host() {
         Some(Host::Ipv4(ip)) => (ip.is_loopback(), ip.is_link_local()),
@@ -242,13 +246,13 @@ pub fn check_address(address: &str) -> Result<(), String> {
     }
 }
 
-fn address(document: &Document, remote: &Transport) -> Result<Recipe, String> {
+fn remote_recipe(document: &Document, remote: &Transport) -> Result<Recipe, String> {
     let url = remote.url.as_deref().ok_or("an address without a `url`")?;
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return Err(format!("`{url}` is no address"));
     }
     let mut inputs = Vec::new();
-    let url = variables(url, &remote.variables, &mut inputs);
+    let url = template_with_variables(url, &remote.variables, &mut inputs);
     let headers = remote.headers.iter().filter_map(|header| {
         let name = header.name.clone().filter(|name| is_header(name))?;
         let value = template(header, &name, &mut inputs);
@@ -284,24 +288,29 @@ fn arguments(raw: &[RawArgument], inputs: &mut Vec<Input>) -> Vec<Argument> {
     raw.iter().map(read).collect::<Vec<_>>().into_iter().flatten().collect()
 }
 
-/// The fixed value with its variables, or an input of that name.
+/// Returns the fixed value with its variables, or a placeholder for a new input of that
+/// name.
 fn template(raw: &RawInput, name: &str, inputs: &mut Vec<Input>) -> Template {
     match &raw.value {
-        Some(value) => variables(value, &raw.variables, inputs),
-        None => Template::input(&Recipe::declare(inputs, raw.input(name))),
+        Some(value) => template_with_variables(value, &raw.variables, inputs),
+        None => Template::input(&Recipe::add_input(inputs, raw.input(name))),
     }
 }
 
-/// Text with `{variable}` in it.
-fn variables(text: &str, known: &BTreeMap<String, RawInput>, inputs: &mut Vec<Input>) -> Template {
-    Template::read(text, "{", "}", |name| {
+/// Parses a text with `{variable}` placeholders, and adds an input for each.
+fn template_with_variables(
+    text: &str,
+    known: &BTreeMap<String, RawInput>,
+    inputs: &mut Vec<Input>,
+) -> Template {
+    Template::parse(text, "{", "}", |name| {
         let raw = known.get(name)?;
         if let Some(value) = &raw.value {
-            return Some(Piece::Text(value.clone()));
+            return Some(TemplatePart::Text(value.clone()));
         }
-        // Without it there is no text at all.
+        // The text cannot be built without it.
         let input = Input { is_required: raw.default.is_none(), ..raw.input(name) };
-        Some(Piece::Input(Recipe::declare(inputs, input)))
+        Some(TemplatePart::Input(Recipe::add_input(inputs, input)))
     })
 }
 
@@ -329,10 +338,10 @@ impl RawInput {
     }
 }
 
-fn is_variable(name: &str) -> bool {
+fn is_safe_variable(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(legal)
-        // These would run another program than the one that is shown.
+        // These could run another program than the one that is shown.
         && !["LD_", "DYLD_"].iter().any(|start| name.to_uppercase().starts_with(start))
         && !["PATH", "NODE_OPTIONS", "PYTHONSTARTUP", "BASH_ENV", "ENV"].contains(&name.to_uppercase().as_str())
 }
@@ -368,7 +377,7 @@ mod tests {
         for fine in
             ["https://x.example/mcp", "http://localhost:1/", "http://[::1]/", "http://127.0.0.1"]
         {
-            assert_eq!(check_address(fine), Ok(()), "{fine}");
+            assert_eq!(check_remote_url(fine), Ok(()), "{fine}");
         }
         for bad in [
             "http://x.example/mcp",
@@ -382,7 +391,7 @@ mod tests {
             "file:///etc/passwd",
             "x",
         ] {
-            assert!(check_address(bad).is_err(), "{bad}");
+            assert!(check_remote_url(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,16 +1,16 @@
-//! Parses what the operator names as the source of a server.
+//! Parses the source of a server, as the operator writes it on the command line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use crate::package::BadName;
-use crate::package::{self, Kind};
+pub use crate::package::InvalidName;
+use crate::package::{self, PackageKind};
 use crate::recipe::{Recipe, Run};
 
-/// What was named.
+/// Where a server comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A server that runs somewhere.
+    /// The URL of a running server.
     Address(String),
     /// A package that a runner fetches and starts.
     Package(Package),
@@ -18,7 +18,7 @@ pub enum Source {
     Document(PathBuf),
     /// An MCPB bundle on this machine.
     Bundle(PathBuf),
-    /// An MCPB bundle elsewhere.
+    /// The URL of an MCPB bundle.
     RemoteBundle(String),
     /// A server of the registry.
     Registry { name: String, version: Option<String> },
@@ -27,16 +27,16 @@ pub enum Source {
 /// A package and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    kind: Kind,
+    kind: PackageKind,
     name: String,
     version: Option<String>,
 }
 
-/// Why it is not clear what was named.
+/// Why a source cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unclear {
+pub enum SourceError {
     #[error(transparent)]
-    Bad(#[from] BadName),
+    Bad(#[from] InvalidName),
     #[error(
         "`{0}` may be many things: write `npm:{0}`, `pypi:{0}`, `docker:{0}`, `registry:{0}`, a URL, a \
          path to a `server.json` or `.mcpb` file, or a command after `--`"
@@ -44,8 +44,8 @@ pub enum Unclear {
     Ambiguous(String),
 }
 
-/// Reads what was named.
-pub fn read(text: &str) -> Result<Source, Unclear> {
+/// Parses a source.
+pub fn parse(text: &str) -> Result<Source, SourceError> {
     let is_bundle = |path: &str| path.ends_with(".mcpb") || path.ends_with(".dxt");
     if text.starts_with("http://") || text.starts_with("https://") {
         let path = text.split(['?', '#']).next().unwrap_or_default();
@@ -54,12 +54,12 @@ pub fn read(text: &str) -> Result<Source, Unclear> {
             false => Source::Address(text.to_owned()),
         });
     }
-    let package = |kind, name| Ok(Source::Package(Package::read(kind, name)?));
+    let package = |kind, name| Ok(Source::Package(Package::parse(kind, name)?));
     match text.split_once(':') {
-        Some(("npm", name)) => return package(Kind::Npm, name),
-        Some(("pypi", name)) => return package(Kind::Pypi, name),
-        Some(("docker" | "oci", name)) => return package(Kind::Oci, name),
-        Some(("registry", name)) => return Ok(registered(name)?),
+        Some(("npm", name)) => return package(PackageKind::Npm, name),
+        Some(("pypi", name)) => return package(PackageKind::Pypi, name),
+        Some(("docker" | "oci", name)) => return package(PackageKind::Oci, name),
+        Some(("registry", name)) => return Ok(registry_source(name)?),
         Some(_) | None => {}
     }
     if is_bundle(text) {
@@ -70,28 +70,28 @@ pub fn read(text: &str) -> Result<Source, Unclear> {
     }
     let is_path = text.starts_with(['.', '/', '~']);
     match text.split_once('/') {
-        Some(_) if text.starts_with('@') => package(Kind::Npm, text),
-        // Names in the registry begin with a domain, back to front.
-        Some((domain, _)) if !is_path && domain.contains('.') => Ok(registered(text)?),
-        Some(_) | None => Err(Unclear::Ambiguous(text.to_owned())),
+        Some(_) if text.starts_with('@') => package(PackageKind::Npm, text),
+        // Names in the registry begin with a reversed domain.
+        Some((domain, _)) if !is_path && domain.contains('.') => Ok(registry_source(text)?),
+        Some(_) | None => Err(SourceError::Ambiguous(text.to_owned())),
     }
 }
 
-fn registered(text: &str) -> Result<Source, BadName> {
-    let (name, version) = split(text);
+fn registry_source(text: &str) -> Result<Source, InvalidName> {
+    let (name, version) = split_version(text);
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
     if name.is_empty() || name.len() > 200 || !name.chars().all(legal) {
-        return Err(BadName {
+        return Err(InvalidName {
             name: name.chars().take(80).collect(),
             what: "name in the registry",
         });
     }
-    let version = version.map(package::version).transpose()?;
+    let version = version.map(package::check_version).transpose()?;
     Ok(Source::Registry { name: name.to_owned(), version: version.map(str::to_owned) })
 }
 
-/// `name@version`; a scope begins with `@`, too.
-fn split(text: &str) -> (&str, Option<&str>) {
+/// Splits `name@version`; the `@` of a scope at the beginning is part of the name.
+fn split_version(text: &str) -> (&str, Option<&str>) {
     match text.rfind('@').filter(|at| *at != 0) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
         None => (text, None),
@@ -99,25 +99,29 @@ fn split(text: &str) -> (&str, Option<&str>) {
 }
 
 impl Package {
-    fn read(kind: Kind, text: &str) -> Result<Package, BadName> {
+    fn parse(kind: PackageKind, text: &str) -> Result<Package, InvalidName> {
         let (name, version) = match (kind, text.split_once("==")) {
-            (Kind::Pypi, Some((name, version))) => (name, Some(version)),
-            (Kind::Oci, _) => (text, None),
-            (Kind::Npm | Kind::Pypi | Kind::Nuget, _) => split(text),
+            (PackageKind::Pypi, Some((name, version))) => (name, Some(version)),
+            (PackageKind::Oci, _) => (text, None),
+            (PackageKind::Npm | PackageKind::Pypi | PackageKind::Nuget, _) => split_version(text),
         };
-        let version = version.map(package::version).transpose()?.map(str::to_owned);
-        Ok(Package { kind, name: kind.name(name)?.to_owned(), version })
+        let version = version.map(package::check_version).transpose()?.map(str::to_owned);
+        Ok(Package { kind, name: kind.check_name(name)?.to_owned(), version })
     }
 
-    /// The program that runs it.
+    /// Returns the program that runs it, such as `npx`.
     pub fn runner(&self) -> &'static str {
         self.kind.runner()
     }
 
-    /// Returns how it is run.
-    pub fn recipe(&self) -> Result<Recipe, BadName> {
-        let args =
-            self.kind.words(&self.name, self.version.as_deref(), Vec::new(), std::iter::empty())?;
+    /// Builds the recipe that runs it.
+    pub fn recipe(&self) -> Result<Recipe, InvalidName> {
+        let args = self.kind.runner_arguments(
+            &self.name,
+            self.version.as_deref(),
+            Vec::new(),
+            std::iter::empty(),
+        )?;
         let is_pinned = self.version.is_some() || self.name.contains("@sha256:");
         let note =
             "no version is named: what runs may be another every time; pin it with `@VERSION`";
@@ -139,7 +143,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let read = match read(text) {
+        let read = match parse(text) {
             Ok(Source::Package(package)) => {
                 match package.recipe().unwrap().fill(&BTreeMap::new()) {
                     Ok(Filled::Program { command, args, .. }) => {

@@ -1,51 +1,52 @@
-//! Text with placeholders for inputs of the operator.
+//! Templates: text with placeholders for inputs that the operator provides.
 
 use std::fmt;
 
-/// Text and inputs, in turn.
+/// Text with placeholders for inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template(pub(crate) Vec<Piece>);
+pub struct Template(pub(crate) Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum TemplatePart {
     Text(String),
+    /// The name of an input.
     Input(String),
 }
 
 impl Template {
     pub fn text(text: &str) -> Template {
-        Template(vec![Piece::Text(text.to_owned())])
+        Template(vec![TemplatePart::Text(text.to_owned())])
     }
 
     pub fn input(name: &str) -> Template {
-        Template(vec![Piece::Input(name.to_owned())])
+        Template(vec![TemplatePart::Input(name.to_owned())])
     }
 
-    /// The names of its inputs.
+    /// Returns the names of its inputs.
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Input(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            TemplatePart::Input(name) => Some(name.as_str()),
+            TemplatePart::Text(_) => None,
         })
     }
 
-    /// Reads text in which inputs stand between `open` and `close`; `input` says
-    /// what a name stands for, and what it does not know stays as it is.
-    pub(crate) fn read(
+    /// Parses text in which placeholders stand between `open` and `close`. `resolve` returns
+    /// the part for a name; an unknown placeholder stays as text.
+    pub(crate) fn parse(
         text: &str,
         open: &str,
         close: &str,
-        mut input: impl FnMut(&str) -> Option<Piece>,
+        mut resolve: impl FnMut(&str) -> Option<TemplatePart>,
     ) -> Template {
         let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find(open) {
             let after = &rest[at + open.len()..];
             let Some(end) = after.find(close) else { break };
             plain.push_str(&rest[..at]);
-            match input(&after[..end]) {
-                Some(Piece::Text(text)) => plain.push_str(&text),
+            match resolve(&after[..end]) {
+                Some(TemplatePart::Text(text)) => plain.push_str(&text),
                 Some(found) => {
-                    pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                    pieces.push(TemplatePart::Text(std::mem::take(&mut plain)));
                     pieces.push(found);
                 }
                 None => plain.push_str(&rest[at..at + open.len() + end + close.len()]),
@@ -53,8 +54,8 @@ impl Template {
             rest = &after[end + close.len()..];
         }
         plain.push_str(rest);
-        pieces.push(Piece::Text(plain));
-        pieces.retain(|piece| *piece != Piece::Text(String::new()));
+        pieces.push(TemplatePart::Text(plain));
+        pieces.retain(|piece| *piece != TemplatePart::Text(String::new()));
         Template(pieces)
     }
 }
@@ -62,8 +63,8 @@ impl Template {
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::Input(name) => write!(f, "<{name}>"),
+            TemplatePart::Text(text) => f.write_str(text),
+            TemplatePart::Input(name) => write!(f, "<{name}>"),
         })
     }
 }

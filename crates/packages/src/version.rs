@@ -1,7 +1,7 @@
-//! Compares versions of packages.
+//! Parses and compares versions of packages.
 //!
-//! npm and PyPI write them differently; what both have is a row of numbers and a
-//! word for what is not final. That is what is compared.
+//! npm and PyPI write versions differently; both have a list of numbers and a word for
+//! a prerelease, and these are compared.
 
 use std::cmp::Ordering;
 
@@ -9,26 +9,26 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     epoch: u64,
-    /// Without zeros at the end, so that 1.0 is 1.
+    /// Without zeros at the end, so that 1.0 equals 1.
     numbers: Vec<u64>,
-    phase: Phase,
+    phase: ReleasePhase,
 }
 
-/// What a version is beside its numbers. The number counts trials and repairs.
+/// The kind of a release, with its number, such as 2 for `rc2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ReleasePhase {
     Development(u64),
     Alpha(u64),
     Beta(u64),
     Candidate(u64),
     Final,
-    Repaired(u64),
+    Post(u64),
 }
 
 impl Version {
-    /// Reads a version; `None` when it is none.
-    pub(crate) fn read(text: &str) -> Option<Version> {
-        // What is behind `+` says how it was built.
+    /// Parses a version; `None` when the text is not one.
+    pub(crate) fn parse(text: &str) -> Option<Version> {
+        // Build metadata after `+` is ignored.
         let text = text.trim().trim_start_matches(['v', 'V']).split('+').next()?;
         let (epoch, text) = match text.split_once('!') {
             Some((epoch, rest)) => (epoch.parse().ok()?, rest),
@@ -41,17 +41,17 @@ impl Version {
         while numbers.last() == Some(&0) {
             numbers.pop();
         }
-        Some(Version { epoch, numbers, phase: Phase::read(&text[end..]) })
+        Some(Version { epoch, numbers, phase: ReleasePhase::parse(&text[end..]) })
     }
 
-    /// Returns whether it came out to be tried, and not to be used.
-    pub(crate) fn is_trial(&self) -> bool {
-        self.phase < Phase::Final
+    /// Returns whether this is a prerelease.
+    pub(crate) fn is_prerelease(&self) -> bool {
+        self.phase < ReleasePhase::Final
     }
 }
 
-impl Phase {
-    fn read(rest: &str) -> Phase {
+impl ReleasePhase {
+    fn parse(rest: &str) -> ReleasePhase {
         let rest = rest.trim_start_matches(['-', '.', '_']).to_ascii_lowercase();
         let digits = |text: &str| {
             let from = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
@@ -61,12 +61,12 @@ impl Phase {
         let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
         let n = digits(&rest);
         match word.as_str() {
-            "" if rest.is_empty() => Phase::Final,
-            "post" | "rev" | "r" => Phase::Repaired(n),
-            "a" | "alpha" => Phase::Alpha(n),
-            "b" | "beta" => Phase::Beta(n),
-            "rc" | "c" | "pre" | "preview" => Phase::Candidate(n),
-            _ => Phase::Development(n),
+            "" if rest.is_empty() => ReleasePhase::Final,
+            "post" | "rev" | "r" => ReleasePhase::Post(n),
+            "a" | "alpha" => ReleasePhase::Alpha(n),
+            "b" | "beta" => ReleasePhase::Beta(n),
+            "rc" | "c" | "pre" | "preview" => ReleasePhase::Candidate(n),
+            _ => ReleasePhase::Development(n),
         }
     }
 }
@@ -109,14 +109,14 @@ mod tests {
             "1!0.1",
         ];
         for pair in ordered.windows(2) {
-            let [older, newer] = [pair[0], pair[1]].map(|text| Version::read(text).unwrap());
+            let [older, newer] = [pair[0], pair[1]].map(|text| Version::parse(text).unwrap());
             assert!(older < newer, "{pair:?}");
         }
-        assert_eq!(Version::read("v1.0+build"), Version::read("1"));
+        assert_eq!(Version::parse("v1.0+build"), Version::parse("1"));
         for text in ["", "latest", "^1", "1..2", "99999999999999999999999"] {
-            assert_eq!(Version::read(text), None, "{text}");
+            assert_eq!(Version::parse(text), None, "{text}");
         }
-        assert!(Version::read("1.0rc1").unwrap().is_trial());
-        assert!(!Version::read("1.0.post1").unwrap().is_trial());
+        assert!(Version::parse("1.0rc1").unwrap().is_prerelease());
+        assert!(!Version::parse("1.0.post1").unwrap().is_prerelease());
     }
 }

@@ -1,24 +1,23 @@
-//! Writes a skill in the Agent Skills format.
+//! Renders a skill as a strictly valid `SKILL.md` of the Agent Skills format.
 
 use serde_json::{Map, Value};
 
-use crate::read::{DESCRIPTION, is_strict};
+use crate::parse::{MAX_DESCRIPTION, is_strict};
 use crate::skill::{Content, Skill};
 
-/// A directory and the `SKILL.md` in it.
+/// The name of a directory and the text of the `SKILL.md` in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     pub directory: String,
     pub text: String,
 }
 
-/// Writes a skill: a name of `a-z`, `0-9` and hyphens that is also the name of
-/// its directory, a description, and nothing beside the fields of the format.
-/// `None` for a skill whose text is not here.
+/// Renders a skill with a valid name, which is also that of its directory, a description,
+/// and only fields of the format. Returns `None` if its text is at an upstream.
 pub fn export(skill: &Skill) -> Option<Exported> {
     let Content::Text { body, .. } = &skill.content else { return None };
-    let Head { name, fields, metadata } = Head::of(skill);
-    let mut head = format!("name: {}\n", plain(&name));
+    let Head { name, fields, metadata } = Head::new(skill);
+    let mut head = format!("name: {}\n", yaml_name(&name));
     for (key, text) in fields {
         head.push_str(&format!("{key}: {}\n", quoted(&text)));
     }
@@ -32,10 +31,10 @@ pub fn export(skill: &Skill) -> Option<Exported> {
     Some(Exported { directory: name, text })
 }
 
-/// The frontmatter of what [`export`] writes, as JSON.
+/// Returns the front matter that [`export`] writes, as JSON.
 pub fn frontmatter(skill: &Skill) -> Option<Value> {
     let Content::Text { .. } = &skill.content else { return None };
-    let Head { name, fields, metadata } = Head::of(skill);
+    let Head { name, fields, metadata } = Head::new(skill);
     let mut all = Map::from_iter([("name".to_owned(), Value::from(name))]);
     all.extend(fields.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
     if !metadata.is_empty() {
@@ -45,7 +44,7 @@ pub fn frontmatter(skill: &Skill) -> Option<Value> {
     Some(Value::Object(all))
 }
 
-/// What the frontmatter says.
+/// The fields of the front matter.
 struct Head {
     name: String,
     fields: Vec<(&'static str, String)>,
@@ -53,11 +52,11 @@ struct Head {
 }
 
 impl Head {
-    fn of(skill: &Skill) -> Head {
+    fn new(skill: &Skill) -> Head {
         let name = strict_name(&skill.title, &skill.name);
         let words: String = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = if words.is_empty() { format!("How to: {name}.") } else { words };
-        let words = catalog::summary::cut(&words, DESCRIPTION);
+        let words = catalog::summary::cut(&words, MAX_DESCRIPTION);
         let license = skill.license.clone().map(|license| ("license", license));
         let compatibility = skill.compatibility.clone().map(|text| ("compatibility", text));
         let fields = [Some(("description", words)), license, compatibility];
@@ -72,19 +71,20 @@ impl Head {
     }
 }
 
-/// A strict name as YAML; in quotes where YAML would take it for something that
-/// is no text, such as `2024` or `true`.
-fn plain(name: &str) -> String {
+/// Renders a name as YAML, quoted if YAML would not take it for text, such as `2024` or
+/// `true`.
+fn yaml_name(name: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_text = name.starts_with(|c: char| c.is_ascii_lowercase()) && !WORDS.contains(&name);
     if is_text { name.to_owned() } else { quoted(name) }
 }
 
-/// Any text as YAML: a JSON string is one.
+/// Renders any text as YAML, for which a JSON string will do.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// Derives a name that follows the rules of the format.
 fn strict_name(title: &str, fallback: &str) -> String {
     let fold = |text: &str| {
         let lower = text.to_ascii_lowercase();

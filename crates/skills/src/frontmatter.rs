@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tool::Severity;
 
-/// What the head says.
+/// The fields of the front matter, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Frontmatter {
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
-    /// The functions that it says it needs, as they are written.
+    /// The functions that the skill declares to need, as they are written.
     pub(super) functions: Vec<String>,
     pub(super) license: Option<String>,
     pub(super) compatibility: Option<String>,
@@ -21,16 +21,16 @@ pub(super) struct Frontmatter {
 const FIELDS: [&str; 7] =
     ["name", "description", "license", "compatibility", "metadata", "allowed-tools", "version"];
 
-/// A longer head is no head.
+/// The size of the largest front matter that is parsed.
 const MAX_BYTES: usize = 64 << 10;
 const MAX_COMPATIBILITY: usize = 500;
 /// How many functions one skill may need.
 const MAX_FUNCTIONS: usize = 64;
-/// How many odd fields are worth a word each.
-const MAX_PROBLEMS: usize = 20;
+/// How many fields are checked for being unknown.
+const MAX_CHECKED_FIELDS: usize = 20;
 
-/// Splits a document into its head and its body. The marks are lines of their
-/// own, so `---` inside a value does not end the head.
+/// Splits a document into its front matter and its body. The delimiters are lines of their
+/// own, so `---` inside a value does not end the front matter.
 pub(super) fn split(text: &str) -> (Frontmatter, &str) {
     let text = text.trim_start_matches('\u{feff}');
     let none = |problem: &str| Frontmatter {
@@ -47,32 +47,33 @@ pub(super) fn split(text: &str) -> (Frontmatter, &str) {
             if MAX_BYTES < end {
                 return (none("has a frontmatter of over 64 KiB: not read"), body);
             }
-            return (read(&after[..end]), body);
+            return (parse(&after[..end]), body);
         }
         end += line.len();
     }
     (none("has a frontmatter without an end"), text)
 }
 
-/// Returns what follows a line of nothing but white space.
+/// Returns the text after the first line, if that line is blank.
 fn after_line(text: &str) -> Option<&str> {
     let (line, rest) = text.split_once('\n')?;
     line.trim().is_empty().then_some(rest)
 }
 
-fn read(yaml: &str) -> Frontmatter {
+fn parse(yaml: &str) -> Frontmatter {
     let mut front = Frontmatter::default();
     let fields = match serde_saphyr::from_str_with_options::<Value>(yaml, options()) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => {
             let problem = "has a frontmatter that is no YAML: read line by line";
             front.problems.push((Severity::Warning, problem.to_owned()));
-            by_line(yaml)
+            parse_lines(yaml)
         }
     };
     let more = fields.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     let either = |key: &str| text(&fields, key).or_else(|| text(&more, key));
-    let written: Written = serde_saphyr::from_str_with_options(yaml, options()).unwrap_or_default();
+    let written: TextFields =
+        serde_saphyr::from_str_with_options(yaml, options()).unwrap_or_default();
     let versions: Versions =
         serde_saphyr::from_str_with_options(yaml, options()).unwrap_or_default();
     let version = versions.version.or(versions.metadata.and_then(|more| more.version));
@@ -84,32 +85,32 @@ fn read(yaml: &str) -> Frontmatter {
     let functions = either("functions").unwrap_or_default();
     let functions = functions.split([' ', ',', '\n']).filter(|function| !function.is_empty());
     front.functions = functions.take(MAX_FUNCTIONS).map(str::to_owned).collect();
-    odd(&fields, &mut front.problems);
+    report_odd_fields(&fields, &mut front.problems);
     front
 }
 
-/// The fields that are text, as they were written.
+/// The text fields as they are written, also where YAML would take one for a number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Written {
+struct TextFields {
     name: Option<String>,
     description: Option<String>,
     license: Option<String>,
     compatibility: Option<String>,
 }
 
-/// The version as it was written: `1.10` is not `1.1`. Read by itself, so that
-/// an odd field beside it does not matter.
+/// The version as it is written, because `1.10` is not `1.1`. Parsed separately, so that
+/// an invalid field beside it does not matter.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Versions {
     version: Option<String>,
-    metadata: Option<More>,
+    metadata: Option<Metadata>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct More {
+struct Metadata {
     version: Option<String>,
 }
 
@@ -118,12 +119,12 @@ fn tidy(text: Option<String>) -> Option<String> {
 }
 
 fn options() -> serde_saphyr::Options {
-    // A head needs no anchors, so a bomb made of them is not unfolded.
+    // Front matter needs no anchors, and without them it cannot expand without bounds.
     let budget = serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 8 };
     serde_saphyr::options! { budget: budget }
 }
 
-/// A value as text; a list of texts is read as one with spaces.
+/// Returns a field as text; the texts of a list are joined by spaces.
 fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {
     let text = match fields.get(key)? {
         Value::String(text) => text.trim().to_owned(),
@@ -134,9 +135,10 @@ fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn odd(fields: &Map<String, Value>, problems: &mut Vec<(Severity, String)>) {
+/// Reports unknown, misplaced and invalid fields.
+fn report_odd_fields(fields: &Map<String, Value>, problems: &mut Vec<(Severity, String)>) {
     let mut note = |severity, problem: String| problems.push((severity, problem));
-    for key in fields.keys().take(MAX_PROBLEMS) {
+    for key in fields.keys().take(MAX_CHECKED_FIELDS) {
         match key.as_str() {
             "allowed-tools" => {
                 let problem = "`allowed-tools` is ignored: a skill grants nothing here";
@@ -163,9 +165,9 @@ fn odd(fields: &Map<String, Value>, problems: &mut Vec<(Severity, String)>) {
     }
 }
 
-/// `key: value` lines, for values that YAML trips over, such as a description
-/// with a colon in it.
-fn by_line(yaml: &str) -> Map<String, Value> {
+/// Parses `key: value` lines, for front matter that is not valid YAML, such as a
+/// description with a colon in it.
+fn parse_lines(yaml: &str) -> Map<String, Value> {
     let pair = |line: &str| {
         let (key, value) = line.split_once(':')?;
         let value = value.trim().trim_matches(['"', '\'']);

@@ -1,11 +1,11 @@
-//! Instructions for tasks, mostly read from `SKILL.md` files.
+//! Skills: instructions for tasks, from `SKILL.md` files and from upstreams.
 //!
-//! A skill is text for a model, and nothing but text: code in it is left out
-//! with a note, files beside it are never served. Reading is lenient: problems
-//! are findings, and the skill is listed all the same; [`export`] is strict. A
-//! skill may have placeholders ([`template`]), versions, and functions that it
-//! refers to ([`Reference`]). Readers are told when such a function is missing,
-//! or has another signature than when the skill was last checked ([`Lock`]).
+//! A skill is text for a model, and nothing but text: code in it is replaced by a note,
+//! and files beside it are never served. The parser is lenient: problems become findings,
+//! and the skill is listed all the same; [`export`] is strict. A skill may have
+//! placeholders ([`template`]), versions, and functions that it refers to ([`Reference`]).
+//! Readers are warned when such a function is missing, or has another signature than when
+//! the skill was last checked ([`Lock`]).
 
 pub mod export;
 pub mod library;
@@ -19,7 +19,7 @@ pub mod version;
 pub mod skill_index;
 
 mod frontmatter;
-mod read;
+mod parse;
 mod route;
 mod skill;
 mod strip;

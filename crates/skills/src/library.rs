@@ -8,8 +8,8 @@ use tool::{Finding, Severity};
 
 use crate::lock::Lock;
 use crate::reference::Reference;
-use crate::skill::{File, Flag, LINE, Reader, Skill};
-use crate::{read, version};
+use crate::skill::{File, Flag, MAX_LINE, Reader, Skill};
+use crate::{parse, version};
 
 /// All skills.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +17,9 @@ pub struct Library {
     /// Each version on its own, the latest of a skill first.
     skills: Vec<Arc<Skill>>,
     lock: Lock,
-    /// Upstreams whose prompts are skills.
+    /// The labels of upstreams whose prompts are skills.
     prompts: BTreeSet<String>,
-    /// The last number behind a name that several skills have.
+    /// The last number that was appended to a name, by namespace and name.
     numbers: HashMap<(String, String), usize>,
 }
 
@@ -27,12 +27,12 @@ pub struct Library {
 #[derive(Debug)]
 pub enum Lookup {
     Found(Arc<Skill>),
-    /// Several have that name; how each is addressed.
+    /// Several skills have the name; these are their addresses.
     Ambiguous(Vec<String>),
-    /// It is there, but not in this version; which there are.
+    /// The skill does not have the wanted version, but these.
     NoSuchVersion(Vec<String>),
-    /// None has; the addresses of those with almost that spelling, and of those
-    /// with a similar one.
+    /// No skill has the name; these are the addresses of skills whose names are almost the
+    /// same (`close`) or similar.
     Unknown {
         close: Vec<String>,
         similar: Vec<String>,
@@ -40,23 +40,24 @@ pub enum Lookup {
 }
 
 impl Library {
-    pub fn read(files: &[File]) -> (Library, Vec<Finding>) {
+    /// Parses files into a library, and returns what is wrong with them.
+    pub fn parse(files: &[File]) -> (Library, Vec<Finding>) {
         let mut library = Library::default();
         let mut findings = Vec::new();
         for file in files {
-            if let Some(skill) = read::read(file, &mut findings) {
+            if let Some(skill) = parse::parse(file, &mut findings) {
                 library.add(skill, &file.path, &mut findings);
             }
         }
         (library, findings)
     }
 
-    /// With the locked signatures of the functions that its skills refer to.
+    /// Sets the locked signatures of the functions that the skills refer to.
     pub fn with_lock(self, lock: Lock) -> Library {
         Library { lock, ..self }
     }
 
-    /// With the prompts of these upstreams as skills.
+    /// Makes the prompts of these upstreams skills.
     pub fn with_prompts(self, labels: impl IntoIterator<Item = String>) -> Library {
         Library { prompts: labels.into_iter().collect(), ..self }
     }
@@ -65,7 +66,7 @@ impl Library {
         self.prompts.contains(label)
     }
 
-    /// With more skills. Those that are in it already keep their names.
+    /// Returns a library with more skills. Those that are in it already keep their names.
     pub fn with(&self, more: impl IntoIterator<Item = Skill>) -> (Library, Vec<Finding>) {
         let mut library = self.clone();
         let mut findings = Vec::new();
@@ -86,7 +87,7 @@ impl Library {
         self.newest().map(|skill| skill.listed()).collect()
     }
 
-    /// Every skill in its latest version, as far as the reader sees them.
+    /// Every skill that the reader sees, in its latest version.
     pub fn latest<'a>(&'a self, reader: &'a dyn Reader) -> impl Iterator<Item = &'a Arc<Skill>> {
         self.newest().filter(|skill| reader.sees(skill))
     }
@@ -97,8 +98,8 @@ impl Library {
         self.skills.iter().filter(move |skill| known.insert((&skill.namespace, &skill.name)))
     }
 
-    /// The skills in a namespace and below it, one line each; `None` when it
-    /// has none and is not the root.
+    /// Renders the skills in a namespace and below it, one line each; `None` if there are
+    /// none and the namespace is not the root.
     pub fn index(&self, namespace: &str, reader: &dyn Reader) -> Option<String> {
         let path = name::path(namespace)?.join(".");
         let inside: Vec<&Arc<Skill>> =
@@ -132,9 +133,9 @@ impl Library {
         self.latest(reader).any(|skill| canonical_path(&skill.namespace) == path)
     }
 
-    /// `- **create_order** — Creates an order. (flag)`
+    /// Renders a skill as a line of a list: `- **create_order** — Creates an order. (flag)`.
     pub fn line(&self, skill: &Skill, reader: &dyn Reader) -> String {
-        let words = summary::sentence(&skill.description, LINE);
+        let words = summary::sentence(&skill.description, MAX_LINE);
         let dash = if words.is_empty() { "" } else { " — " };
         let flags = self.flags(skill, reader);
         let flag = match flags.as_slice() {
@@ -146,15 +147,15 @@ impl Library {
         format!("- **{}**{dash}{words}{}{flag}", skill.name, spelt.unwrap_or_default())
     }
 
-    /// Returns how its author spells a skill, where that is not clear from its
-    /// name: it is another word, or differs from a neighbour's only in hyphens.
+    /// Returns the author's spelling of a name, if readers need it: it is another word, or
+    /// a neighbour's name differs only in hyphens.
     fn spelling<'a>(&self, skill: &'a Skill) -> Option<&'a str> {
         let other = !name::same(&skill.name, &skill.title);
         let alike = || self.skills.iter().any(|one| is_alike(one, skill));
         (skill.title != skill.name && (other || alike())).then_some(skill.title.as_str())
     }
 
-    /// Warnings for this reader.
+    /// Returns the warnings about a skill for this reader.
     pub fn flags(&self, skill: &Skill, reader: &dyn Reader) -> Vec<Flag> {
         if let Some(why) = reader.unavailable(skill) {
             return vec![Flag::Unavailable(why)];
@@ -175,9 +176,8 @@ impl Library {
         self.latest(reader).filter(refers).cloned().collect()
     }
 
-    /// The skill of that name: in the namespace, or, with none given, in the
-    /// root or wherever there is only one; the latest unless a version is
-    /// wanted.
+    /// Looks up a skill by name: in the namespace, or, with an empty one, in the root or
+    /// wherever the name occurs once. Without a version, the latest is meant.
     pub fn look_up(
         &self,
         namespace: &str,
@@ -233,11 +233,11 @@ impl Library {
         }
     }
 
-    /// The latest version that fits.
+    /// Finds the latest version of a skill that matches the wanted one.
     fn in_version(&self, skill: &Skill, wanted: &str) -> Lookup {
         let versions: Vec<&Arc<Skill>> =
             self.skills.iter().filter(|other| other.is_version_of(skill)).collect();
-        // Its server knows which versions there are.
+        // Only its server knows which versions it has.
         if let [only] = versions.as_slice()
             && only.is_from_cash()
         {
@@ -268,8 +268,8 @@ impl Library {
         };
         let author = skill.name.clone();
         if clashes(self, &skill) {
-            // Numbers that are in use are not tried again: an upstream may list any
-            // number of skills with the same name.
+            // The search goes on after the last number that was used, because an upstream
+            // may list any number of skills with the same name.
             let key = (skill.namespace.clone(), author.clone());
             let mut number = self.numbers.get(&key).copied().unwrap_or(1);
             while clashes(self, &skill) {
@@ -290,7 +290,7 @@ impl Library {
             );
             findings.push(Finding::new(Severity::Warning, "skill-name", path, message));
         }
-        // Before the first version that is earlier.
+        // Inserted before the first version that is earlier.
         let earlier = |other: &Arc<Skill>| {
             let order = version::compare(other.version.as_deref(), skill.version.as_deref());
             other.is_version_of(&skill) && order.is_lt()

@@ -1,10 +1,9 @@
-//! The lock file of a skill: the signatures of its functions when it was last
-//! checked.
+//! The lock file of skills: the signatures of their functions when they were last checked.
 //!
-//! A file beside the skills, one line for each function that a skill refers to:
-//! the skill, the function and a digest of its signature. `gatelet skill lock`
-//! writes it after somebody has checked the skills; it goes under version control
-//! with them and shows later which skills may be out of date.
+//! It is a file beside the skills with a line for each function that a skill refers to:
+//! the skill, the function and a digest of its signature. `gatelet skill lock` writes it
+//! after somebody has checked the skills. It is kept under version control with them, and
+//! shows later which skills may be out of date.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,13 +17,12 @@ pub const FILE: &str = "skills.lock";
 const HEAD: &str = "# Functions that skills speak of, as they were when `gatelet skill lock` was run.\n\
                     # skill  function  signature\n";
 
-/// Digests by skill and function.
+/// The digests of signatures, by skill and function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock(BTreeMap<(String, String), String>);
 
 impl Lock {
-    /// Reads a file. Malformed lines are skipped: at worst a change goes
-    /// unnoticed.
+    /// Parses a file. Malformed lines are skipped: at worst a change is not noticed.
     pub fn parse(text: &str) -> Lock {
         let line = |line: &str| {
             let mut words = line.split_whitespace().filter(|_| !line.starts_with('#'));
@@ -34,7 +32,8 @@ impl Lock {
         Lock(text.lines().filter_map(line).collect())
     }
 
-    /// The digests of all functions that these skills refer to.
+    /// Collects the digests of all functions that these skills refer to; `signature` gives
+    /// the digest of one.
     pub fn take<'a>(
         skills: impl IntoIterator<Item = &'a Skill>,
         signature: &dyn Fn(&Reference) -> Option<String>,
@@ -50,7 +49,7 @@ impl Lock {
         lock
     }
 
-    /// Adds the other's digests; those replace its own.
+    /// Adds the digests of another lock, which replace existing ones.
     pub fn extend(&mut self, other: Lock) {
         self.0.extend(other.0);
     }

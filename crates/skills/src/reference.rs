@@ -1,4 +1,4 @@
-//! The functions that a skill refers to.
+//! References of skills to functions: parsed from metadata, and found in the text.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ pub struct Reference {
     pub function: String,
 }
 
-/// How many functions of a text are noted.
+/// How many functions are found in a text at most.
 const MAX_REFERENCES: usize = 200;
 /// How long the arguments of a call in a text may be.
 const MAX_ARGUMENTS_BYTES: usize = 400;
 
 impl Reference {
-    /// Reads `orders.create`.
+    /// Parses a path such as `orders.create`.
     pub fn parse(path: &str) -> Option<Reference> {
         let (namespace, function) = path.rsplit_once('.').unwrap_or(("", path));
         let legal = !name::canonical(function).is_empty() && name::path(namespace).is_some();
@@ -48,7 +48,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// The functions in `call(…)` and `help(…)` lines of a text.
+/// Finds the functions in `call(…)` and `help(…)` of a text.
 pub(super) fn mentioned(text: &str) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     for (at, mark) in text.match_indices("(") {
@@ -74,7 +74,7 @@ pub(super) fn mentioned(text: &str) -> Vec<Reference> {
     found
 }
 
-/// The text up to the closing parenthesis.
+/// Returns the arguments of a call: the text up to the closing parenthesis.
 pub(super) fn arguments(rest: &str) -> &str {
     let mut end = rest.len().min(MAX_ARGUMENTS_BYTES);
     while !rest.is_char_boundary(end) {
@@ -84,7 +84,7 @@ pub(super) fn arguments(rest: &str) -> &str {
     &rest[..rest.find(')').unwrap_or(rest.len())]
 }
 
-/// The value of `key="…"`.
+/// Returns the value of `key="…"` in the arguments of a call.
 pub(super) fn argument<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
     let (_, after) = arguments.split_once(key)?;
     let value = after.trim_start().strip_prefix(['=', ':'])?.trim_start();

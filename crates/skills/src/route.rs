@@ -1,4 +1,4 @@
-//! How the text of an upstream's skill is fetched.
+//! The ways in which the text of an upstream's skill is fetched.
 
 use tool::Json;
 use tool::listing::PromptArgument;
@@ -6,21 +6,16 @@ use tool::listing::PromptArgument;
 /// How the text is fetched from an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    Prompt {
-        name: String,
-        arguments: Vec<PromptArgument>,
-    },
+    /// With `prompts/get`.
+    Prompt { name: String, arguments: Vec<PromptArgument> },
+    /// With `resources/read`.
     Resource {
         uri: String,
-        /// Of its `SKILL.md`, where the upstream lists one.
+        /// The digest of its `SKILL.md`, if the upstream lists one.
         digest: Option<String>,
-        /// What it says of the skill, whole; nothing where that is too much to
-        /// remember.
+        /// The upstream's entry for the skill; null if it is too large to be stored.
         entry: Json,
     },
-    /// A skill of a CaSH server, under its name there.
-    Cash {
-        namespace: String,
-        name: String,
-    },
+    /// From a CaSH server, by its namespace and name there.
+    Cash { namespace: String, name: String },
 }

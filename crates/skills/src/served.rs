@@ -1,12 +1,10 @@
-//! Skills in the form of the protocol's skills extension: entries with the digests
-//! of what is served, and files under our own URIs.
+//! Serves skills by MCP's skills extension: entries with digests, and files under our URIs.
 //!
-//! A skill that is here is served as its [`export`], so code that was left out
-//! stays left out, and the digest says so. A skill of an upstream keeps its
-//! entry, with every URI put below the upstream's label: within one server a URI
-//! is a skill's identity, so two upstreams must not share one. What an upstream
-//! serves is checked against what it listed before it goes out. Skills that are
-//! made on request (prompts, other CaSH servers) are not served this way.
+//! A skill of gatelet's own is served as its [`export`], without the code that was removed.
+//! A skill of an upstream keeps its entry, but every URI is put below the upstream's label,
+//! because a URI must be unique within a server. A file of an upstream is checked against
+//! the listed digest before it is served. Skills whose text is generated on request
+//! (prompts, other CaSH servers) are not served this way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,28 +15,28 @@ use sha2::{Digest, Sha256};
 use tool::{Json, Object, hex};
 
 use super::export::{self, Exported};
-use super::read::is_strict;
+use super::parse::is_strict;
 use super::upstream::Route;
 use super::{Content, Skill};
 
-/// The scheme of every URI here.
+/// The scheme of all URIs of skills.
 pub const SCHEME: &str = "skill://";
-/// The first segment of what is here; it is the label of the built-in namespace,
-/// so no upstream has it.
-const HERE: &str = roster::BUILTIN;
+/// The first path segment of gatelet's own skills: the label of the built-in namespace,
+/// which no upstream can have.
+const OWN_LABEL: &str = roster::BUILTIN;
 /// The file that makes a directory a skill.
 const FILE: &str = "SKILL.md";
 /// How many entries a page has.
 const PAGE: usize = 50;
-/// What every host takes of one skill.
-const FILES: usize = 512;
-const BYTES: u64 = 16 << 20;
-/// How long an answer may be kept.
+/// The limits of one skill that every host accepts.
+const MAX_FILES: usize = 512;
+const MAX_BYTES: u64 = 16 << 20;
+/// How long clients may cache an answer.
 const LIFETIME_MS: u64 = 60_000;
 
-/// Every skill that is served to a caller, by its URI.
+/// The skills that are served to a caller, by the URI of their `SKILL.md`.
 #[derive(Debug, Default)]
-pub struct Served(BTreeMap<String, Item>);
+pub struct SkillEntries(BTreeMap<String, Item>);
 
 #[derive(Debug)]
 struct Item {
@@ -46,45 +44,48 @@ struct Item {
     files: Files,
 }
 
+/// The files of a skill.
 #[derive(Debug)]
 enum Files {
-    /// One file, which is here.
-    Here(String),
-    /// The upstream's, by the URI here.
-    Listed { label: String, files: BTreeMap<String, Original> },
-    /// Whatever the upstream has below this directory.
+    /// The text of the `SKILL.md`, the only file of a skill of our own.
+    Own(String),
+    /// The files that an upstream lists, by our URI.
+    Listed { label: String, files: BTreeMap<String, ListedFile> },
+    /// The files that an upstream has below this directory, which it does not list.
     Dynamic { label: String, directory: String },
 }
 
-/// A file as its upstream has it.
+/// A file as its upstream lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Original {
+pub struct ListedFile {
     pub uri: String,
     digest: String,
     size: u64,
 }
 
-/// Where a file is.
+/// Where the content of a file comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FileLocation {
+    /// From us; this is the text.
     Here { text: String },
-    Upstream { label: String, uri: String, listed: Option<Original> },
+    /// From an upstream, by its URI there, and as it is listed there.
+    Upstream { label: String, uri: String, listed: Option<ListedFile> },
 }
 
-impl Served {
-    /// Those of these skills that can be served.
-    pub fn new<'a>(skills: impl IntoIterator<Item = &'a Arc<Skill>>) -> Served {
-        let mut served = Served::default();
+impl SkillEntries {
+    /// Keeps those of these skills that can be served.
+    pub fn new<'a>(skills: impl IntoIterator<Item = &'a Arc<Skill>>) -> SkillEntries {
+        let mut served = SkillEntries::default();
         for skill in skills {
             let item = match &skill.content {
-                Content::Text { .. } => served.here(skill),
+                Content::Text { .. } => served.own_item(skill),
                 Content::Upstream { label, route: Route::Resource { entry, .. } } => {
-                    of_upstream(label, entry)
+                    upstream_item(label, entry)
                 }
                 Content::Upstream { route: Route::Prompt { .. } | Route::Cash { .. }, .. } => None,
             };
             if let Some((uri, item)) = item {
-                // The first keeps it: nothing is put in another's place.
+                // The first skill keeps a URI, so that none can replace another.
                 served.0.entry(uri).or_insert(item);
             }
         }
@@ -95,7 +96,7 @@ impl Served {
         self.0.is_empty()
     }
 
-    /// The entries after those of the page before.
+    /// Renders a page of entries, after the cursor.
     pub fn list(&self, cursor: Option<&str>) -> Json {
         let after = cursor.unwrap_or_default();
         let mut rest = self.0.iter().filter(|(uri, _)| after < uri.as_str()).peekable();
@@ -108,35 +109,35 @@ impl Served {
         cacheable(result)
     }
 
-    /// The entry of one skill.
+    /// Renders the entry of one skill.
     pub fn get(&self, uri: &str) -> Option<Json> {
         let item = self.0.get(uri)?;
         Some(cacheable(json!({"skill": item.entry(uri)})))
     }
 
-    /// Returns where a file of a skill is.
-    pub fn place(&self, uri: &str) -> Option<Place> {
-        self.0.iter().find_map(|(own, item)| item.place(own, uri))
+    /// Returns where the content of a file comes from.
+    pub fn locate(&self, uri: &str) -> Option<FileLocation> {
+        self.0.iter().find_map(|(own, item)| item.locate(own, uri))
     }
 
-    /// A skill that is here, under a URI that nobody has yet.
-    fn here(&self, skill: &Skill) -> Option<(String, Item)> {
+    /// Makes the item of a skill of our own, under a URI that is free.
+    fn own_item(&self, skill: &Skill) -> Option<(String, Item)> {
         let frontmatter = export::frontmatter(skill)?;
         let Exported { directory, text } = export::export(skill)?;
         let levels = skill.namespace.split('.').filter(|level| !level.is_empty());
-        let mut path: Vec<&str> = std::iter::once(HERE).chain(levels).collect();
+        let mut path: Vec<&str> = std::iter::once(OWN_LABEL).chain(levels).collect();
         let uri = |path: &[&str]| format!("{SCHEME}{}/{directory}/{FILE}", path.join("/"));
-        // `a_b` and `a-b` are one directory.
+        // `a_b` and `a-b` give the same directory.
         if self.0.contains_key(&uri(&path)) {
             path.push(&skill.name);
         }
-        Some((uri(&path), Item { frontmatter, files: Files::Here(text) }))
+        Some((uri(&path), Item { frontmatter, files: Files::Own(text) }))
     }
 }
 
 fn cacheable(mut result: Value) -> Json {
     result["ttlMs"] = json!(LIFETIME_MS);
-    // Others may see other skills.
+    // Other callers may see other skills.
     result["cacheScope"] = json!("private");
     result.into()
 }
@@ -144,13 +145,13 @@ fn cacheable(mut result: Value) -> Json {
 impl Item {
     fn entry(&self, uri: &str) -> Value {
         let resources = match &self.files {
-            Files::Here(text) => json!([{
+            Files::Own(text) => json!([{
                 "uri": uri,
                 "digest": digest(text.as_bytes()),
                 "size": text.len(),
             }]),
             Files::Listed { files, .. } => {
-                let file = |(uri, file): (&String, &Original)| json!({"uri": uri, "digest": file.digest, "size": file.size});
+                let file = |(uri, file): (&String, &ListedFile)| json!({"uri": uri, "digest": file.digest, "size": file.size});
                 files.iter().map(file).collect()
             }
             Files::Dynamic { .. } => json!("dynamic"),
@@ -158,27 +159,27 @@ impl Item {
         json!({"uri": uri, "frontmatter": self.frontmatter, "resources": resources})
     }
 
-    fn place(&self, own: &str, uri: &str) -> Option<Place> {
+    fn locate(&self, own: &str, uri: &str) -> Option<FileLocation> {
         let upstream = |label: &String, uri: String, listed| {
-            Some(Place::Upstream { label: label.clone(), uri, listed })
+            Some(FileLocation::Upstream { label: label.clone(), uri, listed })
         };
         match &self.files {
-            Files::Here(text) => (own == uri).then(|| Place::Here { text: text.clone() }),
+            Files::Own(text) => (own == uri).then(|| FileLocation::Here { text: text.clone() }),
             Files::Listed { label, files } => {
                 let file = files.get(uri)?;
                 upstream(label, file.uri.clone(), Some(file.clone()))
             }
             Files::Dynamic { label, directory } => {
-                let below = inside(own.strip_suffix(FILE)?, uri)?;
+                let below = path_below(own.strip_suffix(FILE)?, uri)?;
                 upstream(label, format!("{directory}{below}"), None)
             }
         }
     }
 }
 
-/// Returns what a skill of an upstream is here. `None` where its entry breaks what
-/// the extension demands: hosts would refuse it, or be led outside the skill.
-fn of_upstream(label: &str, entry: &Json) -> Option<(String, Item)> {
+/// Makes the item of an upstream's skill, with our URI. Returns `None` for an entry that
+/// breaks the rules of the extension: hosts would refuse it, or read outside the skill.
+fn upstream_item(label: &str, entry: &Json) -> Option<(String, Item)> {
     let uri: String = entry.member_as("uri")?;
     let frontmatter: Map<String, Value> = entry.member_as("frontmatter")?;
     let directory = uri.strip_suffix(FILE)?;
@@ -188,7 +189,7 @@ fn of_upstream(label: &str, entry: &Json) -> Option<(String, Item)> {
     if !is_named || !is_described || !is_strict(name) {
         return None;
     }
-    let own = format!("{SCHEME}{label}/{}", path(directory)?);
+    let own = format!("{SCHEME}{label}/{}", uri_path(directory)?);
     let files = match entry.member("resources")? {
         listed if listed.string_value().as_deref() == Some("dynamic") => {
             Files::Dynamic { label: label.to_owned(), directory: directory.to_owned() }
@@ -196,18 +197,18 @@ fn of_upstream(label: &str, entry: &Json) -> Option<(String, Item)> {
         listed => {
             let listed: Vec<Json> = listed.parse_as().ok()?;
             let files = listed.iter().map(|file| {
-                let original = Original {
+                let original = ListedFile {
                     uri: file.member_as("uri")?,
                     digest: file.member_as("digest").filter(|digest: &String| is_digest(digest))?,
                     size: file.member_as("size")?,
                 };
-                Some((format!("{own}{}", inside(directory, &original.uri)?), original))
+                Some((format!("{own}{}", path_below(directory, &original.uri)?), original))
             });
             let n_files = listed.len();
-            let files: BTreeMap<String, Original> = files.collect::<Option<_>>()?;
+            let files: BTreeMap<String, ListedFile> = files.collect::<Option<_>>()?;
             let bytes = files.values().map(|file| file.size).fold(0, u64::saturating_add);
             let whole = files.len() == n_files && files.contains_key(&format!("{own}{FILE}"));
-            if !whole || FILES < n_files || BYTES < bytes {
+            if !whole || MAX_FILES < n_files || MAX_BYTES < bytes {
                 return None;
             }
             Files::Listed { label: label.to_owned(), files }
@@ -216,20 +217,20 @@ fn of_upstream(label: &str, entry: &Json) -> Option<(String, Item)> {
     Some((format!("{own}{FILE}"), Item { frontmatter: Value::Object(frontmatter), files }))
 }
 
-/// The path of a URI, with its scheme in it where that is not the usual one.
-fn path(uri: &str) -> Option<String> {
+/// Returns the path of a URI, with the scheme as its first segment if it is not `skill`.
+fn uri_path(uri: &str) -> Option<String> {
     let (scheme, path) = uri.split_once("://")?;
     is_plain(path).then_some(())?;
     Some(if scheme == "skill" { path.to_owned() } else { format!("~{scheme}/{path}") })
 }
 
-/// Returns what of a URI is below a directory.
-fn inside<'u>(directory: &str, uri: &'u str) -> Option<&'u str> {
+/// Returns the part of a URI below a directory; `None` if it is not below it.
+fn path_below<'u>(directory: &str, uri: &'u str) -> Option<&'u str> {
     uri.strip_prefix(directory).filter(|below| !below.is_empty() && is_plain(below))
 }
 
-/// Returns whether a path leads nowhere else: no dots as segments, however written,
-/// and nothing that ends a path.
+/// Returns whether a path stays below its directory: it has no segments `.` and `..`, in
+/// any encoding, and nothing that ends a path.
 fn is_plain(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
     let climbs = |segment: &str| matches!(segment.replace("%2e", ".").as_str(), "." | "..");
@@ -249,19 +250,19 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(&Sha256::digest(bytes)))
 }
 
-/// Returns what reading a file that is here gives.
+/// Renders the result of `resources/read` for a file of our own.
 pub fn contents(uri: &str, text: &str) -> Json {
     let contents = json!([{"uri": uri, "mimeType": "text/markdown", "text": text}]);
     cacheable(json!({"contents": contents}))
 }
 
-/// Returns what an upstream gave for a file, under the URI that it has here; `None`
-/// when that is not what was listed.
-pub fn renamed(
+/// Returns an upstream's result of `resources/read` with our URI in place of the original
+/// one; `None` if the content is not what the upstream listed.
+pub fn with_own_uri(
     result: &Json,
     original: &str,
     uri: &str,
-    listed: Option<&Original>,
+    listed: Option<&ListedFile>,
 ) -> Option<Json> {
     let mut result = Object::parse(result).ok()?;
     let contents: Vec<Json> = result.get("contents")?.parse_as().ok()?;

@@ -1,4 +1,4 @@
-//! One skill: its text and metadata.
+//! The skill itself: its text and metadata, and how its placeholders are filled in.
 
 use std::fmt;
 
@@ -10,12 +10,11 @@ use crate::route::Route;
 use crate::template::TemplateError;
 use crate::{strip, template};
 
-/// How long the line of a skill in a list may be.
-pub(crate) const LINE: usize = 200;
+/// How many characters the line of a skill in a list may have.
+pub(crate) const MAX_LINE: usize = 200;
 
-/// A `SKILL.md` as it was found. The path is relative to the directory that
-/// was searched: `orders/create-order/SKILL.md` is `create-order` in the
-/// namespace `orders`.
+/// A `SKILL.md` file. The path is relative to the directory that was searched:
+/// `orders/create-order/SKILL.md` is `create-order` in the namespace `orders`.
 #[derive(Clone, Debug)]
 pub struct File {
     pub path: String,
@@ -27,7 +26,7 @@ pub struct File {
 pub struct Skill {
     /// Dotted; empty for the root.
     pub namespace: String,
-    /// A legal name, made from the author's.
+    /// The name by which it is called, derived from the author's.
     pub name: String,
     /// The name as its author spells it.
     pub title: String,
@@ -49,11 +48,11 @@ pub enum Content {
     Upstream { label: String, route: Route },
 }
 
-/// Whether a text is filled in.
+/// Whether a text has placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Plain,
-    /// It has placeholders for values.
+    /// It has placeholders, which are filled in with a reader's values.
     Template,
 }
 
@@ -81,12 +80,12 @@ pub enum Flag {
     Missing(Reference),
     /// The function has another signature than when the skill was locked.
     Changed(Reference),
-    /// Its text cannot be fetched now; why.
+    /// The text of the skill cannot be fetched now, for this reason.
     Unavailable(String),
 }
 
 impl Skill {
-    /// The call that returns it.
+    /// The call that returns the skill.
     pub fn address(&self) -> String {
         address(&self.namespace, &self.name)
     }
@@ -128,8 +127,8 @@ impl Skill {
         }
     }
 
-    /// The text with its placeholders filled in. Those without a value stay and
-    /// are named at the end.
+    /// Returns the text with its placeholders filled in. Those without a value stay as they
+    /// are, and a note at the end names them.
     pub fn fill(&self, values: &[(&str, &Json)]) -> Result<String, TemplateError> {
         match &self.content {
             Content::Text { body, form: Form::Template } => {
@@ -138,7 +137,7 @@ impl Skill {
                     Err(TemplateError::Malformed(_)) => return Ok(body.clone()),
                     Err(failed @ TemplateError::Failed(_)) => return Err(failed),
                 };
-                // A template could assemble code that was stripped from it.
+                // A template could assemble code that was not there to be removed.
                 let (text, _) = strip::executable(&text);
                 Ok(with_missing(text, &missing))
             }

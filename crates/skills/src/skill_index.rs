@@ -18,7 +18,7 @@ use crate::route::Route;
 use crate::skill::{Content, Skill};
 use crate::upstream::{self, SkillCache, cash};
 use policy::live::LiveStages;
-use policy::visibility::{Thing, Visible};
+use policy::visibility::{CallerView, Item};
 use redact::Scrubber;
 use roster::{BUILTIN, Snapshot, SupervisedUpstream};
 
@@ -29,9 +29,9 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Finds the skills of gatelet and of all upstreams.
 pub struct SkillIndex {
-    /// gatelet's own.
+    /// gatelet's own skills.
     skills: Arc<ArcSwap<Library>>,
-    /// What upstreams listed.
+    /// The skills that upstreams listed.
     cache: SkillCache,
     policies: Arc<LiveStages>,
     scrubber: Arc<Scrubber>,
@@ -40,12 +40,12 @@ pub struct SkillIndex {
 /// All skills that one caller can read.
 pub struct CallerSkills {
     pub library: Library,
-    /// Upstreams whose skills are not known now, and why.
+    /// The labels of upstreams whose skills could not be listed, each with the reason.
     pub unreachable: Vec<(String, String)>,
 }
 
 impl CallerSkills {
-    /// The upstreams that a search leaves out, in one line.
+    /// Renders the upstreams that a search leaves out, in one line.
     pub fn unsearched(&self) -> Option<String> {
         let unreachable =
             self.unreachable.iter().map(|(label, why)| (label.as_str(), why.as_str()));
@@ -53,17 +53,19 @@ impl CallerSkills {
     }
 }
 
-/// A catalog of these skills only, for searching them.
+/// Builds a catalog of these skills alone, to search them as the catalog `like` does.
 pub fn searchable<'s>(skills: impl Iterator<Item = &'s Arc<Skill>>, like: &Catalog) -> Catalog {
     let skills = skills.map(|skill| skill.listed()).collect();
     let source = Source { skills, role: Role::Builtin, ..Source::new(BUILTIN, Arc::default()) };
     Catalog::build(vec![source]).0.with_meaning(like.meaning())
 }
 
-/// How an upstream is asked for its skills.
+/// How an upstream lists its skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListMethod {
+    /// By MCP's skills extension.
     Extension,
+    /// As a CaSH server.
     Cash,
 }
 
@@ -94,20 +96,20 @@ impl SkillIndex {
     }
 
     /// Returns whether a caller may see a skill.
-    pub fn shows(&self, visible: &Visible<'_>, skill: &Skill) -> bool {
-        let shows = |thing: Thing<'_>| visible.shows(&thing);
+    pub fn shows(&self, visible: &CallerView<'_>, skill: &Skill) -> bool {
+        let shows = |thing: Item<'_>| visible.shows(&thing);
         let Skill { namespace, name, .. } = skill;
         let route = match &skill.content {
             Content::Upstream { label: upstream, route: Route::Prompt { name, .. } } => {
-                shows(Thing::Prompt { upstream, name })
+                shows(Item::Prompt { upstream, name })
             }
             Content::Upstream { label: upstream, route: Route::Resource { uri, .. } } => {
-                shows(Thing::Resource { upstream, uri })
+                shows(Item::Resource { upstream, uri })
             }
-            // Its own name decides.
+            // Only its name as a skill decides.
             Content::Upstream { route: Route::Cash { .. }, .. } | Content::Text { .. } => true,
         };
-        route && shows(Thing::Skill { namespace, name })
+        route && shows(Item::Skill { namespace, name })
     }
 
     /// Every skill that this caller can read.
@@ -115,8 +117,7 @@ impl SkillIndex {
         self.listed_for(snapshot, context, |_| true).await
     }
 
-    /// The same without asking upstreams for what is not of the protocol's
-    /// extension.
+    /// Every skill that this caller can read, but without asking CaSH servers.
     pub async fn of_extension(&self, snapshot: &Snapshot, context: &Context) -> CallerSkills {
         let asks = |method| method == ListMethod::Extension;
         self.listed_for(snapshot, context, asks).await
@@ -150,7 +151,7 @@ impl SkillIndex {
                 (None, None) => {}
                 (Some(why), method) => {
                     let skills = self.cache.last(&source.label, subject);
-                    // One that was never listed might have some.
+                    // An upstream that was never listed may have skills.
                     let might = method.is_some() || source.listing.tools.is_empty();
                     if skills.is_empty() && might {
                         unreachable.push((source.label.clone(), self.scrubber.scrub_reason(why)));
@@ -164,8 +165,8 @@ impl SkillIndex {
         CallerSkills { library, unreachable }
     }
 
-    /// Returns what an upstream lists; what it listed before when it does not
-    /// answer.
+    /// Returns the skills of an upstream: cached, or listed now, or, if it does not answer,
+    /// those that it listed before.
     async fn listed_by(
         &self,
         upstream: &SupervisedUpstream,
@@ -178,7 +179,7 @@ impl SkillIndex {
             return known;
         }
         let listed = match method {
-            ListMethod::Extension => pages(upstream, label, context).await,
+            ListMethod::Extension => list_by_extension(upstream, label, context).await,
             ListMethod::Cash => {
                 let page = page(upstream, label, cash::LIST, Object::new(), context).await;
                 page.map(|page| (cash::from_list(label, &page), upstream::lifetime(&page), false))
@@ -192,8 +193,8 @@ impl SkillIndex {
         for skill in &mut skills {
             skill.description =
                 without_invisible(&self.scrubber.scrub(&skill.description)).into_owned();
-            // An entry must be what its file says, so one with a secret in it is
-            // served to nobody.
+            // An entry must agree with its file, so one that contains a secret is not served
+            // at all.
             if let Content::Upstream { route: Route::Resource { entry, .. }, .. } =
                 &mut skill.content
                 && self.scrubber.scrub_json(entry) != *entry
@@ -208,7 +209,7 @@ impl SkillIndex {
     }
 }
 
-/// One page of an upstream's skills.
+/// Asks an upstream for one page of its skills.
 async fn page(
     upstream: &SupervisedUpstream,
     label: &str,
@@ -231,18 +232,18 @@ async fn page(
     }
 }
 
-/// The skills of the extension, how long they may be cached, and whether for
-/// every caller.
-async fn pages(
+/// Lists the skills of an upstream by the extension. Returns the skills, how long they may
+/// be cached, and whether they are the same for every caller.
+async fn list_by_extension(
     upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
 ) -> Option<(Vec<Skill>, Duration, bool)> {
-    let mut read = (Vec::new(), Duration::from_secs(3600), true);
-    let whole =
-        tokio::time::timeout(LIST_TIMEOUT, read_pages(upstream, label, context, &mut read)).await;
+    let mut listed = (Vec::new(), Duration::from_secs(3600), true);
+    let pages = fetch_pages(upstream, label, context, &mut listed);
+    let whole = tokio::time::timeout(LIST_TIMEOUT, pages).await;
     match whole {
-        Ok(true) => return Some(read),
+        Ok(true) => return Some(listed),
         Ok(false) => {}
         Err(_) => {
             tracing::warn!(
@@ -251,17 +252,17 @@ async fn pages(
             );
         }
     }
-    (!read.0.is_empty()).then_some(read)
+    (!listed.0.is_empty()).then_some(listed)
 }
 
-/// Reads page after page; whether all were read.
-async fn read_pages(
+/// Adds page after page to `listed`, and returns whether all could be fetched.
+async fn fetch_pages(
     upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
-    read: &mut (Vec<Skill>, Duration, bool),
+    listed: &mut (Vec<Skill>, Duration, bool),
 ) -> bool {
-    let (skills, lifetime, public) = read;
+    let (skills, lifetime, public) = listed;
     let mut cursor: Option<String> = None;
     for _ in 0..upstream::MAX_PAGES {
         let mut params = Object::new();

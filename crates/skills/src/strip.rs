@@ -1,13 +1,13 @@
-//! Removes everything from a skill that could be run.
+//! Removes executable content from the text of a skill.
 
-mod quoted;
+mod code_ranges;
 mod scripts;
 
 #[cfg(test)]
 mod tests;
 
-/// Blocks in these languages are data and stay.
-const DATA: [&str; 18] = [
+/// The languages of fenced blocks that are data, and stay.
+const DATA_LANGUAGES: [&str; 18] = [
     "",
     "json",
     "jsonc",
@@ -28,11 +28,12 @@ const DATA: [&str; 18] = [
     "ini",
 ];
 
-/// The text without executable content, and how many pieces were left out.
+/// Replaces executable content by notes; returns the text, and how many pieces were
+/// replaced.
 ///
-/// Left out are fenced blocks in a programming or shell language, untagged
-/// ones that look like a session in a shell, script tags, commands to be run
-/// on reading, links to bundled scripts, and data URIs.
+/// Executable are fenced blocks in a programming or shell language, untagged ones that
+/// look like a shell session, script elements, commands that a host runs when it reads a
+/// skill, links to bundled scripts, and data URIs.
 pub(crate) fn executable(text: &str) -> (String, usize) {
     let mut kept: Vec<String> = Vec::new();
     let mut omitted = 0;
@@ -63,6 +64,7 @@ pub(crate) fn executable(text: &str) -> (String, usize) {
     (text, omitted + scripts)
 }
 
+/// The opening line of a fenced block.
 struct Fence {
     indent: String,
     mark: String,
@@ -71,7 +73,7 @@ struct Fence {
 
 impl Fence {
     fn open(line: &str) -> Option<Fence> {
-        // A block may stand in a quotation or in an item of a list.
+        // A block may be in a quotation or in a list item.
         let trimmed = line.trim_start_matches([' ', '\t', '>', '-', '+']);
         let first = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let length = trimmed.chars().take_while(|c| *c == first).count();
@@ -95,12 +97,12 @@ impl Fence {
     fn is_code(&self, block: &[&str]) -> bool {
         let first = block.iter().map(|line| line.trim()).find(|line| !line.is_empty());
         let session = first.is_some_and(|line| line.starts_with("#!") || line.starts_with("$ "));
-        !DATA.contains(&self.language.as_str()) || (self.language.is_empty() && session)
+        !DATA_LANGUAGES.contains(&self.language.as_str()) || (self.language.is_empty() && session)
     }
 }
 
-/// Commands that some hosts run on reading (`` !`date` ``), links to scripts,
-/// and data URIs.
+/// Replaces, in a line of prose, commands that some hosts run when they read it
+/// (`` !`date` ``), links to scripts, and data URIs.
 fn inline(line: &str) -> (String, usize) {
     let (line, commands) = replace(line, "!`", "`", |_| Some("[command omitted]".to_owned()));
     let (line, links) = replace(&line, "](", ")", |target| {
@@ -112,7 +114,7 @@ fn inline(line: &str) -> (String, usize) {
     (line, commands + links + embedded)
 }
 
-/// Takes out what is embedded by address.
+/// Replaces data URIs.
 fn data_uris(line: &str) -> (String, usize) {
     let (mut kept, mut rest, mut count) = (String::new(), line, 0);
     while let Some(start) = rest.find("data:") {
@@ -133,19 +135,19 @@ fn data_uris(line: &str) -> (String, usize) {
     (kept, count)
 }
 
-/// Replaces what stands between two marks where `with` has a replacement.
+/// Replaces the texts between two delimiters for which `replacement` returns something.
 fn replace(
     line: &str,
     open: &str,
     close: &str,
-    with: impl Fn(&str) -> Option<String>,
+    replacement: impl Fn(&str) -> Option<String>,
 ) -> (String, usize) {
     let (mut kept, mut rest, mut count) = (String::new(), line, 0);
     while let Some(start) = rest.find(open) {
         let inner = &rest[start + open.len()..];
         let Some(length) = inner.find(close) else { break };
         kept.push_str(&rest[..start]);
-        match with(&inner[..length]) {
+        match replacement(&inner[..length]) {
             Some(other) => {
                 kept.push_str(&other);
                 count += 1;

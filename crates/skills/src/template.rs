@@ -1,10 +1,10 @@
-//! Skills with placeholders: `{{ customer_id }}`, `{% if %}` and `{% for %}`.
+//! Fills in the placeholders of skills: `{{ customer_id }}`, `{% if %}` and `{% for %}`.
 //!
-//! The engine is Jinja with few rights: templates cannot include others, define
-//! or store anything, and work, values and output are limited. A placeholder
-//! without a value stays as written and is reported, so that a text about
-//! `{{ braces }}` stays readable. A text with unknown filters, tags or calls is
-//! about another template language and is not treated as a template.
+//! The engine is a restricted Jinja: templates cannot include others or define anything,
+//! and steps, values and output are limited. A placeholder without a value stays as
+//! written and is reported, so that a text about `{{ braces }}` stays readable. A text with
+//! unknown filters, tags or calls is about another template language, and is not treated
+//! as a template.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,45 +19,46 @@ use minijinja::{
 };
 use tool::Json;
 
-/// The tags there are. Without `set`, `macro` and the like no value can grow.
+/// The allowed tags. `set`, `macro` and the like are not among them, so no value can grow.
 const TAGS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "raw"];
 
-/// The filters there are.
+/// The allowed filters.
 const FILTERS: [&str; 10] =
     ["upper", "lower", "trim", "title", "capitalize", "length", "first", "last", "join", "default"];
 
 /// Words that may come before a parenthesis without being a call.
 const KEYWORDS: [&str; 8] = ["if", "elif", "else", "for", "in", "not", "and", "or"];
 
-/// Steps that filling in one text may take.
+/// How many steps of the engine filling in one text may take.
 const FUEL: u64 = 100_000;
-/// How long one expression or tag may be.
-const EXPRESSION: usize = 500;
-/// How long all values together may be.
-const VALUES: usize = 16 << 10;
-/// How long the result may be.
-const OUTPUT: usize = 2 << 20;
-const DEPTH: usize = 32;
-const LINES: usize = 20_000;
-const COLUMNS: usize = 20_000;
+/// The length of the longest expression or tag.
+const MAX_EXPRESSION: usize = 500;
+/// The length of all values together.
+const MAX_VALUES: usize = 16 << 10;
+/// The length of the longest result.
+const MAX_OUTPUT: usize = 2 << 20;
+/// How deep tags may be nested.
+const MAX_DEPTH: usize = 32;
+const MAX_LINES: usize = 20_000;
+const MAX_COLUMNS: usize = 20_000;
 
 /// Why a text cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is not a template that is understood here.
+    /// The text is not a valid template.
     #[error("is not a template: {0}")]
     Malformed(String),
-    /// The values do not fit, or it takes too much.
+    /// The values do not fit, or a limit was reached.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Returns whether there is anything to fill in.
+/// Returns whether a text may contain placeholders.
 pub(super) fn has_placeholders(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// The names that a text can be given values for.
+/// Returns the names of the placeholders in a text.
 pub(super) fn placeholders(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     if !has_placeholders(text) {
         return Ok(BTreeSet::new());
@@ -68,21 +69,21 @@ pub(super) fn placeholders(text: &str) -> Result<BTreeSet<String>, TemplateError
     Ok(template.undeclared_variables(false).into_iter().collect())
 }
 
-/// Fills in a text. Also returns the placeholders without a value.
+/// Fills in a text; returns the result, and the names of placeholders without a value.
 pub(super) fn fill(
     text: &str,
     values: &[(&str, &Json)],
 ) -> Result<(String, Vec<String>), TemplateError> {
     let placeholders = placeholders(text)?;
-    if VALUES < values.iter().map(|(_, value)| value.as_str().len()).sum() {
-        let why = format!("the kwargs are over {} KiB together", VALUES >> 10);
+    if MAX_VALUES < values.iter().map(|(_, value)| value.as_str().len()).sum() {
+        let why = format!("the kwargs are over {} KiB together", MAX_VALUES >> 10);
         return Err(TemplateError::Failed(why));
     }
     let mut missing: Vec<(String, Arc<Usage>)> = Vec::new();
     let bind = |placeholder: String| {
         let given = values.iter().find(|(key, _)| name::same(key, &placeholder));
         let value = match given.and_then(|(_, value)| value.to_value().ok()) {
-            Some(value) => read(&value),
+            Some(value) => to_engine_value(&value),
             None => {
                 let usage = Arc::<Usage>::default();
                 missing.push((placeholder.clone(), Arc::clone(&usage)));
@@ -105,22 +106,22 @@ pub(super) fn fill(
         }
     };
     engine.add_filter("__shut", move |_: Value, value: Value, at: usize| shown(value, at));
-    // The engine may find the end of an expression elsewhere than we do.
+    // The engine may disagree about where an expression ends; then the text is used as it is.
     let template = engine.template_from_str(&traced).or_else(|_| engine.template_from_str(text));
     let template = template.map_err(|error| malformed(&error))?;
-    let mut page = Page::default();
-    let done = template.render_captured_to(context, &mut page).map(drop);
+    let mut output = BoundedOutput::default();
+    let done = template.render_captured_to(context, &mut output).map(drop);
     match done {
         Ok(()) => {
-            let text = String::from_utf8_lossy(&page.written).into_owned();
-            // One with a default is not missing, unless it is also used without.
+            let text = String::from_utf8_lossy(&output.written).into_owned();
+            // A placeholder with a default is not missing, unless it is also used without one.
             missing.retain(|(_, usage)| {
                 !usage.replaced.load(Ordering::Relaxed) || usage.shown.load(Ordering::Relaxed)
             });
             let missing = missing.into_iter().map(|(name, _)| name).collect();
             Ok((text, missing))
         }
-        Err(_) if page.full => Err(failed(format!("it grows over {} MiB", OUTPUT >> 20))),
+        Err(_) if output.full => Err(failed(format!("it grows over {} MiB", MAX_OUTPUT >> 20))),
         Err(error) if error.kind() == ErrorKind::OutOfFuel => {
             Err(failed("it takes too many steps".to_owned()))
         }
@@ -129,7 +130,7 @@ pub(super) fn fill(
     }
 }
 
-/// How the engine reports that it does not know something.
+/// The errors of the engine for something that it does not know.
 const UNKNOWN: [ErrorKind; 4] = [
     ErrorKind::UnknownFilter,
     ErrorKind::UnknownTest,
@@ -137,8 +138,9 @@ const UNKNOWN: [ErrorKind; 4] = [
     ErrorKind::UnknownMethod,
 ];
 
-/// The text with every filtered expression numbered, and those expressions, so
-/// that one whose placeholder has no value can be kept as written.
+/// Wraps every expression with a filter in a call with its number; returns the text and
+/// the original expressions by number. So an expression whose placeholder has no value can
+/// be restored as it was written.
 fn traced(text: &str) -> (String, Vec<String>) {
     let (mut traced, mut originals, mut done) = (String::new(), Vec::new(), 0);
     for piece in pieces(text).filter(|piece| piece.kind == Kind::Expression) {
@@ -166,7 +168,7 @@ fn malformed(error: &minijinja::Error) -> TemplateError {
     TemplateError::Malformed(message(error))
 }
 
-/// The engine's message, with its line.
+/// Renders an error of the engine, with its line.
 fn message(error: &minijinja::Error) -> String {
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     match error.line() {
@@ -178,7 +180,7 @@ fn message(error: &minijinja::Error) -> String {
 #[expect(clippy::wildcard_enum_match_arm, reason = "values of the engine are of many kinds")]
 fn engine(counted: Arc<AtomicBool>) -> Environment<'static> {
     let mut engine = Environment::empty();
-    // A heading may have an anchor, `{#like-this}`, which is no comment.
+    // A heading may have an anchor, `{#like-this}`, which must not start a comment.
     let syntax = SyntaxConfig::builder()
         .comment_delimiters("{#!comment", "comment!#}")
         .keep_trailing_newline(true)
@@ -187,13 +189,13 @@ fn engine(counted: Arc<AtomicBool>) -> Environment<'static> {
     engine.set_syntax(syntax);
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_fuel(Some(FUEL));
-    engine.set_recursion_limit(DEPTH);
+    engine.set_recursion_limit(MAX_DEPTH);
     engine.set_formatter(|out, _, value| match value.kind() {
         ValueKind::Bool => Ok(write!(out, "{}", value.is_true())?),
         ValueKind::None => Ok(write!(out, "null")?),
         _ => Ok(write!(out, "{value}")?),
     });
-    // Under names that no text can use; the filters below wrap them.
+    // Registered under names that no template can use; the filters below wrap them.
     engine.add_filter("upper!", filters::upper);
     engine.add_filter("lower!", filters::lower);
     engine.add_filter("trim!", filters::trim);
@@ -216,8 +218,8 @@ fn engine(counted: Arc<AtomicBool>) -> Environment<'static> {
     engine
 }
 
-/// Applies a filter. A value that was not given stays a placeholder; its `length`
-/// is 0, and that it was taken is noted.
+/// Applies a filter. A placeholder without a value stays one; its `length` is 0, which is
+/// noted in `counted`.
 fn filtered(
     state: &mut State<'_, '_>,
     name: &str,
@@ -244,7 +246,7 @@ fn filtered(
     }
 }
 
-/// `{{ place | default("here") }}`; a placeholder counts as nothing.
+/// Applies the filter `default`, for which a placeholder without a value is undefined.
 fn or_else(value: Value, other: Option<Value>) -> Value {
     let placeholder = value.downcast_object_ref::<Placeholder>();
     if let Some(placeholder) = placeholder {
@@ -257,17 +259,17 @@ fn or_else(value: Value, other: Option<Value>) -> Value {
     }
 }
 
-/// Refuses what could grow or hide (long expressions, other tags, repetition)
-/// and what the engine does not know.
+/// Refuses templates with long expressions, with tags that are not allowed, with
+/// repetition of texts (`*`), and with anything that the engine does not know.
 fn inspect(text: &str) -> Result<(), TemplateError> {
     let refuse = |why: String| Err(TemplateError::Malformed(why));
     // The engine counts lines and columns in 16 bits.
-    if LINES < text.lines().count() || text.lines().any(|line| COLUMNS < line.len()) {
+    if MAX_LINES < text.lines().count() || text.lines().any(|line| MAX_COLUMNS < line.len()) {
         return refuse("it has too many or too long lines".to_owned());
     }
     for Piece { kind, inside, .. } in pieces(text) {
-        if EXPRESSION < inside.len() {
-            return refuse(format!("an expression is over {EXPRESSION} characters"));
+        if MAX_EXPRESSION < inside.len() {
+            return refuse(format!("an expression is over {MAX_EXPRESSION} characters"));
         }
         if outside_quotes(inside).any(|c| c == '*') {
             return refuse("`*` is not understood".to_owned());
@@ -310,7 +312,8 @@ fn unknown_construct(inside: &str) -> Option<String> {
     })
 }
 
-/// Words and single signs, without what is quoted.
+/// Splits an expression into words and single characters; each quoted text is one
+/// character.
 fn tokens(inside: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut grows = false;
@@ -335,19 +338,23 @@ fn tag(inside: &str) -> &str {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// `{{ … }}`
     Expression,
+    /// `{% … %}`
     Tag,
 }
 
-/// An expression or a tag: where it stands with its braces, and what is in it.
+/// An expression or a tag of a template.
 struct Piece<'a> {
     kind: Kind,
+    /// Where it begins and ends, with its braces.
     at: usize,
     end: usize,
+    /// The text between the braces, trimmed.
     inside: &'a str,
 }
 
-/// Everything in a text that the engine reads.
+/// Iterates over the expressions and tags of a template.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -359,7 +366,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         let end = at + 2 + length + 2;
         from = end;
         if kind == Kind::Tag && tag(inside) == "raw" {
-            // Nothing in there is read; the engine looks for the end itself.
+            // A raw block is skipped as the engine does: up to the next `endraw`.
             let rest = &text[end..];
             let skipped = rest.find("endraw").map_or(rest.len(), |end| end + "endraw".len());
             let rest = rest[skipped..].trim_start_matches(['-', '+', ' ']);
@@ -370,7 +377,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Returns where the next expression or tag begins, and what closes it.
+/// Returns where the next expression or tag begins, its kind, and its closing delimiter.
 fn next(text: &str) -> Option<(usize, Kind, &'static str)> {
     let close = |at: usize| match text.as_bytes().get(at + 1) {
         Some(b'{') => Some((at, Kind::Expression, "}}")),
@@ -384,10 +391,10 @@ fn outside_quotes(text: &str) -> impl Iterator<Item = char> {
     unquoted(text).filter(|c| *c != QUOTED)
 }
 
-/// What stands for a quoted text.
+/// The character in place of a quoted text.
 const QUOTED: char = '"';
 
-/// A text with a mark in place of each text that is quoted in it.
+/// Replaces each quoted text by [`QUOTED`].
 fn unquoted(text: &str) -> impl Iterator<Item = char> {
     let mut quote = None;
     text.chars().filter_map(move |c| match quote {
@@ -408,21 +415,20 @@ fn summary(text: &str) -> String {
     catalog::summary::cut(text, 40)
 }
 
-/// A name that nobody gave a value for. It reads as it was written, and counts
-/// as nothing where it is asked about.
+/// A placeholder without a value. It renders as it was written, and is false in conditions.
 #[derive(Debug)]
 struct Placeholder {
-    /// With the filters that it went through.
+    /// The name, with the filters that were applied to it.
     name: String,
     usage: Arc<Usage>,
 }
 
-/// What became of a name that nobody gave a value for.
+/// How a placeholder without a value was used.
 #[derive(Debug, Default)]
 struct Usage {
-    /// Whether a default was taken for it.
+    /// Whether a default was used in its place.
     replaced: AtomicBool,
-    /// Whether it stands in the text.
+    /// Whether it occurs in the result.
     shown: AtomicBool,
 }
 
@@ -442,34 +448,35 @@ impl Object for Placeholder {
     }
 }
 
-fn read(value: &serde_json::Value) -> Value {
+/// Converts JSON to a value of the engine.
+fn to_engine_value(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::from(()),
         serde_json::Value::Bool(flag) => Value::from(*flag),
         serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Value::from(whole),
-            // As it is written, where no number here can hold it.
+            // Other numbers become texts, so that they are rendered exactly.
             _ => Value::from(number.to_string()),
         },
         serde_json::Value::String(text) => Value::from(text.as_str()),
-        serde_json::Value::Array(items) => items.iter().map(read).collect(),
+        serde_json::Value::Array(items) => items.iter().map(to_engine_value).collect(),
         serde_json::Value::Object(members) => {
-            let members = members.iter().map(|(key, value)| (key.clone(), read(value)));
+            let members = members.iter().map(|(key, value)| (key.clone(), to_engine_value(value)));
             Value::from(members.collect::<BTreeMap<String, Value>>())
         }
     }
 }
 
-/// Where the text goes, as long as there is room.
+/// The output of the engine, up to its maximum length.
 #[derive(Default)]
-struct Page {
+struct BoundedOutput {
     written: Vec<u8>,
     full: bool,
 }
 
-impl io::Write for Page {
+impl io::Write for BoundedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if OUTPUT < self.written.len() + bytes.len() {
+        if MAX_OUTPUT < self.written.len() + bytes.len() {
             self.full = true;
             return Err(io::Error::other("the page is full"));
         }

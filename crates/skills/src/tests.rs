@@ -8,7 +8,7 @@ fn file(path: &str, text: &str) -> File {
 }
 
 fn skill(text: &str) -> Skill {
-    let (library, _) = Library::read(&[file("s/SKILL.md", text)]);
+    let (library, _) = Library::parse(&[file("s/SKILL.md", text)]);
     Skill::clone(&library.skills()[0])
 }
 
@@ -26,7 +26,7 @@ const NOTHING: Has<'_> = Has(&[]);
 
 fn versions(texts: &[&str]) -> Library {
     let file = |(at, text): (usize, &&str)| file(&format!("o/d{at}/SKILL.md"), text);
-    Library::read(&texts.iter().enumerate().map(file).collect::<Vec<_>>()).0
+    Library::parse(&texts.iter().enumerate().map(file).collect::<Vec<_>>()).0
 }
 
 fn text_of(skill: &Skill) -> String {
@@ -48,7 +48,7 @@ fn a_skill_is_its_body_under_a_title() {
 
 #[test]
 fn directories_above_are_namespaces() {
-    let (library, _) = Library::read(&[file("orders/retail/create-order/SKILL.md", PLAIN)]);
+    let (library, _) = Library::parse(&[file("orders/retail/create-order/SKILL.md", PLAIN)]);
     assert_eq!(library.skills()[0].namespace, "orders.retail");
     assert!(matches!(
         library.look_up("Orders.Retail", "createOrder", None, &NOTHING),
@@ -97,7 +97,7 @@ fn what_is_odd_is_a_finding_and_the_skill_is_there() {
         ("---\nname: s\ndescription: \"open: [\nx\n---\nBody", "skill-frontmatter"),
         (PLAIN, "skill-name"),
     ] {
-        let (library, findings) = Library::read(&[file("s/SKILL.md", text)]);
+        let (library, findings) = Library::parse(&[file("s/SKILL.md", text)]);
         assert_eq!(library.skills().len(), 1, "{text}");
         assert!(findings.iter().any(|finding| finding.code == code), "{text}: {findings:?}");
     }
@@ -114,7 +114,7 @@ fn values_fill_in_and_what_is_missing_is_named() {
 
 #[test]
 fn one_name_in_two_places_is_told_apart() {
-    let (library, _) = Library::read(&[
+    let (library, _) = Library::parse(&[
         file("a/create-order/SKILL.md", PLAIN),
         file("b/create-order/SKILL.md", PLAIN),
     ]);
@@ -129,7 +129,7 @@ fn one_name_in_two_places_is_told_apart() {
 #[test]
 fn one_name_twice_in_one_place_gets_a_number() {
     let (library, findings) =
-        Library::read(&[file("x/SKILL.md", PLAIN), file("y/SKILL.md", PLAIN)]);
+        Library::parse(&[file("x/SKILL.md", PLAIN), file("y/SKILL.md", PLAIN)]);
     let names: Vec<&str> = library.skills().iter().map(|skill| skill.name.as_str()).collect();
     assert_eq!(names, ["create_order", "create_order_2"]);
     assert!(findings.iter().any(|f| f.message.contains("create_order_2")));
@@ -137,7 +137,7 @@ fn one_name_twice_in_one_place_gets_a_number() {
 
 #[test]
 fn an_unknown_skill_names_the_nearest() {
-    let (library, _) = Library::read(&[file("o/create-order/SKILL.md", PLAIN)]);
+    let (library, _) = Library::parse(&[file("o/create-order/SKILL.md", PLAIN)]);
     let Lookup::Unknown { close, similar } = library.look_up("", "create_ordr", None, &NOTHING)
     else {
         panic!()
@@ -222,7 +222,7 @@ fn what_is_written_is_strict_whatever_was_read() {
     ] {
         let exported = export::export(&skill(text)).unwrap();
         let path = format!("{}/SKILL.md", exported.directory);
-        let (again, findings) = Library::read(&[file(&path, &exported.text)]);
+        let (again, findings) = Library::parse(&[file(&path, &exported.text)]);
         assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), [] as [&str; 0]);
         assert_eq!(again.skills()[0].functions, skill(text).functions);
         assert_eq!(again.skills()[0].version, skill(text).version);
@@ -239,7 +239,7 @@ fn a_text_about_another_template_language_is_given_out_as_it_is_and_found() {
     ] {
         let text =
             format!("---\nname: s\ndescription: d\n---\n\nWrite `{mention}` for {{{{ who }}}}.");
-        let (library, findings) = Library::read(&[file("s/SKILL.md", &text)]);
+        let (library, findings) = Library::parse(&[file("s/SKILL.md", &text)]);
         let told = library.skills()[0].fill(&[("who", &Json::encode(&"me"))]).unwrap();
         assert_eq!(told, format!("# s\n\nWrite `{mention}` for {{{{ who }}}}."));
         let found = findings.iter().find(|finding| finding.code == "skill-template").unwrap();
@@ -285,7 +285,7 @@ fn a_skill_is_found_by_its_authors_own_spelling() {
     let named = |name: &str| format!("---\nname: {name}\ndescription: Is {name}.\n---\nGo.");
     let files =
         ["ab", "a-b", "日本語", "a_b"].map(|name| file(&format!("{name}/SKILL.md"), &named(name)));
-    let (library, findings) = Library::read(&files);
+    let (library, findings) = Library::parse(&files);
     for name in ["ab", "a-b", "日本語", "a_b"] {
         let Lookup::Found(found) = library.look_up("", name, None, &NOTHING) else {
             panic!("{name}")

@@ -1,10 +1,9 @@
-//! Skills of upstreams.
+//! Parses the skills that upstreams list, and the texts that they return.
 //!
-//! Three kinds: those of the protocol's skills extension, those of [`cash`]
-//! servers, and prompts of upstreams whose prompts the operator wants as skills.
-//! They are listed by the upstream, and their text is fetched when somebody asks
-//! for one. It is not trusted: limited in size, checked against the listed
-//! digest, and stripped like any other skill.
+//! There are three kinds: skills of MCP's skills extension, skills of [`cash`] servers, and
+//! prompts of upstreams whose prompts the operator wants as skills. A text is fetched when
+//! a reader asks for it. It is not trusted: limited in size, checked against the listed
+//! digest, and stripped of executable content like any other skill.
 
 mod cache;
 pub mod cash;
@@ -23,16 +22,16 @@ pub use crate::route::Route;
 
 use crate::reference::Reference;
 use crate::skill::{Content, File, Form, Skill};
-use crate::{read, strip};
+use crate::{parse, strip};
 
-/// The name of the extension.
+/// The name of MCP's skills extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 /// How many skills one upstream may have.
 pub const MAX_SKILLS: usize = 1_000;
-/// How much of what is said of one is remembered, in bytes: enough for 512 files.
-const ENTRY: usize = 256 << 10;
-/// How many pages of them are read.
+/// The size of the largest entry that is stored: enough for 512 files.
+const MAX_ENTRY_BYTES: usize = 256 << 10;
+/// How many pages of skills are fetched.
 pub const MAX_PAGES: usize = 50;
 
 /// Returns whether a server has the extension.
@@ -45,7 +44,7 @@ fn has_extension(server: &Server, name: &str) -> bool {
     extensions.and_then(|extensions| extensions.member(name)).is_some_and(|it| it.is_object())
 }
 
-/// The prompts of an upstream as skills in its namespace.
+/// Makes skills of the prompts of an upstream, in its namespace.
 pub fn from_prompts(label: &str, listing: &Listing) -> Vec<Skill> {
     let skill = |prompt: &Prompt| {
         let words = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
@@ -66,7 +65,7 @@ fn with_arguments(words: &str, arguments: &[PromptArgument]) -> String {
     }
 }
 
-/// One page of `skills/list`: the skills, and the cursor of the next page.
+/// Parses a page of `skills/list`: the skills, and the cursor of the next page.
 pub fn from_page(label: &str, page: &Json) -> (Vec<Skill>, Option<String>) {
     let entries: Vec<Json> = page.member_as("skills").unwrap_or_default();
     let skills =
@@ -97,7 +96,7 @@ fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     let own = resources.iter().find(|one| one.member_as::<String>("uri").as_ref() == Some(&uri));
     let digest = own.and_then(|own| own.member_as("digest"));
     let namespace = namespace(label, &uri);
-    let kept = entry.as_str().len() <= ENTRY;
+    let kept = entry.as_str().len() <= MAX_ENTRY_BYTES;
     let entry = if kept { entry.clone() } else { Json::null() };
     let route = Route::Resource { uri, digest, entry };
     let words = text("description").unwrap_or_default();
@@ -109,7 +108,7 @@ fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     Some(skill)
 }
 
-/// A function that an upstream names without a namespace is its own.
+/// Puts a function that an upstream names without a namespace into that of the upstream.
 fn in_namespace_of(label: &str, reference: Reference) -> Reference {
     if reference.namespace.is_empty() {
         return Reference { namespace: label.to_owned(), ..reference };
@@ -117,8 +116,8 @@ fn in_namespace_of(label: &str, reference: Reference) -> Reference {
     reference
 }
 
-/// `skill://acme/billing/refunds/SKILL.md` of `shop` is in
-/// `shop.acme.billing`.
+/// Derives a namespace from a URI: `skill://acme/billing/refunds/SKILL.md` of the upstream
+/// `shop` is in `shop.acme.billing`.
 fn namespace(label: &str, uri: &str) -> String {
     let path = uri.split_once("://").map_or(uri, |(_, path)| path);
     let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -142,7 +141,8 @@ fn at_upstream(label: &str, namespace: String, title: &str, words: &str, route: 
     }
 }
 
-/// The arguments of a prompt, from the values that a reader gave.
+/// Returns the arguments for a prompt, from the values that a reader gave; the error names
+/// those that are missing.
 pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<Json, String> {
     let mut all = Map::new();
     let mut missing = Vec::new();
@@ -163,7 +163,7 @@ pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<J
     Err(format!("it needs kwargs: {}", missing.join(", ")))
 }
 
-/// A skill with the text of a prompt.
+/// Returns the skill with the text of a `prompts/get` result.
 pub fn from_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String> {
     let messages: Vec<Json> = result.member_as("messages").unwrap_or_default();
     let text = |message: &Json| {
@@ -186,7 +186,7 @@ pub fn from_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String>
     Ok(Skill { content: Content::Text { body, form: Form::Plain }, ..skill.clone() })
 }
 
-/// A skill with the text of a `SKILL.md` that was read.
+/// Returns the skill with the text of a `resources/read` result for its `SKILL.md`.
 pub fn from_read_result(
     skill: &Skill,
     digest: Option<&str>,
@@ -204,10 +204,11 @@ pub fn from_read_result(
         }
     }
     let file = File { path: format!("{}/SKILL.md", skill.title), text };
-    let read = read::read(&file, &mut Vec::new()).ok_or("the text is over 1 MiB")?;
-    Ok(Skill { content: read.content, ..skill.clone() })
+    let parsed = parse::parse(&file, &mut Vec::new()).ok_or("the text is over 1 MiB")?;
+    Ok(Skill { content: parsed.content, ..skill.clone() })
 }
 
+/// Checks that a text is not too long.
 fn bounded(text: &str) -> Result<(), String> {
     if 1 << 20 < text.len() { Err("the text is over 1 MiB".to_owned()) } else { Ok(()) }
 }

@@ -1,9 +1,9 @@
-//! Compares versions of skills, and chooses the one that is meant.
+//! Compares versions of skills, and matches them with the version that a reader wants.
 
 use std::cmp::Ordering;
 
-/// Compares part by part, numbers as numbers: 1.10 comes after 1.9. What has
-/// no version comes before everything that has one.
+/// Compares versions part by part, numbers as numbers: 1.10 is after 1.9. `None`, no
+/// version, is before every version.
 pub fn compare(one: Option<&str>, other: Option<&str>) -> Ordering {
     let (one, other) = match (one, other) {
         (Some(one), Some(other)) => (one, other),
@@ -16,7 +16,7 @@ pub fn compare(one: Option<&str>, other: Option<&str>) -> Ordering {
             (None, None) => return one.cmp(other),
             (left, right) => match (number(left), number(right)) {
                 (Some(left), Some(right)) => left.cmp(&right),
-                // `1.0-beta` comes before `1.0`, which has nothing there.
+                // `1.0-beta` is before `1.0`, where the last part is missing.
                 (Some(_), None) => Ordering::Greater,
                 (None, Some(_)) => Ordering::Less,
                 (None, None) => left.cmp(&right),
@@ -28,8 +28,7 @@ pub fn compare(one: Option<&str>, other: Option<&str>) -> Ordering {
     }
 }
 
-/// Returns whether `wanted` means `version`: the same, or its beginning (`1` for
-/// `1.2`).
+/// Returns whether `wanted` is the version, or its beginning (`1` for `1.2`).
 pub fn fits(version: &str, wanted: &str) -> bool {
     let (version, wanted) = (plain(version), plain(wanted));
     version.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -39,7 +38,7 @@ fn parts(version: &str) -> impl Iterator<Item = &str> {
     plain(version).split(['.', '-', '+'])
 }
 
-/// A part that is not there counts as zero.
+/// Returns a part as a number; a missing part is zero.
 fn number(part: Option<&str>) -> Option<u64> {
     part.map_or(Some(0), |part| part.parse().ok())
 }

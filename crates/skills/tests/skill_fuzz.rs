@@ -28,7 +28,7 @@ fn is_between_marks(text: &str, at: usize) -> bool {
 fn use_it(text: String) -> Library {
     let length = text.len();
     let file = File { path: "a/b/SKILL.md".to_owned(), text };
-    let (library, findings) = Library::read(&[file]);
+    let (library, findings) = Library::parse(&[file]);
     assert!(findings.len() < 100, "{} findings", findings.len());
     let index = library.index("", &Nobody).expect("the root is always there");
     assert!(index.len() < 4_000, "an index of {} bytes", index.len());
@@ -46,7 +46,7 @@ fn use_it(text: String) -> Library {
         // What was nearly too large may be too large with notes in it.
         let expected = usize::from(written.text.len() <= 1 << 20);
         let path = format!("{}/SKILL.md", written.directory);
-        let (again, _) = Library::read(&[File { path, text: written.text }]);
+        let (again, _) = Library::parse(&[File { path, text: written.text }]);
         assert_eq!(again.skills().len(), expected);
     }
     library

@@ -1,11 +1,10 @@
-//! A provider with everything that the official conformance suite looks for.
+//! A provider with everything that MCP's official conformance suite looks for.
 //!
-//! The names and texts are those that the suite asks a server for, so that it
-//! can be pointed at this provider, served directly or through anything else.
-//! [`Style`] says how the provider gets input from the client: by asking it
-//! while the call runs, as servers of the older revisions do, or by answering
-//! that input is required, as modern ones do. Each tool that wants input knows
-//! both ways, so that every combination of client and provider can be tried.
+//! The names and texts are those that the suite expects, so that it can test this
+//! provider directly or through a gateway. [`Style`] says how the provider gets input
+//! from the client: by a request to the client during the call, as in older protocol
+//! revisions, or by the result `input_required`, as in newer ones. Each tool that needs
+//! input supports both, so that every combination can be tested.
 
 mod catalogue;
 mod input;
@@ -29,12 +28,14 @@ use catalogue::{AUDIO, IMAGE};
 
 pub use style::Style;
 
-/// The provider.
+/// The provider for the conformance suite.
 pub struct Everything {
     style: Style,
-    /// Whether the tool and the prompt that come and go are there.
+    /// Whether the extra tool is listed.
     extra_tool: AtomicBool,
+    /// Whether the extra prompt is listed.
     extra_prompt: AtomicBool,
+    /// The URIs of subscribed resources.
     subscribed: Mutex<BTreeSet<String>>,
     events: broadcast::Sender<Event>,
 }
@@ -50,19 +51,19 @@ impl Everything {
         })
     }
 
-    /// The resources that somebody is subscribed to.
+    /// Returns the URIs of subscribed resources.
     pub fn subscribed(&self) -> BTreeSet<String> {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells whoever listens.
+    /// Sends an event to all subscribers.
     pub fn tell(&self, event: Event) {
         let _ = self.events.send(event);
     }
 
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
-        if let Some(wish) = input::wish(&call.name) {
-            return wish.fulfil(self.style, &call, context).await;
+        if let Some(request) = input::input_request(&call.name) {
+            return request.run(self.style, &call, context).await;
         }
         Ok(match call.name.as_str() {
             "test_simple_text" => Reply::text("This is a simple text response for testing."),
@@ -194,16 +195,16 @@ impl Provider for Everything {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        crate::heard(&self.events)
+        crate::event_stream(&self.events)
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.call(call, context).await,
-            Ask::Prompt(prompt) => match input::wish(&prompt.name) {
-                Some(wish) => {
+            Ask::Prompt(prompt) => match input::input_request(&prompt.name) {
+                Some(request) => {
                     let GetPrompt { name, arguments, other_params } = prompt;
-                    wish.fulfil(self.style, &Call { name, arguments, other_params }, context).await
+                    request.run(self.style, &Call { name, arguments, other_params }, context).await
                 }
                 None => Ok(self.prompt(&prompt)),
             },
@@ -218,7 +219,7 @@ impl Provider for Everything {
     }
 }
 
-/// A tool result with these blocks.
+/// Creates a tool result with these content blocks.
 fn content(blocks: &Value) -> Reply {
     Reply::Result(json!({"content": blocks}).into())
 }

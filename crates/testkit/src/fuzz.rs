@@ -1,12 +1,10 @@
-//! Fuzzing on a stable compiler: inputs that are made up from a seed, one after
-//! another, and given to a function that must neither panic, nor overflow its
-//! stack, nor take long.
+//! A fuzzer for the stable compiler: generates inputs from a seed and passes them to a
+//! function that must not panic, overflow its stack or take long.
 //!
-//! Within the tests a target runs for a moment. `cargo xtask fuzz SECONDS` runs
-//! each for longer, with a seed of its own. Every input follows from the seed and
-//! its number, so a run can be repeated. The input at hand is kept in a file while
-//! it is tried: a stack overflow ends the process without a word, and the file is
-//! what is left.
+//! In the tests a target runs for a moment; `cargo xtask fuzz SECONDS` runs each for
+//! longer, with another seed. Every input follows from the seed and its number, so a run
+//! can be repeated. The current input is stored in a file while it is tried, because a
+//! stack overflow ends the process without a message.
 
 mod generate;
 
@@ -19,24 +17,23 @@ pub use generate::Dictionary;
 /// How long one input may take. Generous: tests run unoptimised, on busy machines.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// As much stack as a runtime's thread has.
+/// The stack size of a runtime's thread.
 const STACK: usize = 2 << 20;
 
-/// How a run goes, as the environment says.
+/// The settings of a run, from environment variables.
 #[derive(Clone, Debug)]
-struct Plan {
+struct RunPlan {
     seed: u64,
     time: Duration,
-    /// At most this many inputs, so that a run in the tests tries the same ones
-    /// wherever it runs.
+    /// The most inputs that are tried, so that tests try the same ones on every machine.
     inputs: u64,
-    /// Only this input.
+    /// A file with the only input to try.
     replay: Option<PathBuf>,
-    /// Where inputs that fail are kept.
-    kept: PathBuf,
+    /// The directory for inputs that fail.
+    failures: PathBuf,
 }
 
-/// Gives made-up inputs to a target.
+/// Passes generated inputs to `check`; `target` is its name in messages.
 ///
 /// # Panics
 ///
@@ -48,8 +45,8 @@ pub fn run(
     dictionary: &'static Dictionary,
     check: impl Fn(&[u8]) + Send + 'static,
 ) {
-    let plan = Plan::read();
-    // A stack of the size that the program has, whatever the test harness gives.
+    let plan = RunPlan::from_environment();
+    // Use the stack size of the program, not that of the test harness.
     let thread = std::thread::Builder::new().stack_size(STACK).name(target.to_owned());
     let running = thread.spawn(move || plan.run(target, dictionary, check));
     let outcome = running.expect("a thread can be started").join().expect("panics are caught");
@@ -58,18 +55,18 @@ pub fn run(
     }
 }
 
-impl Plan {
+impl RunPlan {
     #[expect(clippy::disallowed_methods, reason = "`cargo xtask fuzz` sets these")]
-    fn read() -> Plan {
+    fn from_environment() -> RunPlan {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
         let seconds = number("GATELET_FUZZ_SECONDS");
         let kept = std::env::var_os("GATELET_FUZZ_KEPT").map(PathBuf::from);
-        Plan {
+        RunPlan {
             seed: number("GATELET_FUZZ_SEED").unwrap_or(20_261_117),
             time: seconds.map_or(Duration::from_secs(2), Duration::from_secs),
             inputs: if seconds.is_some() { u64::MAX } else { 400 },
             replay: std::env::var_os("GATELET_FUZZ_INPUT").map(PathBuf::from),
-            kept: kept.unwrap_or_else(|| std::env::temp_dir().join("gatelet-fuzz")),
+            failures: kept.unwrap_or_else(|| std::env::temp_dir().join("gatelet-fuzz")),
         }
     }
 
@@ -79,8 +76,8 @@ impl Plan {
         dictionary: &Dictionary,
         check: impl Fn(&[u8]),
     ) -> Result<(), String> {
-        let _ = std::fs::create_dir_all(&self.kept);
-        let file = self.kept.join(format!("{target}-{}.input", std::process::id()));
+        let _ = std::fs::create_dir_all(&self.failures);
+        let file = self.failures.join(format!("{target}-{}.input", std::process::id()));
         if let Some(input) = &self.replay {
             let input = std::fs::read(input).map_err(|error| error.to_string())?;
             return attempt(&input, &check).map_err(|what| format!("{target}: {what}"));
@@ -90,14 +87,16 @@ impl Plan {
         while tried < self.inputs && Instant::now() < end {
             let input = dictionary.input(self.seed, tried);
             let _ = std::fs::write(&file, &input);
-            attempt(&input, &check).map_err(|what| self.told(target, tried, &file, &what))?;
+            attempt(&input, &check)
+                .map_err(|what| self.failure_message(target, tried, &file, &what))?;
             tried += 1;
         }
         let _ = std::fs::remove_file(&file);
         Ok(())
     }
 
-    fn told(&self, target: &str, number: u64, file: &Path, what: &str) -> String {
+    /// Renames the file of a failed input, and returns the message for it.
+    fn failure_message(&self, target: &str, number: u64, file: &Path, what: &str) -> String {
         let place = file.with_file_name(format!("{target}-{}-{number}.input", self.seed));
         let place = match std::fs::rename(file, &place) {
             Ok(()) => place,
@@ -130,9 +129,9 @@ mod tests {
 
     static WORDS: Dictionary = Dictionary { seeds: &["[1, 2]"], words: &["[", "]", "{}"] };
 
-    fn plan(place: &Path) -> Plan {
+    fn plan(place: &Path) -> RunPlan {
         let time = Duration::from_secs(30);
-        Plan { seed: 7, time, inputs: 300, replay: None, kept: place.to_owned() }
+        RunPlan { seed: 7, time, inputs: 300, replay: None, failures: place.to_owned() }
     }
 
     #[test]
@@ -145,7 +144,7 @@ mod tests {
         let file = failure.rsplit_once('=').unwrap().1;
         assert!(std::fs::read(file).unwrap().starts_with(b"[["));
         // The kept input alone fails, too.
-        let again = Plan { replay: Some(PathBuf::from(file)), ..plan(&place) };
+        let again = RunPlan { replay: Some(PathBuf::from(file)), ..plan(&place) };
         assert!(again.run("sample", &WORDS, check).unwrap_err().contains("two brackets"));
         std::fs::remove_dir_all(&place).unwrap();
     }

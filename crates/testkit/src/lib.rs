@@ -1,12 +1,11 @@
-//! Scripted providers and servers, for tests.
+//! Test doubles: scripted providers, and real or fake servers for tests.
 //!
-//! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
-//! given, answers with closures, and remembers what it was asked. One with
-//! [`everything`] is for conformance suites, [`oauth`] is a server that wants to
-//! be logged in to, [`tls`] makes certificates, [`valkey`] starts a store and
-//! [`object_store`] one for large bytes, [`scripts`] opens sessions, and [`needs`] leaves out tests
-//! whose tools are missing. [`fuzz`] makes up inputs for whatever reads those of
-//! others.
+//! This crate is only a dev-dependency. A [`Scripted`] provider has a fixed listing,
+//! answers with a closure, and records the requests. [`everything`] is the provider for
+//! conformance suites, [`scripts`] opens sessions, [`oauth`] is a server that needs a
+//! login, [`tls`] creates certificates, [`valkey`] and [`object_store`] start real
+//! stores, [`needs`] skips tests whose programs are missing, and [`fuzz`] generates
+//! inputs for parsers.
 
 pub mod everything;
 pub mod fuzz;
@@ -28,7 +27,7 @@ use tool::{Ask, Context, Event, Failure, Json, Kind, Listing, Provider, Reply, T
 
 type Answer = dyn Fn(&Ask) -> Result<Reply, Failure> + Send + Sync;
 
-/// A provider that does what it is told.
+/// A provider with a fixed listing that answers with a closure and records requests.
 pub struct Scripted {
     listing: Mutex<Arc<Listing>>,
     answer: Box<Answer>,
@@ -37,7 +36,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A provider with this listing that answers with `answer`.
+    /// Creates a provider with this listing that answers with `answer`.
     pub fn new(
         listing: Listing,
         answer: impl Fn(&Ask) -> Result<Reply, Failure> + Send + Sync + 'static,
@@ -50,18 +49,18 @@ impl Scripted {
         })
     }
 
-    /// Every question so far, in order.
+    /// Returns every request so far, in order.
     pub fn asked(&self) -> Vec<Ask> {
         self.asked.lock().expect("no test panics while it holds this").clone()
     }
 
-    /// Replaces the listing and says so.
+    /// Replaces the listing and sends an event about it.
     pub fn relist(&self, listing: Listing) {
         *self.listing.lock().expect("no test panics while it holds this") = Arc::new(listing);
         self.tell(Event::Changed(Kind::Tools));
     }
 
-    /// Tells whoever listens.
+    /// Sends an event to all subscribers.
     pub fn tell(&self, event: Event) {
         let _ = self.events.send(event);
     }
@@ -74,7 +73,7 @@ impl Provider for Scripted {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        heard(&self.events)
+        event_stream(&self.events)
     }
 
     async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
@@ -83,8 +82,8 @@ impl Provider for Scripted {
     }
 }
 
-/// Everything that is told from now on; who is too slow misses some.
-fn heard(events: &broadcast::Sender<Event>) -> BoxStream<'static, Event> {
+/// Returns a stream of all events from now on; a slow subscriber misses some.
+fn event_stream(events: &broadcast::Sender<Event>) -> BoxStream<'static, Event> {
     futures::stream::unfold(events.subscribe(), |mut receiver| async {
         loop {
             match receiver.recv().await {
@@ -97,7 +96,7 @@ fn heard(events: &broadcast::Sender<Event>) -> BoxStream<'static, Event> {
     .boxed()
 }
 
-/// A tool with a name, a description and an input schema.
+/// Creates a tool with a name, a description and an input schema.
 pub fn tool(name: &str, description: &str, input_schema: &serde_json::Value) -> Tool {
     let raw = serde_json::json!({
         "name": name, "description": description, "inputSchema": input_schema,
@@ -105,7 +104,7 @@ pub fn tool(name: &str, description: &str, input_schema: &serde_json::Value) -> 
     Tool::parse(Json::from(raw)).expect("a named tool can be read")
 }
 
-/// A listing of these tools.
+/// Creates a listing of these tools.
 pub fn listing(tools: Vec<Tool>) -> Listing {
     Listing { tools, ..Listing::default() }
 }

@@ -1,12 +1,11 @@
-//! What some tests need beside Rust, and what happens when it is missing.
+//! Skips tests that need programs that are not installed.
 //!
-//! A test that needs more says so in its first line with [`needs!`](crate::needs).
-//! `cargo xtask test` sets `GATELET_TESTS=all`: there what is missing is an error.
-//! `cargo xtask test --quick` sets `GATELET_TESTS=quick`: there such tests are left
-//! out even when they could run. Without the variable, as in `cargo test -p X`,
-//! they run when they can. Each test that is left out says so on stderr, past the
-//! capture of the test harness, which would hide it, and adds its reason to the
-//! file that `GATELET_LEFT_OUT` names, if it names one.
+//! Such a test begins with [`needs!`](crate::needs). `cargo xtask test` sets
+//! `GATELET_TESTS=all`: a missing program is an error. `cargo xtask test --quick` sets
+//! `GATELET_TESTS=quick`: such tests are always skipped. Without the variable, as in
+//! `cargo test -p X`, they run if they can. A skipped test says so on stderr, where the
+//! test harness does not capture it, and appends the reason to the file that
+//! `GATELET_LEFT_OUT` names.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ use crate::program::program;
 /// The server that speaks S3, below the directory of tools.
 pub(crate) const OBJECT_STORE: &str = "s3/bin/moto_server";
 
-/// What a test may need.
+/// A program, or a set of programs, that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Node, Python, and real MCP servers and clients, in `GATELET_TOOLS`.
@@ -25,41 +24,42 @@ pub enum Need {
     MariaDb,
     /// PostgreSQL.
     Postgres,
-    /// Redis or Valkey, and `libfaketime`, by which its clock is moved.
+    /// Redis or Valkey, and `libfaketime`, which moves its clock.
     Valkey,
-    /// The same, and nginx in front of several gatelets.
+    /// Everything of `Valkey`, and nginx.
     Nginx,
-    /// A server that speaks S3, in `GATELET_TOOLS`, and what a store needs.
+    /// Everything of `Valkey`, and a server that speaks S3, in `GATELET_TOOLS`.
     ObjectStore,
-    /// `dpkg`, of Debian and its kin.
+    /// Debian's `dpkg`.
     Dpkg,
     /// Prometheus and `promtool`.
     Prometheus,
     /// A keyring for a desktop session: `dbus-run-session`, GNOME's daemon, `secret-tool`.
     Keyring,
-    /// `systemd-analyze`, which judges units.
+    /// `systemd-analyze`, which checks unit files.
     Systemd,
 }
 
-/// How a test run treats tests that need more.
+/// How a test run treats tests that need programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum RunMode {
     /// They run, and fail when something is missing.
     All,
-    /// They are left out.
+    /// They are skipped.
     Quick,
-    /// They run when they can.
+    /// They run if the programs are installed.
     Here,
 }
 
-/// What becomes of one test.
+/// Whether a test runs.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Run,
+    /// It is skipped for this reason.
     LeaveOut(String),
 }
 
-/// Ends a test that needs what is not here, and says so.
+/// Returns from a test whose program is missing, and says so on stderr.
 #[macro_export]
 macro_rules! needs {
     ($need:ident) => {
@@ -69,15 +69,15 @@ macro_rules! needs {
     };
 }
 
-/// Whether the test that asks is to end here. Says so on stderr if it is.
+/// Returns whether the calling test is to be skipped, and says so on stderr.
 #[expect(clippy::disallowed_methods, reason = "the test command sets this")]
 pub fn is_left_out(need: Need) -> bool {
     let mode = match std::env::var("GATELET_TESTS").as_deref() {
-        Ok("all") => Mode::All,
-        Ok("quick") => Mode::Quick,
-        _ => Mode::Here,
+        Ok("all") => RunMode::All,
+        Ok("quick") => RunMode::Quick,
+        _ => RunMode::Here,
     };
-    match judge(need, mode, is_here(need)) {
+    match decide(need, mode, is_here(need)) {
         Verdict::Run => false,
         Verdict::LeaveOut(reason) => {
             let thread = std::thread::current();
@@ -93,7 +93,7 @@ pub fn is_left_out(need: Need) -> bool {
     }
 }
 
-fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
+fn decide(need: Need, mode: RunMode, is_here: bool) -> Verdict {
     let name = match need {
         Need::Tools => "real servers and clients (GATELET_TOOLS)",
         Need::MariaDb => "MariaDB",
@@ -107,11 +107,11 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::Systemd => "systemd-analyze",
     };
     match mode {
-        // What is missing is reported by whoever looks for it.
-        Mode::All => Verdict::Run,
-        Mode::Here if is_here => Verdict::Run,
-        Mode::Here => Verdict::LeaveOut(format!("needs {name}; `cargo xtask test` installs it")),
-        Mode::Quick => Verdict::LeaveOut(format!("needs {name}; not in a quick run")),
+        // A missing program is reported when the test starts it.
+        RunMode::All => Verdict::Run,
+        RunMode::Here if is_here => Verdict::Run,
+        RunMode::Here => Verdict::LeaveOut(format!("needs {name}; `cargo xtask test` installs it")),
+        RunMode::Quick => Verdict::LeaveOut(format!("needs {name}; not in a quick run")),
     }
 }
 
@@ -135,17 +135,17 @@ fn is_here(need: Need) -> bool {
     }
 }
 
-/// The directory that `cargo xtask test` fills, if one is named.
+/// Returns the directory into which `cargo xtask test` installs programs.
 #[expect(clippy::disallowed_methods, reason = "the test command says where the tools are")]
 pub fn tools() -> Option<PathBuf> {
     std::env::var_os("GATELET_TOOLS").map(PathBuf::from)
 }
 
-/// A path below the directory of tools.
+/// Returns a path below the directory of installed programs.
 ///
 /// # Panics
 ///
-/// When it is not there.
+/// When the path does not exist.
 #[track_caller]
 pub fn tool(path: &str) -> PathBuf {
     let tools = tools().expect("GATELET_TOOLS is not set: run `cargo xtask test`");
@@ -173,16 +173,16 @@ mod tests {
             Need::Systemd,
         ] {
             for is_here in [false, true] {
-                assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);
-                assert_ne!(judge(need, Mode::Quick, is_here), Verdict::Run);
-                assert_eq!(judge(need, Mode::Here, is_here) == Verdict::Run, is_here);
+                assert_eq!(decide(need, RunMode::All, is_here), Verdict::Run);
+                assert_ne!(decide(need, RunMode::Quick, is_here), Verdict::Run);
+                assert_eq!(decide(need, RunMode::Here, is_here) == Verdict::Run, is_here);
             }
         }
     }
 
     #[test]
     fn what_is_left_out_is_named_with_the_remedy() {
-        let verdict = judge(Need::MariaDb, Mode::Here, false);
+        let verdict = decide(Need::MariaDb, RunMode::Here, false);
         let reason = "needs MariaDB; `cargo xtask test` installs it".to_owned();
         assert_eq!(verdict, Verdict::LeaveOut(reason));
     }

@@ -1,8 +1,7 @@
-//! A server that wants OAuth, with its authorization server, on loopback.
+//! An MCP server that needs OAuth, with its authorization server, on loopback.
 //!
-//! Everything is in one place so that a test can count what was asked, make
-//! the token endpoint fail, and take tokens away. Whoever comes to `/authorize`
-//! is let in at once, as if a human had said yes.
+//! A test can count requests, make the token endpoint fail, and revoke tokens. Everybody
+//! who comes to `/authorize` is let in at once, as if a human had agreed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,56 +15,59 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The client that is let in without a human, as a form writes its name and its
-/// secret, `its secret`.
+/// The id and the secret (`its secret`) of the client that may use the grant
+/// `client_credentials`, encoded as in a form.
 pub const MACHINE: &str = "machine:its+secret";
 
-/// How the token endpoint answers a renewal.
+/// How the token endpoint answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
+pub enum TokenEndpointMode {
     #[default]
-    Kind,
+    Working,
     /// 503, always.
     Down,
     /// `invalid_grant`: the grant is dead.
     Rejecting,
 }
 
-/// What a test sees and sets.
+/// The state of the server, which a test can read and change.
 #[derive(Debug, Default)]
-pub struct Book {
-    pub mood: Mood,
-    /// In seconds, of every token that is given out.
+pub struct ServerState {
+    pub mood: TokenEndpointMode,
+    /// The lifetime of new tokens, in seconds.
     pub lifetime: u64,
-    /// Tokens that are good.
+    /// Valid access tokens.
     pub good: BTreeSet<String>,
-    /// Whether new tokens are good.
+    /// Whether new tokens are invalid.
     pub gives_bad_tokens: bool,
-    /// How often each path was asked.
+    /// How often each path was requested.
     pub asked: BTreeMap<String, usize>,
-    /// The last form that came to the token endpoint.
+    /// The last form that was sent to the token endpoint.
     pub form: BTreeMap<String, String>,
-    /// What `/authorize` was asked for last.
+    /// The last query of `/authorize`.
     pub wanted: BTreeMap<String, String>,
-    /// The scope that calls need, beside what the lists need.
+    /// The scope that tool calls need.
     pub needs: Option<String>,
-    /// Whose tokens the server takes; its own when `None`.
+    /// The authorization server that the protected server names; itself when `None`.
     pub issuer: Option<String>,
-    /// Tokens that were given back, and what they were said to be.
+    /// Revoked tokens, each with its `token_type_hint`.
     pub revoked: Vec<(String, String)>,
-    /// For whom tokens are signed, and with which secret; opaque tokens for
-    /// the server's own address when `None`.
-    pub signs: Option<Signs>,
-    /// The scopes of good tokens.
+    /// Signs tokens; when `None`, tokens are opaque.
+    pub signs: Option<TokenSigner>,
+    /// The scopes of access tokens.
     scopes: BTreeMap<String, String>,
+    /// The code challenges of authorization codes.
     codes: BTreeMap<String, String>,
+    /// Valid refresh tokens.
     refresh: BTreeSet<String>,
+    /// Makes codes and tokens unique.
     n: usize,
 }
 
-/// How tokens are made that somebody else checks.
+/// Signs access tokens as JWT, for another server that verifies them.
 #[derive(Clone, Debug)]
-pub struct Signs {
+pub struct TokenSigner {
+    /// The audience.
     pub resource: String,
     /// The secret of HS256.
     pub secret: String,
@@ -74,8 +76,8 @@ pub struct Signs {
     pub expires_at: u64,
 }
 
-impl Signs {
-    /// A token of an issuer with a scope.
+impl TokenSigner {
+    /// Creates a token of an issuer with a scope.
     pub fn token(&self, issuer: &str, scope: &str) -> String {
         let claims = json!({"iss": issuer, "aud": self.resource, "sub": self.subject,
                             "exp": self.expires_at, "scope": scope});
@@ -89,11 +91,11 @@ impl Signs {
     }
 }
 
-/// The server. It ends with the test's runtime.
+/// The running server. It ends with the test's runtime.
 #[derive(Clone)]
 pub struct Server {
     pub origin: String,
-    book: Arc<Mutex<Book>>,
+    book: Arc<Mutex<ServerState>>,
 }
 
 struct Request {
@@ -101,7 +103,7 @@ struct Request {
     path: String,
     query: BTreeMap<String, String>,
     bearer: Option<String>,
-    /// Who comes with a name and a secret.
+    /// The decoded `Authorization: Basic`, as `name:secret`.
     basic: Option<String>,
     body: String,
 }
@@ -113,7 +115,7 @@ impl Server {
         Ok(Server::serve(listener, origin))
     }
 
-    /// One that stands behind another address, and where it really is.
+    /// Starts a server with another public origin; returns the address where it listens.
     pub async fn start_behind(origin: &str) -> std::io::Result<(Server, SocketAddr)> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -121,34 +123,35 @@ impl Server {
     }
 
     fn serve(listener: TcpListener, origin: String) -> Server {
-        let book = Arc::new(Mutex::new(Book { lifetime: 3600, ..Book::default() }));
+        let book = Arc::new(Mutex::new(ServerState { lifetime: 3600, ..ServerState::default() }));
         let server = Server { origin, book };
         let answering = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let server = answering.clone();
-                tokio::spawn(async move { server.converse(stream).await });
+                tokio::spawn(async move { server.answer_connection(stream).await });
             }
         });
         server
     }
 
-    /// The address of the protected server.
+    /// Returns the URL of the protected server.
     pub fn url(&self) -> String {
         format!("{}/mcp", self.origin)
     }
 
-    pub fn book(&self) -> MutexGuard<'_, Book> {
+    /// Locks and returns the state of the server.
+    pub fn book(&self) -> MutexGuard<'_, ServerState> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often a path was asked.
+    /// Returns how often a path was requested.
     pub fn asked(&self, path: &str) -> usize {
         self.book().asked.get(path).copied().unwrap_or_default()
     }
 
-    async fn converse(&self, mut stream: TcpStream) -> Option<()> {
-        let request = read(&mut stream).await?;
+    async fn answer_connection(&self, mut stream: TcpStream) -> Option<()> {
+        let request = read_request(&mut stream).await?;
         *self.book().asked.entry(request.path.clone()).or_default() += 1;
         let (status, headers, body) = self.answer(&request);
         let text = format!(
@@ -159,6 +162,7 @@ impl Server {
         stream.shutdown().await.ok()
     }
 
+    /// Answers a request; returns status, headers and body.
     fn answer(&self, request: &Request) -> (&'static str, String, String) {
         let origin = &self.origin;
         let ok = |value: Value| {
@@ -223,9 +227,11 @@ impl Server {
             }
         } else if get("grant_type") == "client_credentials" {
             match book.mood {
-                Mood::Kind if request.basic.as_deref() == Some(MACHINE) => {}
-                Mood::Down => return ("503 Service Unavailable", String::new(), String::new()),
-                Mood::Kind | Mood::Rejecting => {
+                TokenEndpointMode::Working if request.basic.as_deref() == Some(MACHINE) => {}
+                TokenEndpointMode::Down => {
+                    return ("503 Service Unavailable", String::new(), String::new());
+                }
+                TokenEndpointMode::Working | TokenEndpointMode::Rejecting => {
                     let told = json!({"error": "invalid_client"}).to_string();
                     return ("401 Unauthorized", kind, told);
                 }
@@ -233,11 +239,15 @@ impl Server {
             book.wanted = BTreeMap::from([("scope".to_owned(), get("scope"))]);
         } else {
             match book.mood {
-                Mood::Kind if book.refresh.contains(&get("refresh_token")) => {}
-                Mood::Down => return ("503 Service Unavailable", String::new(), String::new()),
-                Mood::Kind | Mood::Rejecting => return no("invalid_grant"),
+                TokenEndpointMode::Working if book.refresh.contains(&get("refresh_token")) => {}
+                TokenEndpointMode::Down => {
+                    return ("503 Service Unavailable", String::new(), String::new());
+                }
+                TokenEndpointMode::Working | TokenEndpointMode::Rejecting => {
+                    return no("invalid_grant");
+                }
             }
-            // Every refresh token is good once.
+            // A refresh token works once.
             book.refresh.remove(&get("refresh_token"));
         }
         let resource = book.signs.as_ref().map_or_else(|| self.url(), |s| s.resource.clone());
@@ -276,8 +286,8 @@ impl Server {
         ("200 OK", String::new(), String::new())
     }
 
-    /// Whether a token is not good enough for calls, and the scope that is.
-    fn lacks(&self, token: Option<&String>) -> Option<String> {
+    /// Returns the scope that a token lacks for tool calls; `None` when it is sufficient.
+    fn missing_scope(&self, token: Option<&String>) -> Option<String> {
         let book = self.book();
         let has = token.and_then(|token| book.scopes.get(token)).cloned().unwrap_or_default();
         let needs = book.needs.clone()?;
@@ -306,7 +316,7 @@ impl Server {
                 {"name": "whoami", "description": "Who asks.", "inputSchema": {"type": "object"}},
             ]}),
             "tools/call" => {
-                if let Some(scope) = self.lacks(request.bearer.as_ref()) {
+                if let Some(scope) = self.missing_scope(request.bearer.as_ref()) {
                     let challenge = format!(
                         "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{scope}\"\r\n"
                     );
@@ -331,7 +341,7 @@ impl Server {
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Request> {
+async fn read_request(stream: &mut TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).await.ok()?;

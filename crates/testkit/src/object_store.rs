@@ -1,5 +1,5 @@
-//! Object stores of our own: a real `moto_server` on a port of its own, with one
-//! bucket, gone when dropped.
+//! Starts a real S3 server (`moto_server`) for a test, with one bucket. It ends when
+//! dropped.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The bucket that every server has.
 pub const BUCKET: &str = "answers";
 
-/// A server that speaks S3.
+/// A running S3 server.
 pub struct ObjectStore {
     port: u16,
     process: Mutex<Option<Child>>,
@@ -25,12 +25,12 @@ impl ObjectStore {
         server
     }
 
-    /// Where it listens, as an endpoint.
+    /// Returns its URL.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Starts it, or starts it again, empty, and waits until it answers.
+    /// Starts it, or restarts it empty, and waits until it answers.
     pub fn resume(&self) {
         let program = crate::needs::tool(crate::needs::OBJECT_STORE);
         let mut command = Command::new("setpriv");
@@ -49,7 +49,7 @@ impl ObjectStore {
         assert!(is_up, "moto_server answers within a minute");
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub fn kill(&self) {
         if let Some(mut child) = self.process.lock().expect("no test panicked here").take() {
             let _ = child.kill();
@@ -57,7 +57,7 @@ impl ObjectStore {
         }
     }
 
-    /// How many objects are in the bucket.
+    /// Returns how many objects are in the bucket.
     pub fn n_objects(&self) -> usize {
         let listed = self.request("GET", "/answers?list-type=2").unwrap_or_default();
         listed.matches("<Key>").count()
@@ -70,7 +70,7 @@ impl ObjectStore {
     fn request(&self, method: &str, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-        // The server looks at who asks only to find out for which service.
+        // The server only uses the credential to find out which service is meant.
         let identity = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
                         SignedHeaders=host, Signature=0";
         let request = format!(

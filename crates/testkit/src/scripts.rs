@@ -1,4 +1,5 @@
-//! Connections that do what a test tells them.
+//! Scripted connections: a connector that opens providers with a closure, and a provider
+//! that never answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,15 +13,16 @@ use crate::Scripted;
 
 type Connect = dyn Fn(usize, &Client) -> Result<Arc<dyn Provider>, Failure> + Send + Sync;
 
-/// Opens what it is told to, and counts.
+/// A connector that opens sessions with a closure and records them.
 pub struct Scripts {
     connect: Box<Connect>,
+    /// How many sessions were opened.
     opened: AtomicUsize,
     clients: Mutex<Vec<Client>>,
 }
 
 impl Scripts {
-    /// `connect` is given how many sessions were asked for before.
+    /// Creates a connector; `connect` gets the number of sessions before, and the client.
     pub fn new(
         connect: impl Fn(usize, &Client) -> Result<Arc<dyn Provider>, Failure> + Send + Sync + 'static,
     ) -> Arc<Scripts> {
@@ -31,7 +33,7 @@ impl Scripts {
         })
     }
 
-    /// Always this provider.
+    /// Creates a connector that always opens this provider.
     pub fn of(provider: Arc<Scripted>) -> Arc<Scripts> {
         Scripts::new(move |_, _| Ok(Arc::clone(&provider) as _))
     }
@@ -43,18 +45,18 @@ impl Scripts {
         (self.connect)(before, client)
     }
 
-    /// How many sessions were asked for.
+    /// Returns how many sessions were opened or tried.
     pub fn opened(&self) -> usize {
         self.opened.load(Ordering::SeqCst)
     }
 
-    /// As whom they were asked for.
+    /// Returns the clients for which sessions were opened or tried.
     pub fn clients(&self) -> Vec<Client> {
         self.clients.lock().expect("no test panics while it holds this").clone()
     }
 }
 
-/// Lists, and never answers.
+/// A provider that has a listing, but never answers a request.
 pub struct Hung(pub Arc<Scripted>);
 
 #[async_trait]
@@ -72,7 +74,7 @@ impl Provider for Hung {
     }
 }
 
-/// Lets everything that is under way happen. Time is paused in these tests.
+/// Lets all pending tasks run, for tests with paused time.
 pub async fn settle() {
     tokio::time::sleep(Duration::from_millis(200)).await;
 }

@@ -1,4 +1,4 @@
-//! Certificates that were made a moment ago, and clients that believe them.
+//! Creates a certificate authority for a test, with certificates, clients and servers.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// An authority, and what it signs.
+/// A certificate authority.
 pub struct Authority {
-    /// Its own certificate.
+    /// Its own certificate, in PEM.
     pub pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -18,7 +18,7 @@ pub struct Authority {
 pub type Signed = (String, String);
 
 impl Authority {
-    /// Another one each time.
+    /// Creates a new authority.
     pub fn fresh() -> Authority {
         let mut params = CertificateParams::new(vec![]).expect("no name is a bad one");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -27,7 +27,7 @@ impl Authority {
         Authority { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate and its key for this host name and common name.
+    /// Creates a certificate and its key for this host name and common name.
     pub fn sign(&self, host: &str, name: &str) -> Signed {
         let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a host has a name");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -36,7 +36,7 @@ impl Authority {
         (signed.pem(), key.serialize_pem())
     }
 
-    /// A client that believes this authority, and may show a certificate.
+    /// Creates a client that trusts this authority, and may show a certificate of its own.
     pub fn client(&self, own: Option<Signed>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(certificate(&self.pem)).expect("it is an authority");
@@ -52,7 +52,7 @@ impl Authority {
         })
     }
 
-    /// A server on this machine that asks nobody for a certificate.
+    /// Creates a server for this machine that asks clients for no certificate.
     pub fn server(&self) -> Arc<ServerConfig> {
         let (chain, key) = self.sign("localhost", "the server");
         let config = ServerConfig::builder_with_provider(provider())

@@ -1,8 +1,8 @@
-//! Stores of our own: a real `redis-server` with its own directory and port, gone
-//! when dropped.
+//! Starts real `redis-server` processes for tests, each with its own directory and port.
+//! They end when dropped.
 //!
-//! One that is started with [`Server::with_clock`] goes by a clock that stands
-//! still until it is moved: `libfaketime` is put between the server and the system.
+//! A server that is started with [`Server::with_clock`] has a fake clock that only moves
+//! when the test moves it, by `libfaketime`.
 
 pub mod sentinel;
 
@@ -15,27 +15,28 @@ use std::time::Duration;
 
 use crate::program::program;
 
-/// What the clock that stands still says first, in seconds since 1970.
-const BEGINNING: u64 = 1_767_225_600;
+/// The first time of the fake clock, in seconds since 1970.
+const FAKE_CLOCK_START: u64 = 1_767_225_600;
 
-/// A server.
+/// A `redis-server`.
 pub struct Server {
     directory: tempfile::TempDir,
     port: u16,
     options: Vec<String>,
+    /// The time of the fake clock, in seconds since 1970.
     clock: Option<Mutex<u64>>,
-    /// Who signed its certificate, where it has one.
+    /// The certificate of the authority, for a server with TLS.
     authority: Option<PathBuf>,
     process: Mutex<Option<Child>>,
 }
 
-/// A port that nobody uses.
+/// Returns a free port.
 pub(crate) fn free_port() -> u16 {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     free.expect("there is a free port").port()
 }
 
-/// The library that gives a program another time.
+/// Returns the path of `libfaketime`.
 pub fn clock() -> Option<PathBuf> {
     let places = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     let library = |place: &str| Path::new(place).join("faketime/libfaketime.so.1");
@@ -43,23 +44,24 @@ pub fn clock() -> Option<PathBuf> {
 }
 
 impl Server {
-    /// A server by the machine's clock, with more options such as `--requirepass x`.
+    /// Starts a server with the machine's clock and further options, such as
+    /// `--requirepass x`.
     pub fn start(options: &[&str]) -> Server {
         Server::new(options, None)
     }
 
-    /// A server whose clock is moved by [`Server::advance`].
+    /// Starts a server whose clock is moved by [`Server::advance`].
     pub fn with_clock(options: &[&str]) -> Server {
-        Server::new(options, Some(Mutex::new(BEGINNING)))
+        Server::new(options, Some(Mutex::new(FAKE_CLOCK_START)))
     }
 
     fn new(options: &[&str], clock: Option<Mutex<u64>>) -> Server {
-        let server = Server::made(options, clock);
+        let server = Server::prepare(options, clock);
         server.resume();
         server
     }
 
-    fn made(options: &[&str], clock: Option<Mutex<u64>>) -> Server {
+    fn prepare(options: &[&str], clock: Option<Mutex<u64>>) -> Server {
         let directory = tempfile::Builder::new().prefix("gatelet-valkey-").tempdir();
         let directory = directory.expect("a directory can be made");
         let options = options.iter().map(|&option| option.to_owned()).collect();
@@ -67,9 +69,9 @@ impl Server {
         Server { directory, port, options, clock, authority, process }
     }
 
-    /// A server that speaks nothing but TLS, with a certificate for `localhost`.
+    /// Starts a server that only speaks TLS, with a certificate for `localhost`.
     pub fn with_tls(authority: &crate::tls::Authority) -> Server {
-        let mut server = Server::made(&[], None);
+        let mut server = Server::prepare(&[], None);
         let (chain, key) = authority.sign("localhost", "the store");
         let file = |name: &str, text: &str| {
             let path = server.directory.path().join(name);
@@ -89,10 +91,10 @@ impl Server {
         server
     }
 
-    /// Servers that are one cluster, each with a part of the keys.
+    /// Starts servers that form a cluster.
     pub fn cluster<const N: usize>() -> [Server; N] {
         let nodes = [(); N].map(|()| {
-            // The port for the others would be ten thousand higher, which there may not be.
+            // The default cluster port, ten thousand higher, may not exist.
             let port = free_port();
             Server::start(&["--cluster-enabled yes", &format!("--cluster-port {port}")])
         });
@@ -104,7 +106,7 @@ impl Server {
         assert!(made.contains("All 16384 slots covered"), "{made}");
         for node in &nodes {
             let is_up = || node.cli(&["CLUSTER", "INFO"]).is_some_and(|i| i.contains("state:ok"));
-            assert!(until(is_up), "every node knows the cluster within ten seconds");
+            assert!(wait_until(is_up), "every node knows the cluster within ten seconds");
         }
         nodes
     }
@@ -117,7 +119,7 @@ impl Server {
         format!("valkey://127.0.0.1:{}", self.port)
     }
 
-    /// Starts it, or starts it again, and waits until it answers.
+    /// Starts or restarts it, and waits until it answers.
     pub fn resume(&self) {
         self.write_clock();
         let program = program("redis-server").expect("redis-server is there: `cargo xtask test`");
@@ -128,8 +130,8 @@ impl Server {
         command.args(self.options.iter().flat_map(|option| option.split(' ')));
         if self.clock.is_some() {
             let library = clock().expect("libfaketime is there: `cargo xtask test`");
-            // The allocator of Debian's server asks for the time before the library
-            // is ready; the one of the C library does not.
+            // The allocator of Debian's server uses the clock before libfaketime is ready;
+            // that of the C library does not.
             let preload = format!("{}:libc.so.6", library.display());
             command.env("LD_PRELOAD", preload).env("FAKETIME_NO_CACHE", "1");
             command.env("FAKETIME_TIMESTAMP_FILE", self.directory.path().join("clock"));
@@ -139,11 +141,11 @@ impl Server {
         let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = started.spawn().expect("redis-server starts");
         *self.process.lock().expect("no test panicked here") = Some(child);
-        let is_up = until(|| self.cli(&["PING"]).is_some_and(|said| !said.is_empty()));
+        let is_up = wait_until(|| self.cli(&["PING"]).is_some_and(|said| !said.is_empty()));
         assert!(is_up, "redis-server answers within ten seconds");
     }
 
-    /// Ends it as a machine that loses its power does.
+    /// Kills it without warning.
     pub fn kill(&self) {
         if let Some(mut child) = self.process.lock().expect("no test panicked here").take() {
             let _ = child.kill();
@@ -151,8 +153,8 @@ impl Server {
         }
     }
 
-    /// Stops it in the middle of whatever it does, or lets it go on: to everybody
-    /// else it looks like a link that was cut.
+    /// Sends a signal, such as `STOP` and `CONT`: to clients a stopped server looks like a
+    /// broken network.
     pub fn signal(&self, name: &str) {
         let process = self.process.lock().expect("no test panicked here");
         let id = process.as_ref().expect("it runs").id().to_string();
@@ -160,7 +162,7 @@ impl Server {
         assert!(sent.is_ok_and(|sent| sent.success()), "the server takes {name}");
     }
 
-    /// Moves the clock.
+    /// Moves the fake clock forward.
     pub fn advance(&self, by: Duration) {
         let clock = self.clock.as_ref().expect("started with a clock");
         *clock.lock().expect("no test panicked here") += by.as_secs();
@@ -170,7 +172,8 @@ impl Server {
     fn write_clock(&self) {
         let Some(clock) = &self.clock else { return };
         let seconds = *clock.lock().expect("no test panicked here");
-        let (days, rest) = ((seconds - BEGINNING) / 86_400, (seconds - BEGINNING) % 86_400);
+        let (days, rest) =
+            ((seconds - FAKE_CLOCK_START) / 86_400, (seconds - FAKE_CLOCK_START) % 86_400);
         let time = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
         let (fresh, file) =
             (self.directory.path().join("next"), self.directory.path().join("clock"));
@@ -180,7 +183,7 @@ impl Server {
         written.expect("the clock can be set");
     }
 
-    /// What the server answers to a command on its own command line.
+    /// Returns the output of `redis-cli` for a command; `None` when it fails.
     pub fn cli(&self, words: &[&str]) -> Option<String> {
         let mut command = Command::new(program("redis-cli")?);
         command.args(["-p", &self.port.to_string()]);
@@ -193,8 +196,8 @@ impl Server {
     }
 }
 
-/// Whether something comes true within ten seconds.
-pub(crate) fn until(is_so: impl Fn() -> bool) -> bool {
+/// Waits up to ten seconds for a condition, and returns whether it came true.
+pub(crate) fn wait_until(is_so: impl Fn() -> bool) -> bool {
     (0..400).any(|_| {
         let is_so = is_so();
         if !is_so {

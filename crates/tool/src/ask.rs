@@ -1,8 +1,8 @@
 //! The requests that a provider answers.
 //!
-//! The members that routing needs have fields; everything else that came with
+//! The params that routing needs have fields; everything else that came with
 //! the request (`_meta`, `inputResponses`, `requestState`, `task`, unknown
-//! members) stays in `rest` and is forwarded untouched.
+//! members) stays in `other_params` and is forwarded untouched.
 
 use crate::json::{InvalidJson, write_string};
 use crate::scan::{self, ValueText};
@@ -23,7 +23,7 @@ pub enum Ask {
     },
 }
 
-/// A tool call.
+/// A tool call (`tools/call`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub name: String,
@@ -31,14 +31,14 @@ pub struct Call {
     pub other_params: Object,
 }
 
-/// A resource read.
+/// The reading of a resource (`resources/read`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadResource {
     pub uri: String,
     pub other_params: Object,
 }
 
-/// A prompt, with its arguments.
+/// The request for a prompt with its arguments (`prompts/get`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GetPrompt {
     pub name: String,
@@ -46,7 +46,7 @@ pub struct GetPrompt {
     pub other_params: Object,
 }
 
-/// Why params are not those of the method they came with.
+/// Why the params do not fit the method.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAsk {
     #[error("params must be an object")]
@@ -91,28 +91,28 @@ impl Ask {
         }
     }
 
-    /// The whole params, as they go on the wire.
+    /// Returns the whole params, as they go on the wire.
     pub fn params(&self) -> Json {
         let mut text = String::new();
         self.write_params(&mut text);
         Json::from_trusted(text)
     }
 
-    /// Appends the whole params.
+    /// Appends the whole params to `text`.
     pub fn write_params(&self, text: &mut String) {
         match self {
             Ask::Call(Call { name, arguments, other_params: rest })
             | Ask::Prompt(GetPrompt { name, arguments, other_params: rest }) => {
-                write(text, "name", name, arguments.as_ref(), rest);
+                write_params(text, "name", name, arguments.as_ref(), rest);
             }
             Ask::ReadResource(ReadResource { uri, other_params: rest }) => {
-                write(text, "uri", uri, None, rest)
+                write_params(text, "uri", uri, None, rest)
             }
             Ask::Complete(params) | Ask::Other { params, .. } => params.write(text),
         }
     }
 
-    /// Returns what came with the request beside the members that have fields.
+    /// Returns the params that have no field of their own here.
     pub fn other_params(&self) -> &Object {
         match self {
             Ask::Call(Call { other_params: rest, .. })
@@ -133,7 +133,7 @@ impl Ask {
 }
 
 impl Call {
-    /// A call with nothing beside it.
+    /// Creates a call without other params.
     pub fn new(name: &str, arguments: Json) -> Call {
         Call { name: name.to_owned(), arguments: Some(arguments), other_params: Object::new() }
     }
@@ -180,8 +180,9 @@ fn take_string(params: &mut Object, key: &'static str) -> Result<String, Invalid
     text.ok_or(InvalidAsk::Missing(key))
 }
 
-/// Appends params with `key` and `name` in front, in one go: every call passes here.
-fn write(
+/// Appends params that begin with the member `key`: `name`. Every call passes
+/// here, so the text is written in one go.
+fn write_params(
     text: &mut String,
     key: &str,
     name: &str,

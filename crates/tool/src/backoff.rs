@@ -1,11 +1,11 @@
 //! Exponential backoff: how long to wait after so many failures in a row.
 //!
-//! A [`Backoff`] is a plain value. It asks no clock and rolls no dice: who
-//! waits passes the chance in, so a test can say exactly what comes out.
+//! A [`Backoff`] is a plain value without a clock or randomness: the caller passes
+//! the random number in, so that tests can predict the pause.
 
 use std::time::Duration;
 
-/// Growing pauses, and the failures that were counted so far.
+/// The lengths of growing pauses, and how many failures were counted so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
     first: Duration,
@@ -16,41 +16,42 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Pauses that double from `first` up to `cap`, without jitter.
+    /// Creates pauses that double from `first` up to `cap`, without jitter.
     pub const fn doubling(first: Duration, cap: Duration) -> Backoff {
         Backoff { first, factor: 2.0, cap, jitter: 0.0, failures: 0 }
     }
 
-    /// Sets by how much each pause is longer than the one before. A factor below 1 counts as 1.
+    /// Sets how many times longer each pause is than the one before. A factor below
+    /// 1 counts as 1.
     pub const fn with_factor(self, factor: f64) -> Backoff {
         Backoff { factor: factor.max(1.0), ..self }
     }
 
-    /// Leaves a share of each pause, from 0 to 1, to chance, so that
-    /// what failed together does not come back in one rush.
+    /// Makes a share of each pause, from 0 to 1, random, so that clients that failed
+    /// together do not all come back at once.
     pub const fn with_jitter(self, share: f64) -> Backoff {
         Backoff { jitter: share.clamp(0.0, 1.0), ..self }
     }
 
-    /// Counts one more failure and gives the whole pause after it.
+    /// Counts one more failure and returns the whole pause after it.
     pub fn fail(&mut self) -> Duration {
         self.fail_with(1.0)
     }
 
-    /// Counts one more failure and gives the pause after it. `chance`, from 0
-    /// to 1, says how much of the jitter is waited; 1 is the whole pause.
+    /// Counts one more failure and returns the pause after it. `chance` is a random
+    /// number from 0 to 1: the share of the jitter to wait. 1 is the whole pause.
     pub fn fail_with(&mut self, chance: f64) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.pause(chance)
     }
 
-    /// The pause after the failures counted so far; the first one when there is
-    /// none yet.
+    /// Returns the pause after the failures counted so far; the first pause if
+    /// there was no failure yet.
     pub fn pause(&self, chance: f64) -> Duration {
         self.pause_after(self.failures, chance)
     }
 
-    /// The pause after `failures` failures in a row.
+    /// Returns the pause after `failures` failures in a row.
     pub fn pause_after(&self, failures: u32, chance: f64) -> Duration {
         let steps = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
         let grown = self.first.as_secs_f64() * self.factor.powi(steps);
@@ -65,7 +66,7 @@ impl Backoff {
         self.failures
     }
 
-    /// Something went well: the next failure is the first again.
+    /// Forgets the failures after a success: the next failure is the first again.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Where the time comes from.
+/// A source of the time.
 pub trait Clock: Send + Sync {
-    /// Returns how long this clock has been running; never goes back.
+    /// Returns the time since this clock was started; it never goes back.
     fn elapsed(&self) -> Duration;
 
-    /// Milliseconds since 1970, as the machine believes.
+    /// Returns the wall clock of the machine in milliseconds since 1970.
     fn unix_millis(&self) -> u64;
 }
 

@@ -1,5 +1,5 @@
 //! The context of a request: the client and its capabilities, the caller, the
-//! timeout, and the handle that reaches the client meanwhile.
+//! timeout, and the handle that reaches the client while the request is answered.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,44 +12,44 @@ use async_trait::async_trait;
 use crate::trace::Trace;
 use crate::{Failure, Json, Object, Reply};
 
-/// Everything beside the question itself. Dropping the future that answers
-/// cancels the question; there is no separate token for that.
+/// Everything that a provider gets beside the request itself. There is no
+/// cancellation token: dropping the future that answers cancels the request.
 #[derive(Clone)]
 pub struct Context {
     pub client: Arc<Client>,
     pub caller: Arc<Identity>,
-    /// The session the question came on, empty where there are none. Where a
-    /// client opened none, a text that begins with [`CONNECTION_PREFIX`] or
-    /// [`SUBJECT_PREFIX`] stands for it.
+    /// The id of the session that the request came on, empty where there are no
+    /// sessions. For a client that opened none it is a substitute that begins with
+    /// [`CONNECTION_PREFIX`] or [`SUBJECT_PREFIX`].
     pub session: Arc<str>,
     /// How long the caller waits; the provider's own limit when `None`.
     pub timeout: Option<Duration>,
     pub client_handle: Arc<dyn ClientHandle>,
-    /// The trace that the question belongs to, where somebody traces.
+    /// The trace that the request belongs to, if tracing is on.
     pub trace: Option<Arc<Trace>>,
 }
 
-/// Stands for the session of an anonymous caller that opened none: followed by
-/// the connection, a space, and the client's name.
+/// Begins the substitute for the session of an anonymous caller that opened none.
+/// The connection, a space and the client's name follow.
 pub const CONNECTION_PREFIX: &str = "visit:";
 
-/// Stands for the session of an identified caller that opened none: followed by
-/// the subject and the client's name.
+/// Begins the substitute for the session of an identified caller that opened
+/// none. The subject and the client's name follow.
 pub const SUBJECT_PREFIX: &str = "implied:";
 
-/// What a client says of itself.
+/// The program that a caller uses, as it describes itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
     pub name: String,
     pub version: String,
-    /// `clientInfo`, whole.
+    /// The whole `clientInfo`.
     pub raw: Json,
     pub capabilities: Json,
     /// The protocol revision it speaks.
     pub protocol: String,
 }
 
-/// Who is calling, as far as it is known.
+/// The caller, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// Empty for an anonymous caller.
@@ -57,27 +57,28 @@ pub struct Identity {
     pub scopes: BTreeSet<String>,
     pub roles: BTreeSet<String>,
     pub groups: BTreeSet<String>,
-    /// Where an anonymous caller connects from, where that is known. It says
-    /// nothing about who it is, so it does not make two identities differ.
+    /// The address that an anonymous caller connects from, if it is known. It is
+    /// ignored when two identities are compared.
     pub address: Option<IpAddr>,
 }
 
-/// Whom a limit counts: who it is, or where it is when nobody knows. Compared as
-/// a value, never as a text that names are joined to.
+/// The key under which limits count a caller: the subject, or the address of an
+/// anonymous one. A value and not a joined text, so no subject can pass for an
+/// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallerKey<'a> {
     Subject(&'a str),
     Address(Option<IpAddr>),
 }
 
-/// A notification.
+/// A JSON-RPC notification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
     pub method: String,
     pub params: Object,
 }
 
-/// Reaches the client whose question is being answered.
+/// Reaches the client whose request is being answered.
 #[async_trait]
 pub trait ClientHandle: Send + Sync {
     /// Passes on progress, a log line or another notification of this call.
@@ -88,7 +89,8 @@ pub trait ClientHandle: Send + Sync {
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure>;
 }
 
-/// A client that cannot be asked and does not listen.
+/// The handle of a client that cannot be reached: notifications are dropped and
+/// requests fail.
 #[derive(Clone, Copy, Debug)]
 pub struct NoClient;
 
@@ -102,7 +104,8 @@ impl ClientHandle for NoClient {
 }
 
 impl Context {
-    /// A question by nobody in particular, as tests and our own commands ask.
+    /// Creates the context of an anonymous caller, for tests and for requests of
+    /// gatelet's own commands.
     pub fn anonymous() -> Context {
         Context {
             client: Arc::new(Client::named("gatelet", "")),
@@ -114,19 +117,19 @@ impl Context {
         }
     }
 
-    /// Returns whether nothing is known of the caller but the connection.
+    /// Returns whether nothing but the connection is known of the caller.
     pub fn is_connection_only(&self) -> bool {
         self.session.starts_with(CONNECTION_PREFIX)
     }
 
-    /// Returns whether there is a session, and not only what stands for one.
+    /// Returns whether there is a session, and not only a substitute for one.
     pub fn has_session(&self) -> bool {
         !self.session.is_empty()
             && !self.is_connection_only()
             && !self.session.starts_with(SUBJECT_PREFIX)
     }
 
-    /// The session, or the client's name where the session is only a connection.
+    /// Returns the session, or the client's name if only the connection is known.
     pub fn session_or_client(&self) -> &str {
         let connection = self.session.strip_prefix(CONNECTION_PREFIX);
         connection
@@ -146,7 +149,7 @@ impl fmt::Debug for Context {
 }
 
 impl Client {
-    /// A client with no capabilities.
+    /// Creates a client without capabilities.
     pub fn named(name: &str, protocol: &str) -> Client {
         Client {
             name: name.to_owned(),
@@ -168,7 +171,7 @@ impl Identity {
         self.subject.is_empty()
     }
 
-    /// Whom limits count.
+    /// Returns the key under which limits count this caller.
     pub fn caller_key(&self) -> CallerKey<'_> {
         match self.is_anonymous() {
             true => CallerKey::Address(self.address),

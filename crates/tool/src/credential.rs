@@ -2,21 +2,21 @@
 
 use std::fmt;
 
-/// What can be done with a credential now, and by whom.
+/// Whether a credential works, and who has to act if it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CredentialHealth {
-    /// Nothing speaks against it.
+    /// It works, as far as is known.
     Fine,
     /// It is being renewed right now.
     Refreshing,
-    /// Nothing works before somebody does this; one line.
+    /// It does not work until a person follows the instruction, which is one line.
     NeedsHuman { instruction: String },
-    /// It cannot be renewed now, and is tried again by itself.
+    /// Renewing it failed; it is tried again automatically.
     Broken { reason: String },
 }
 
 impl CredentialHealth {
-    /// One word for it.
+    /// Returns the state without its details.
     pub fn as_str(&self) -> &'static str {
         match self {
             CredentialHealth::Fine => "fine",
@@ -31,9 +31,9 @@ impl fmt::Display for CredentialHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CredentialHealth::Fine | CredentialHealth::Refreshing => f.write_str(self.as_str()),
-            CredentialHealth::NeedsHuman { instruction: more }
-            | CredentialHealth::Broken { reason: more } => {
-                write!(f, "{}: {more}", self.as_str())
+            CredentialHealth::NeedsHuman { instruction: details }
+            | CredentialHealth::Broken { reason: details } => {
+                write!(f, "{}: {details}", self.as_str())
             }
         }
     }

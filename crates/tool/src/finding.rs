@@ -1,7 +1,7 @@
 //! A finding: something that an operator should know.
 //!
-//! Whatever is dropped, renamed, cut or looks wrong becomes a finding instead
-//! of a silence.
+//! Whatever is dropped, renamed, cut or looks wrong becomes a finding, so that
+//! nothing is lost silently.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Severity {
     Error,
 }
 
-/// One thing that was noticed, where, and what it means for the reader.
+/// One problem or change that was noticed, where, and what it means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub severity: Severity,

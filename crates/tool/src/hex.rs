@@ -1,14 +1,13 @@
 //! Encodes bytes as hexadecimal digits, and decodes them.
 
-/// Two digits for each byte, in lower case.
+/// Encodes each byte as two digits in lower case.
 pub fn encode(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes that a text of digits, in either case, stands for; `None` when it is
-/// no such text.
+/// Decodes pairs of digits in either case; `None` if the text is anything else.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

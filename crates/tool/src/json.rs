@@ -1,9 +1,9 @@
 //! JSON that is kept as text and parsed only where needed.
 //!
 //! [`Json`] is one well-formed JSON value as the bytes it arrived in: cloning
-//! shares them, forwarding copies them, and only who needs a typed view parses
-//! them. [`Object`] is the one-level view that renaming, adding or removing a
-//! member needs; the member values stay untouched.
+//! shares them, forwarding copies them, and only code that needs typed values
+//! parses them. [`Object`] parses one level, to rename, add or remove members;
+//! the member values stay untouched.
 
 use std::fmt;
 
@@ -23,13 +23,13 @@ use crate::scan::{self, ValueText};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(ByteString);
 
-/// The text is not one JSON value.
+/// The error for a text that is not one JSON value.
 #[derive(Debug, thiserror::Error)]
 #[error("not valid JSON: {0}")]
 pub struct InvalidJson(#[from] serde_json::Error);
 
 impl Json {
-    /// Checks that `text` is one JSON value and keeps it, without copying.
+    /// Checks that `text` is one JSON value and takes it over, without copying.
     pub fn parse(text: impl Into<Bytes>) -> Result<Json, InvalidJson> {
         let bytes = text.into();
         let Ok(text) = ByteString::try_from(bytes.clone()) else {
@@ -43,38 +43,37 @@ impl Json {
         Ok(Json::slice(&text, part))
     }
 
-    /// The part of `whole` that `part` borrows, sharing its memory.
+    /// Returns the value that `part` borrows from `whole`, sharing its memory.
     ///
     /// # Panics
-    /// When `part` was not found in `whole`: a bug in the caller.
+    /// If `part` is not a slice of `whole`, which is a bug in the caller.
     pub fn slice(whole: &ByteString, part: ValueText<'_>) -> Json {
         Json(whole.slice_ref(part.as_str()))
     }
 
-    /// A part of this value, sharing its memory.
+    /// Returns a part of this value, sharing its memory.
     ///
     /// # Panics
-    /// When `part` was not found in it: a bug in the caller.
+    /// If `part` is not a slice of this value, which is a bug in the caller.
     pub fn subvalue<'t>(&self, part: impl Into<ValueText<'t>>) -> Json {
         Json::slice(&self.0, part.into())
     }
 
-    /// Writes a value of ours as JSON.
+    /// Serialises a value of one of this program's types.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Json {
         let text = serde_json::to_string(value).expect("our own types always serialise");
         Json(text.into())
     }
 
-    /// The same in memory of its own, so that a long message of which it is a
-    /// part can go.
+    /// Returns a copy in memory of its own, so that the message it was a slice of
+    /// can be freed.
     #[must_use]
     pub fn copied_out(&self) -> Json {
         Json(self.as_str().to_owned().into())
     }
 
-    /// Keeps text that was put together from JSON, without reading it again.
-    ///
-    /// Debug builds check the invariant.
+    /// Takes over text that this program put together from JSON, without parsing
+    /// it again. Debug builds check the invariant.
     pub fn from_trusted(text: impl Into<Bytes>) -> Json {
         let bytes = text.into();
         debug_assert!(
@@ -93,7 +92,7 @@ impl Json {
         Json(ByteString::from_static("{}"))
     }
 
-    /// An array of values that are JSON already; none of them is read again.
+    /// Creates an array; the items are copied as they are.
     pub fn array<'a>(items: impl IntoIterator<Item = &'a Json>) -> Json {
         let mut text = "[".to_owned();
         for item in items {
@@ -110,8 +109,8 @@ impl Json {
         &self.0
     }
 
-    /// Returns whether `text` stands anywhere in it. Much cheaper than reading it,
-    /// so worth asking before looking for a member that few values have.
+    /// Returns whether `text` occurs anywhere in this value. Much cheaper than
+    /// parsing, so worth a try before looking for a member that few values have.
     pub fn mentions(&self, text: &str) -> bool {
         mentions(self.0.as_bytes(), text.as_bytes())
     }
@@ -125,29 +124,29 @@ impl Json {
         Ok(serde_json::from_str(self.as_str())?)
     }
 
-    /// The string that this value is, unescaped; `None` for any other kind of value.
+    /// Returns the string without its escapes; `None` for any other kind of value.
     /// Most strings have no escapes, and those need no parser.
     pub fn string_value(&self) -> Option<String> {
         let plain = ValueText::from(self).unescaped_string().map(str::to_owned);
         plain.or_else(|| self.parse_as().ok())
     }
 
-    /// The value as a tree, with numbers of any size kept exactly.
+    /// Parses the value into a tree, with numbers of any size kept exactly.
     ///
-    /// Fails where text can be forwarded but not understood: a lone surrogate
+    /// Fails for text that can be forwarded but not represented: a lone surrogate
     /// in a string, or nesting deeper than 128 levels.
     pub fn to_value(&self) -> Result<serde_json::Value, InvalidJson> {
         self.parse_as()
     }
 
-    /// One member of an object, if this is an object that has it.
+    /// Returns one member, if this is an object that has it.
     ///
     /// Of duplicate keys the last one counts, as in every common parser.
     pub fn member(&self, key: &str) -> Option<Json> {
         Object::parse(self).ok()?.get(key).cloned()
     }
 
-    /// One member, read as a type; `None` when missing or of another type.
+    /// Deserializes one member; `None` if it is missing or of another type.
     pub fn member_as<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         self.member(key)?.parse_as().ok()
     }
@@ -186,7 +185,7 @@ impl From<Box<RawValue>> for Json {
     }
 }
 
-/// A copy of its own, where the text that it stands in is not to be kept.
+/// Copies the value, so that the text around it can be freed.
 impl From<ValueText<'_>> for Json {
     fn from(part: ValueText<'_>) -> Json {
         Json(part.as_str().into())
@@ -216,7 +215,7 @@ impl Object {
         Object::default()
     }
 
-    /// Reads the members of `json`, sharing its memory.
+    /// Parses the members of `json`, sharing its memory.
     pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
         let mut members = Vec::with_capacity(4);
         let found = scan::scan_members(json.as_str(), |name, part| {
@@ -247,7 +246,7 @@ impl Object {
         self.0.iter().map(|(key, _)| key.as_str())
     }
 
-    /// The member called `key`; of duplicates, the last.
+    /// Returns the member called `key`; of duplicates, the last.
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
@@ -260,12 +259,12 @@ impl Object {
     /// Sets a member: in its place when it is there, at the end otherwise.
     pub fn set(&mut self, key: &str, value: Json) {
         match self.0.iter_mut().rev().find(|(name, _)| name == key) {
-            Some((_, place)) => *place = value,
+            Some((_, old)) => *old = value,
             None => self.push(key, value),
         }
     }
 
-    /// Takes every member called `key` out and returns the last.
+    /// Removes every member called `key` and returns the last.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
         let last = self.0.iter().rposition(|(name, _)| name == key)?;
         let (_, value) = self.0.remove(last);
@@ -273,21 +272,21 @@ impl Object {
         Some(value)
     }
 
-    /// Writes the object as text; the member values are copied as they are.
+    /// Serialises the object; the member values are copied as they are.
     pub fn to_json(&self) -> Json {
         let mut text = String::with_capacity(self.n_bytes() + 2);
         self.write(&mut text);
         Json(text.into())
     }
 
-    /// Appends the object.
+    /// Appends the object to `text`.
     pub(crate) fn write(&self, text: &mut String) {
         text.push('{');
         self.write_members(text);
         text.push('}');
     }
 
-    /// About how long it is when it is written.
+    /// Returns about how long the text of the members is.
     pub(crate) fn n_bytes(&self) -> usize {
         self.0.iter().map(|(key, value)| key.len() + value.0.len() + 4).sum()
     }
@@ -330,7 +329,7 @@ impl Serialize for Object {
     }
 }
 
-/// Reads members: keys unescaped, values as parts of this text.
+/// Parses the members of this object: keys unescaped, values as slices of it.
 struct Members<'j>(&'j Json);
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {
@@ -357,7 +356,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 }
 
-/// Appends a string. Most have nothing to escape.
+/// Appends `text` as a JSON string. Most texts have nothing to escape.
 pub fn write_string(out: &mut String, text: &str) {
     let plain = |byte: u8| 0x20 <= byte && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
@@ -369,14 +368,14 @@ pub fn write_string(out: &mut String, text: &str) {
     }
 }
 
-/// Looks for `text` by the rarest of its bytes. Preparing a search costs more
-/// than making it in a message of the usual size.
+/// Searches for a byte of `text` that is rare in JSON. In a message of the usual
+/// size, preparing a substring search would cost more than the search.
 fn mentions(haystack: &[u8], text: &[u8]) -> bool {
     const USUAL: usize = 4 << 10;
     if USUAL < haystack.len() {
         return memchr::memmem::find(haystack, text).is_some();
     }
-    // In JSON that mostly is words in lower case.
+    // Most of the bytes in JSON are lower-case letters and quotes.
     let rare = text.iter().position(|byte| !byte.is_ascii_lowercase() && *byte != b'"');
     let at = rare.unwrap_or(text.len() / 2);
     let Some(&byte) = text.get(at) else { return true };

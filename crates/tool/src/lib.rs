@@ -1,14 +1,15 @@
-//! What a tool is.
+//! The types that every other crate shares: providers, their tools, and the
+//! requests to them.
 //!
 //! Anything that offers tools and answers calls is a [`Provider`]: a server
-//! somewhere else, a toolset in this process, and each surface gatelet shows
+//! somewhere else, a toolset in this process, and each surface that gatelet shows
 //! its clients. A provider lists what it has from memory ([`Listing`]) and
-//! answers what it is asked ([`Ask`]) with a [`Reply`], or with a [`Failure`]
-//! when no answer came. What travels beside the question is one [`Context`].
+//! answers a request ([`Ask`]) with a [`Reply`], or with a [`Failure`] when no
+//! answer came. A [`Context`] says who asks, and travels with the request.
 //!
-//! Payloads stay raw JSON text ([`Json`]) inside these small types, so what
-//! nobody needs to change is never re-serialised. This crate knows no I/O, no
-//! runtime, no policy and no wire format.
+//! Payloads stay raw JSON text ([`Json`]) inside these small types, so that
+//! nothing is serialised again unless somebody changes it. This crate does not
+//! know I/O, runtimes, policies or the wire format.
 
 pub mod backoff;
 pub mod clock;
@@ -41,5 +42,5 @@ pub use listing::{
     Annotations, Lifetime, Lifetimes, Listing, Prompt, Resource, Server, Template, Tool,
 };
 pub use map::{FastMap, FastSet};
-pub use provider::{Event, FixedProvider, Kind, Provider, ProviderSource};
+pub use provider::{Event, FixedProvider, Kind, Provider, ProviderSource, RequestObserver};
 pub use reply::{Failure, Reply, RpcError, Sent};

@@ -1,7 +1,7 @@
 //! A listing: the tools, resources, resource templates and prompts of a provider.
 //!
 //! Every item keeps its definition as it came (`raw`) beside the few fields
-//! that are read here, so a listing that nobody changes goes out as it came in.
+//! that are parsed here, so a listing that nobody changes goes out as it came in.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,22 +18,21 @@ pub struct Listing {
     /// What was damaged or left out when the listing was fetched.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// The lists that could not be fetched, so that the fields above are not what
-    /// the provider has.
+    /// The lists that could not be fetched; their fields above are incomplete.
     #[serde(default, rename = "unread", skip_serializing_if = "Vec::is_empty")]
     pub failed_lists: Vec<Kind>,
-    /// How long each list may be kept, where the provider says so.
+    /// How long each list may be cached, where the provider says so.
     #[serde(default)]
     pub lifetimes: Lifetimes,
-    /// Whether these are the functions of a CaSH server, listed in its place by
-    /// this program. No server can say so of itself.
+    /// Whether gatelet made this listing from the functions of a CaSH server. No
+    /// server can claim it for itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nested: bool,
 }
 
 impl Listing {
-    /// Returns this listing, with the lists that could not be fetched taken from an
-    /// `earlier` one.
+    /// Returns a copy in which the lists that could not be fetched are those of an
+    /// `earlier` listing.
     pub fn with_failed_lists_from(&self, earlier: &Listing) -> Listing {
         let mut listing = self.clone();
         for kind in &self.failed_lists {
@@ -56,7 +55,7 @@ fn keep_if_empty<T: Clone>(list: &mut Vec<T>, earlier: &[T]) {
     }
 }
 
-/// How long the lists of a provider may be kept.
+/// How long the lists of a provider may be cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifetimes {
     pub tools: Option<Lifetime>,
@@ -65,7 +64,7 @@ pub struct Lifetimes {
     pub prompts: Option<Lifetime>,
 }
 
-/// How long, and for whom, an answer may be kept.
+/// How long an answer may be cached, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifetime {
     pub milliseconds: u64,
@@ -74,7 +73,8 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// The lifetime of two answers that are stored as one: the shorter of both.
+    /// Returns the lifetime of two answers that are cached as one: the shorter, and
+    /// public only if both are.
     pub fn shortest(self, other: Lifetime) -> Lifetime {
         Lifetime {
             milliseconds: self.milliseconds.min(other.milliseconds),
@@ -83,22 +83,23 @@ impl Lifetime {
     }
 }
 
-/// Who the provider says it is, and what it can do.
+/// A provider's description of itself and its capabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     pub name: String,
     pub version: String,
-    /// The server's own description of itself (`serverInfo`), whole.
+    /// The whole `serverInfo`.
     pub raw: Json,
     pub capabilities: Json,
     pub instructions: Option<String>,
-    /// The protocol revision that was agreed, empty for what never was remote.
+    /// The protocol revision that was negotiated, empty for a provider in this
+    /// process.
     #[serde(default)]
     pub protocol: String,
 }
 
 impl Server {
-    /// A server of ours, with what it can do.
+    /// Creates the description of a provider in this process.
     pub fn new(name: &str, version: &str, capabilities: Json) -> Server {
         let raw = Json::encode(&serde_json::json!({"name": name, "version": version}));
         Server {
@@ -118,7 +119,7 @@ impl Default for Server {
     }
 }
 
-/// What the author says a tool does to the world. Hints, never proof.
+/// The author's hints about the effects of a tool. Never proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotations {
     pub read_only: Option<bool>,
@@ -181,14 +182,14 @@ pub struct PromptArgument {
 }
 
 impl Tool {
-    /// Reads a definition. Only a name is indispensable; everything else that
-    /// is missing or odd is read as absent and stays in `raw`.
+    /// Parses a definition. Only the name is required; any other member that is
+    /// malformed counts as absent and stays in `raw`.
     pub fn parse(raw: Json) -> Result<Tool, Finding> {
         let fields = Fields::parse(&raw, "tool")?;
         let name = fields.required_string("name")?;
-        let said = fields.json("annotations").and_then(|said| Object::parse(&said).ok());
-        let said = said.unwrap_or_default();
-        let hint = |key: &str| said.get(key)?.parse_as::<bool>().ok();
+        let hints = fields.json("annotations").and_then(|hints| Object::parse(&hints).ok());
+        let hints = hints.unwrap_or_default();
+        let hint = |key: &str| hints.get(key)?.parse_as::<bool>().ok();
         let annotations = Annotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
@@ -197,7 +198,7 @@ impl Tool {
         };
         Ok(Tool {
             name,
-            title: fields.string("title").or_else(|| said.get("title")?.parse_as().ok()),
+            title: fields.string("title").or_else(|| hints.get("title")?.parse_as().ok()),
             description: fields.string("description"),
             input_schema: fields.json("inputSchema").unwrap_or_else(Json::empty_object),
             output_schema: fields.json("outputSchema"),
@@ -259,7 +260,7 @@ impl Prompt {
     }
 }
 
-/// The members of one definition, read leniently.
+/// The members of one definition, parsed leniently.
 struct Fields<'a> {
     kind: &'static str,
     members: crate::Object,
@@ -294,7 +295,7 @@ fn damaged_finding(kind: &str, raw: &Json, message: String) -> Finding {
     Finding::new(Severity::Error, "damaged-definition", format!("{kind} {excerpt}"), message)
 }
 
-/// Writes an item as its raw definition and reads it back from there.
+/// Serialises an item as its raw definition, and parses it from there.
 macro_rules! as_raw {
     ($($item:ty),+) => {$(
         impl Serialize for $item {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{Json, Object};
 
-/// An answer.
+/// An answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The `result` of the request, whole.
@@ -19,22 +19,23 @@ pub enum Reply {
     Error(RpcError),
 }
 
-/// A refusal, as it stands on the wire.
+/// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
     pub code: i64,
     pub message: String,
-    /// The whole error object, with members that nobody here knows.
+    /// The whole error object, with members that this program does not know.
     pub raw: Json,
 }
 
-/// Whether a request had left us when things went wrong. What was answered had:
-/// a status says that there is no answer, not that nothing happened.
+/// Whether a request may have run before it failed, and so may have had effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It never left: trying again is safe.
+    /// It did not run, so that trying again is safe: it was not sent, or the other side
+    /// proved that it stopped the request before running it.
     No,
-    /// It left, so it may have run.
+    /// It was sent, and nothing proves that it did not run. An HTTP status that reports an
+    /// error is no proof.
     Perhaps,
 }
 
@@ -52,7 +53,7 @@ pub enum Failure {
     /// The other side wants (other) credentials.
     #[error("not authorised: {reason}")]
     Unauthorized { reason: String, sent: Sent },
-    /// The other side knows who asks, and does not let them.
+    /// The other side knows the caller and refuses.
     #[error("not allowed: {reason}")]
     Forbidden { reason: String, sent: Sent },
     #[error("rate limited")]
@@ -63,13 +64,13 @@ pub enum Failure {
     /// The caller no longer waits.
     #[error("cancelled")]
     Cancelled,
-    /// The other side has no way to do this (a client without sampling, say).
+    /// The other side cannot do this, such as a client without sampling.
     #[error("not supported: {feature}")]
     Unsupported { feature: String },
 }
 
 impl Failure {
-    /// Returns whether the request may have run although no answer came.
+    /// Returns whether the request may have run, although no answer came.
     pub fn sent(&self) -> Sent {
         match self {
             Failure::Unavailable { .. } | Failure::Unsupported { .. } => Sent::No,
@@ -83,7 +84,7 @@ impl Failure {
         }
     }
 
-    /// The same failure of a request that had left: it may have run.
+    /// Returns this failure for a request that may have run.
     #[must_use]
     pub fn after_sending(self) -> Failure {
         let sent = Sent::Perhaps;
@@ -94,12 +95,12 @@ impl Failure {
             Failure::Unauthorized { reason, .. } => Failure::Unauthorized { reason, sent },
             Failure::Forbidden { reason, .. } => Failure::Forbidden { reason, sent },
             Failure::RateLimited { retry_after, .. } => Failure::RateLimited { retry_after, sent },
-            Failure::Unsupported { feature: what } => Failure::Unusable { reason: what },
+            Failure::Unsupported { feature } => Failure::Unusable { reason: feature },
             Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => self,
         }
     }
 
-    /// Returns how long the other side wants to be left alone, where it says so.
+    /// Returns how long the other side asks to wait before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Failure::RateLimited { retry_after, .. } => *retry_after,
@@ -116,24 +117,24 @@ impl Failure {
 }
 
 impl Reply {
-    /// A tool result of one text block.
+    /// Creates a tool result of one text block.
     pub fn text(text: &str) -> Reply {
         Reply::texts([text])
     }
 
-    /// A tool result of several text blocks.
+    /// Creates a tool result of several text blocks.
     pub fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Reply {
         let blocks = texts.into_iter().map(|text| json!({"type": "text", "text": text}));
         Reply::Result(json!({"content": blocks.collect::<Vec<_>>()}).into())
     }
 
-    /// A tool result that reports an error in one text block.
+    /// Creates a tool result that reports an error in one text block.
     pub fn error_text(text: &str) -> Reply {
         let content = json!({"content": [{"type": "text", "text": text}], "isError": true});
         Reply::Result(content.into())
     }
 
-    /// A tool result with structured content and its text mirror.
+    /// Creates a tool result with structured content and the same as text.
     pub fn structured(value: &serde_json::Value) -> Reply {
         // A result may be large: it is written, never copied.
         let mut result = Object::new();
@@ -142,7 +143,7 @@ impl Reply {
         Reply::Result(result.to_json())
     }
 
-    /// The result as a tool result, when it is one.
+    /// Parses the result as a tool result; `None` if it is not an object.
     pub fn tool_result(&self) -> Option<ToolResult> {
         match self {
             Reply::Result(json) => ToolResult::parse(json),
@@ -167,14 +168,14 @@ impl RpcError {
         RpcError { code, message, raw: raw.to_json() }
     }
 
-    /// An error instead of an answer, whose data tells a program whether the
-    /// request may have run: `{"mayHaveRun": true}`.
+    /// Creates the error for a request that got no answer. Its data says whether
+    /// the request may have run: `{"mayHaveRun": true}`.
     pub fn unanswered(code: i64, message: impl Into<String>, sent: Sent) -> RpcError {
         let data = json!({"mayHaveRun": sent == Sent::Perhaps}).into();
         RpcError::with_data(code, message, &data)
     }
 
-    /// Reads an error object leniently: a code that is no integer becomes 0.
+    /// Parses an error object leniently: a code that is not an integer becomes 0.
     pub fn parse(raw: Json) -> RpcError {
         let code = raw.member_as("code").unwrap_or(0);
         let message = raw.member_as("message").unwrap_or_default();
@@ -186,7 +187,7 @@ impl RpcError {
     }
 }
 
-/// A view of a tool result: the parts that a gatelet looks at.
+/// The members of a tool result that gatelet uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     pub content: Vec<Json>,
@@ -207,7 +208,7 @@ impl ToolResult {
         })
     }
 
-    /// The text of all text blocks, one per line group.
+    /// Returns the texts of all text blocks, joined by line ends.
     pub fn text(&self) -> String {
         let text = |block: &Json| block.member_as::<String>("text");
         self.content.iter().filter_map(text).collect::<Vec<_>>().join("\n")

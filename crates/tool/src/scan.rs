@@ -1,12 +1,12 @@
 //! Scans JSON text for the start and end of values, without parsing them.
 //!
-//! Whoever forwards a message needs to know that it is JSON and where its
-//! members are, and nothing else. A parser that makes values of them finds that
-//! out too, at three times the cost, so every message passes here first
-//! ([why](../../../docs/decisions/034-scan-before-parsing.md)). What is found is
-//! well-formed. What is not found may be all the same: names with escapes and
-//! deep nesting are left to the parser, which also knows how to say what is
-//! wrong.
+//! To forward a message one needs to know that it is JSON and where its members
+//! are, and nothing else. A parser that creates values costs three times as much,
+//! so every message is scanned first
+//! ([why](../../../docs/decisions/034-scan-before-parsing.md)). Whatever a scan
+//! returns is well-formed JSON. `None` does not mean that the text is malformed:
+//! names with escapes and deep nesting are left to the parser, which also has the
+//! error messages.
 
 mod duplicates;
 
@@ -16,7 +16,8 @@ use crate::Json;
 
 pub use duplicates::duplicate_key;
 
-/// One well-formed value in a text, without white space around it.
+/// A slice of a text that is one well-formed JSON value, without white space
+/// around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueText<'t>(&'t str);
 
@@ -25,7 +26,7 @@ impl<'t> ValueText<'t> {
         self.0
     }
 
-    /// The string that it is, if it is one without escapes.
+    /// Returns the content of the string, if this is a string without escapes.
     pub fn unescaped_string(self) -> Option<&'t str> {
         let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
         (!inside.contains('\\')).then_some(inside)
@@ -44,10 +45,14 @@ impl<'t> From<&'t Json> for ValueText<'t> {
     }
 }
 
-/// Hands every member of the object that `text` is to `each`, in order.
+/// Calls `on_member` with the name and the value of every member of the object
+/// `text`, in order.
 ///
-/// `None` where a parser has to look; `each` may have been called by then.
-pub fn scan_members<'t>(text: &'t str, mut each: impl FnMut(&'t str, ValueText<'t>)) -> Option<()> {
+/// Returns `None` if a parser is needed; `on_member` may have been called by then.
+pub fn scan_members<'t>(
+    text: &'t str,
+    mut on_member: impl FnMut(&'t str, ValueText<'t>),
+) -> Option<()> {
     let mut scan = Scanner { text, position: 0 };
     scan.skip_blanks();
     scan.expect(b'{')?;
@@ -59,7 +64,7 @@ pub fn scan_members<'t>(text: &'t str, mut each: impl FnMut(&'t str, ValueText<'
     loop {
         let name = scan.unescaped_name()?;
         scan.expect_colon()?;
-        each(name, scan.value()?);
+        on_member(name, scan.value()?);
         scan.skip_blanks();
         match scan.take()? {
             b',' => scan.skip_blanks(),
@@ -69,7 +74,8 @@ pub fn scan_members<'t>(text: &'t str, mut each: impl FnMut(&'t str, ValueText<'
     }
 }
 
-/// The one value that `text` is, if a scan can tell.
+/// Returns `text` without the white space around it; `None` if a parser is needed
+/// to tell whether it is one JSON value.
 pub fn scan_value(text: &str) -> Option<ValueText<'_>> {
     let mut scan = Scanner { text, position: 0 };
     scan.skip_blanks();
@@ -78,12 +84,15 @@ pub fn scan_value(text: &str) -> Option<ValueText<'_>> {
     Some(part)
 }
 
+/// A text and how far it is scanned. Its functions return `None` where the text
+/// is malformed or a parser is needed.
 struct Scanner<'t> {
     text: &'t str,
     position: usize,
 }
 
-/// What stands around a value. More levels than bits are left to the parser.
+/// The brackets that are open around a value. More than 64 levels are left to the
+/// parser.
 #[derive(Default)]
 struct OpenBrackets {
     /// One bit for each level, the innermost last: set for an object.
@@ -147,7 +156,7 @@ impl<'t> Scanner<'t> {
         (self.position == self.text.len()).then_some(())
     }
 
-    /// A member's name, if it has no escapes.
+    /// Reads a member's name, if it has no escapes.
     fn unescaped_name(&mut self) -> Option<&'t str> {
         self.expect(b'"')?;
         let start = self.position;
@@ -187,7 +196,7 @@ impl<'t> Scanner<'t> {
             if is_open {
                 continue;
             }
-            // A value has ended, and with it perhaps what it stands in.
+            // A value has ended, and perhaps the arrays and objects around it.
             while let Some(inside) = nest.innermost() {
                 self.skip_blanks();
                 match (self.take()?, inside) {
@@ -208,8 +217,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Goes to the first value inside of what was just opened; `false` where
-    /// there is none.
+    /// Goes to the first value inside of the bracket that was just read; `false`
+    /// if there is none.
     fn enter_bracket(
         &mut self,
         closing: u8,
@@ -234,7 +243,7 @@ impl<'t> Scanner<'t> {
         self.expect_colon()
     }
 
-    /// Goes past the end of a string whose first quote is behind.
+    /// Goes past the end of a string whose first quote was read.
     fn skip_string(&mut self) -> Option<()> {
         loop {
             self.position += n_bytes_without_special(&self.text.as_bytes()[self.position..]);
@@ -254,7 +263,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A number or a word, of which the first byte is behind.
+    /// Goes past a number, `true`, `false` or `null` whose first byte was read.
     fn skip_number_or_word(&mut self, first: u8) -> Option<()> {
         match first {
             b't' => self.skip_word(b"rue"),
@@ -294,7 +303,7 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    /// Goes past digits; `None` where there are none.
+    /// Goes past digits; `None` if there are none.
     fn skip_digits(&mut self) -> Option<()> {
         let start = self.position;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -304,11 +313,11 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Returns how many bytes come before the first that ends a string or must not
-/// stand in one as it is: a quote, a backslash, a control character.
+/// Returns how many bytes come before the first quote, backslash or control
+/// character.
 ///
-/// Eight at a time. In each test the lowest bit that is set is right, and what
-/// stands above it may not be, so only the lowest of them all counts.
+/// It tests eight bytes at a time. In the result of each test only the lowest set
+/// bit is reliable, so the lowest of all three results is used.
 fn n_bytes_without_special(bytes: &[u8]) -> usize {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = EACH << 7;

@@ -1,27 +1,25 @@
-//! Quotes words for shell commands that we recommend.
+//! Quotes words for shell commands that gatelet recommends.
 //!
-//! Who reads "run `gatelet login wiki --scope …`" pastes it into a shell. What
-//! an upstream, a token or a manifest says is never trusted to be harmless
-//! there: it is put into a command only when no shell can take it for anything
-//! but text.
+//! A person who reads "run `gatelet login wiki --scope …`" pastes it into a shell.
+//! Text of an upstream, a token or a manifest might do harm there, so it becomes
+//! part of a command only if no shell can take it for anything but text.
 
 /// The longest text that is put into a command.
 const MAX_CHARS: usize = 200;
 
-/// The text in quotes, ready to be pasted as one word of a command; `None` when
-/// it is empty, too long, looks like an option or holds anything but letters,
-/// digits, spaces and `:/._-+=@,`.
+/// Quotes the text as one word of a command; `None` if it is empty, too long,
+/// looks like an option or contains anything but ASCII letters, digits, spaces and
+/// `:/._-+=@,`.
 pub fn quoted(text: &str) -> Option<String> {
-    let plain = needs_no_quotes(text, true);
-    plain.then(|| format!("\"{text}\""))
+    is_harmless(text, true).then(|| format!("\"{text}\""))
 }
 
-/// The text as one word of a command, quoted only where that is needed.
+/// Does what [`quoted`] does, but adds quotes only if the text has spaces.
 pub fn word(text: &str) -> Option<String> {
-    if needs_no_quotes(text, false) { Some(text.to_owned()) } else { quoted(text) }
+    if is_harmless(text, false) { Some(text.to_owned()) } else { quoted(text) }
 }
 
-fn needs_no_quotes(text: &str, allow_spaces: bool) -> bool {
+fn is_harmless(text: &str, allow_spaces: bool) -> bool {
     let plain = |c: char| {
         c.is_ascii_alphanumeric() || ":/._-+=@,".contains(c) || (allow_spaces && c == ' ')
     };

@@ -1,9 +1,9 @@
-//! Where a question stands in a distributed trace, as W3C Trace Context has it.
+//! The position of a request in a distributed trace (W3C Trace Context).
 //!
-//! A client says which span its question belongs to, in `_meta` or in the headers
-//! of the transport; whoever asks on says the same of its own. This module reads
-//! and writes those texts, and carries what a trace is told on the way. It
-//! decides nothing: without somebody who traces, contexts have no [`Trace`].
+//! A client says in `_meta`, or in headers of the transport, to which span its
+//! request belongs; gatelet says the same to its upstreams. This module parses and
+//! formats those texts and collects events of a traced request. Without tracing,
+//! contexts have no [`Trace`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use crate::hex;
 
-/// The name of the field that names a span, in `_meta` and in headers.
+/// The field that names a span, in `_meta` and in headers.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The name of the field with what tracing systems add to it.
+/// The field with the additions of tracing systems, in `_meta` and in headers.
 pub const TRACESTATE: &str = "tracestate";
 
-/// The longest `tracestate` that is passed on, as the recommendation asks for.
+/// The longest `tracestate` that is passed on: the least that W3C asks for.
 const MAX_STATE_BYTES: usize = 512;
 
-/// Names one span of a trace.
+/// The ids of one span of a trace.
 ///
 /// Invariant: neither id is all zeros, and the state is printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +32,14 @@ pub struct SpanContext {
 }
 
 impl SpanContext {
-    /// A span; `None` when an id is all zeros, which means that there is none.
+    /// Creates a span; `None` if an id is all zeros, which means that there is none.
     pub fn new(trace_id: [u8; 16], span_id: [u8; 8], is_sampled: bool) -> Option<SpanContext> {
         let is_some = trace_id != [0; 16] && span_id != [0; 8];
         is_some.then_some(SpanContext { trace_id, span_id, is_sampled, state: None })
     }
 
-    /// Reads what a client or a header says. What is damaged counts as absent.
+    /// Parses the two fields of a client or of headers. A malformed `traceparent`
+    /// gives `None`, a malformed `tracestate` is left out.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<SpanContext> {
         let mut parts = traceparent.split('-');
         let version = lower_hex::<1>(parts.next()?)?;
@@ -59,7 +60,7 @@ impl SpanContext {
         Some(SpanContext { state, ..span })
     }
 
-    /// Another span of the same trace.
+    /// Creates another span of the same trace.
     #[must_use]
     pub fn child(&self, span_id: [u8; 8]) -> Option<SpanContext> {
         (span_id != [0; 8]).then(|| SpanContext { span_id, ..self.clone() })
@@ -73,7 +74,7 @@ impl SpanContext {
         self.span_id
     }
 
-    /// Whether the caller records this trace.
+    /// Returns whether the caller records this trace.
     pub fn is_sampled(&self) -> bool {
         self.is_sampled
     }
@@ -84,36 +85,35 @@ impl SpanContext {
 }
 
 impl fmt::Display for SpanContext {
-    /// As `traceparent` has it.
+    /// Formats the span as `traceparent`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (trace, span) = (hex::encode(&self.trace_id), hex::encode(&self.span_id));
         write!(f, "00-{trace}-{span}-{:02x}", u8::from(self.is_sampled))
     }
 }
 
-/// Exactly so many bytes as hex digits, lower case only.
+/// Decodes exactly `N` bytes from hex digits in lower case.
 fn lower_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
     hex::decode(text).filter(|_| is_lower)?.try_into().ok()
 }
 
-/// What travels with a question that is traced.
+/// The trace of one request: its span, its id on the wire, and events on its way.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// The span that the question belongs to: the caller's, as the transport
-    /// brought it, and below a span of ours that one. `None` when the transport
-    /// brought none.
+    /// The span that the request belongs to: the caller's, or the span that
+    /// gatelet started below it. `None` if the transport brought none.
     pub span: Option<SpanContext>,
     /// The id of the request on the wire.
     request_id: OnceLock<String>,
     events: Mutex<Vec<TraceEvent>>,
 }
 
-/// Something that happened on the way of a traced question.
+/// Something that happened while a traced request was answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
     pub name: &'static str,
-    /// Since the question came.
+    /// The time since the request came.
     pub offset: Duration,
     pub attributes: Vec<(&'static str, String)>,
 }
@@ -123,7 +123,7 @@ impl Trace {
         Trace { span, ..Trace::default() }
     }
 
-    /// Says under which id the request went over the wire. The first word counts.
+    /// Sets the id of the request on the wire. Only the first call has an effect.
     pub fn set_request_id(&self, id: impl FnOnce() -> String) {
         self.request_id.get_or_init(id);
     }
@@ -136,7 +136,7 @@ impl Trace {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
     }
 
-    /// Everything that was noted so far; it is noted no more.
+    /// Removes and returns all events so far.
     pub fn take_events(&self) -> Vec<TraceEvent> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }

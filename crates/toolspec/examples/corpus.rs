@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tool::{Json, Severity, Tool};
-use toolspec::{Comparison, Definition, Options};
+use toolspec::{Definition, LintContext, Options};
 
 #[derive(Default)]
 struct Tally {
@@ -77,7 +77,7 @@ fn one(name: &str, text: &str, tally: &mut Tally) {
     let (parsed, _) = toolspec::parse(&document);
     tally.parsing += start.elapsed();
     let start = Instant::now();
-    let (_, findings) = toolspec::lint(&document, &Comparison::default());
+    let (_, findings) = toolspec::lint(&document, &LintContext::default());
     tally.linting += start.elapsed();
     tally.files += 1;
     tally.tools += tools.len();

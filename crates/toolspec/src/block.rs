@@ -1,8 +1,8 @@
-//! A document as blocks, line by line.
+//! Splits a document into blocks: headings, fences, tables, bullets and paragraphs.
 //!
-//! Not a Markdown parser: it knows only what these documents are built of, and
-//! it must see damage (an open fence, a torn table) that a Markdown parser
-//! would politely render.
+//! This is not a Markdown parser: it knows only the blocks that these documents consist
+//! of, and it must notice damage (an unclosed fence, a torn table row) that a Markdown
+//! parser would accept.
 
 use std::ops::Range;
 
@@ -13,11 +13,12 @@ use crate::markdown::{is_delimiter_row, split_row};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
     pub(crate) lines: Range<usize>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: BlockKind,
 }
 
+/// The kind of a block, and its content.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Heading {
         level: usize,
         text: String,
@@ -27,18 +28,19 @@ pub(crate) enum Kind {
         body: String,
     },
     Table(Table),
-    /// One bullet, with the blanks before it.
+    /// One bullet, and how many blanks are before it.
     Bullet {
         indent: usize,
         text: String,
     },
     /// A paragraph, its lines joined by line breaks.
     Text(String),
+    /// A horizontal rule.
     Rule,
     Comment,
 }
 
-/// A table as written.
+/// A table as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table {
     pub(crate) header: Vec<String>,
@@ -46,24 +48,25 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<(usize, Vec<String>)>,
 }
 
-/// Cuts a text into blocks. Every line that is not blank is in exactly one.
+/// Splits a text into blocks, and reports damage. Every line that is not blank is in
+/// exactly one block.
 pub(crate) fn scan(text: &str) -> (Vec<Block>, Vec<Finding>) {
     let lines: Vec<&str> = text.lines().collect();
-    let mut scan = Scan { lines: &lines, at: 0, blocks: Vec::new(), findings: Vec::new() };
+    let mut scan = BlockScanner { lines: &lines, at: 0, blocks: Vec::new(), findings: Vec::new() };
     while scan.at < lines.len() {
         scan.step();
     }
     (scan.blocks, scan.findings)
 }
 
-struct Scan<'a> {
+struct BlockScanner<'a> {
     lines: &'a [&'a str],
     at: usize,
     blocks: Vec<Block>,
     findings: Vec<Finding>,
 }
 
-impl Scan<'_> {
+impl BlockScanner<'_> {
     fn step(&mut self) {
         let line = self.lines[self.at];
         let start = self.at;
@@ -72,13 +75,13 @@ impl Scan<'_> {
         } else if let Some(fence) = FenceStart::parse(line) {
             self.fence(&fence);
         } else if let Some((level, text)) = heading(line) {
-            self.push_line(Kind::Heading { level, text });
+            self.push_line(BlockKind::Heading { level, text });
         } else if line.trim_start().starts_with("<!--") {
             self.comment();
         } else if self.starts_table() {
             self.table();
         } else if is_rule(line) {
-            self.push_line(Kind::Rule);
+            self.push_line(BlockKind::Rule);
         } else if let Some((indent, text)) = bullet(line) {
             self.bullet(indent, text);
         } else {
@@ -87,7 +90,7 @@ impl Scan<'_> {
         debug_assert!(start < self.at, "every step moves on");
     }
 
-    fn push_line(&mut self, kind: Kind) {
+    fn push_line(&mut self, kind: BlockKind) {
         self.blocks.push(Block { lines: self.at..self.at + 1, kind });
         self.at += 1;
     }
@@ -106,7 +109,7 @@ impl Scan<'_> {
             self.findings.push(finding.hint("close it with the same marks on a line of their own"));
         }
         self.at = (end + 1).min(self.lines.len());
-        let kind = Kind::Fence { language: fence.language.clone(), body: body.join("\n") };
+        let kind = BlockKind::Fence { language: fence.language.clone(), body: body.join("\n") };
         self.blocks.push(Block { lines: start..self.at, kind });
     }
 
@@ -116,7 +119,7 @@ impl Scan<'_> {
             self.at += 1;
         }
         self.at = (self.at + 1).min(self.lines.len());
-        self.blocks.push(Block { lines: start..self.at, kind: Kind::Comment });
+        self.blocks.push(Block { lines: start..self.at, kind: BlockKind::Comment });
     }
 
     fn starts_table(&self) -> bool {
@@ -134,11 +137,11 @@ impl Scan<'_> {
             self.at += 1;
         }
         let table = Table { header, rows };
-        self.blocks.push(Block { lines: start..self.at, kind: Kind::Table(table) });
+        self.blocks.push(Block { lines: start..self.at, kind: BlockKind::Table(table) });
     }
 
-    /// A table goes on while lines have pipes; a line without one that is
-    /// followed by a row again is a cell torn by a line break.
+    /// Returns whether the current line belongs to the table: it has a pipe, or a row
+    /// follows, so that it is part of a cell that was torn by a line break.
     fn continues_table(&self) -> bool {
         let line = self.lines[self.at];
         if line.trim().is_empty() || heading(line).is_some() || FenceStart::parse(line).is_some() {
@@ -195,7 +198,7 @@ impl Scan<'_> {
             text.push_str(line.trim());
             self.at += 1;
         }
-        self.blocks.push(Block { lines: start..self.at, kind: Kind::Bullet { indent, text } });
+        self.blocks.push(Block { lines: start..self.at, kind: BlockKind::Bullet { indent, text } });
     }
 
     fn paragraph(&mut self) {
@@ -205,7 +208,7 @@ impl Scan<'_> {
             self.at += 1;
         }
         let text: Vec<&str> = self.lines[start..self.at].iter().map(|line| line.trim()).collect();
-        self.blocks.push(Block { lines: start..self.at, kind: Kind::Text(text.join("\n")) });
+        self.blocks.push(Block { lines: start..self.at, kind: BlockKind::Text(text.join("\n")) });
     }
 
     fn continues_text(&self, line: &str) -> bool {
@@ -228,6 +231,7 @@ struct FenceStart {
 }
 
 impl FenceStart {
+    /// Parses a line; `None` if it does not start a fence.
     fn parse(line: &str) -> Option<FenceStart> {
         let body = line.trim_start();
         let mark = body.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -240,6 +244,7 @@ impl FenceStart {
         Some(FenceStart { mark, ticks, indent: line.len() - body.len(), language })
     }
 
+    /// Returns whether a line closes the fence.
     fn closed_by(&self, line: &str) -> bool {
         let body = line.trim();
         self.ticks <= body.len() && body.chars().all(|letter| letter == self.mark)
@@ -251,6 +256,7 @@ fn unindent(line: &str, indent: usize) -> &str {
     &line[blanks..]
 }
 
+/// Parses a heading into its level and text.
 fn heading(line: &str) -> Option<(usize, String)> {
     let body = line.trim_start();
     let level = body.bytes().take_while(|&byte| byte == b'#').count();
@@ -272,7 +278,7 @@ fn is_rule(line: &str) -> bool {
             .any(|mark| line.replace([' ', '\t'], "").replace(mark, "").is_empty())
 }
 
-/// `- text`, `* text`, `+ text` or `1. text`.
+/// Parses `- text`, `* text`, `+ text` or `1. text` into indentation and text.
 fn bullet(line: &str) -> Option<(usize, String)> {
     let body = line.trim_start();
     let indent = line.len() - body.len();
@@ -291,13 +297,13 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<&'static str> {
         let name = |block: &Block| match block.kind {
-            Kind::Heading { .. } => "heading",
-            Kind::Fence { .. } => "fence",
-            Kind::Table(_) => "table",
-            Kind::Bullet { .. } => "bullet",
-            Kind::Text(_) => "text",
-            Kind::Rule => "rule",
-            Kind::Comment => "comment",
+            BlockKind::Heading { .. } => "heading",
+            BlockKind::Fence { .. } => "fence",
+            BlockKind::Table(_) => "table",
+            BlockKind::Bullet { .. } => "bullet",
+            BlockKind::Text(_) => "text",
+            BlockKind::Rule => "rule",
+            BlockKind::Comment => "comment",
         };
         scan(text).0.iter().map(name).collect()
     }

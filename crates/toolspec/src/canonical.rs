@@ -1,13 +1,13 @@
-//! The canonical form of a document's parts, as edits of its lines.
+//! The edits that bring headings, tables and schemas of a document to the canonical form.
 
 use crate::document::{DocumentedTool, Field, IoSpec, Required, TableShape, Topic};
 use crate::finding::Edit;
 use crate::markdown::{code_span, label, write_row};
 use crate::parse::fields::column;
-use crate::subject::Subject;
+use crate::rule_input::RuleInput;
 use crate::types;
 
-/// A bold label becomes a heading; what stood beside it stays below it.
+/// Replaces a bold label by a heading; the text after the label goes below the heading.
 pub(crate) fn label_to_heading(
     written: &str,
     line: usize,
@@ -20,12 +20,12 @@ pub(crate) fn label_to_heading(
         Some((_, rest)) => rest,
         None => body.split_once(':').map(|(_, rest)| rest.trim())?,
     };
-    // Several pairs on one line belong together.
+    // Several labels on one line belong together.
     if rest.contains("| **") {
         return None;
     }
-    // A blank line before and after, so that the heading stands alone. Below
-    // it, idempotency is said with a label again.
+    // Blank lines separate the heading. Under the heading about idempotency, the answer is
+    // a label again.
     let answer = match rest.to_lowercase().as_str() {
         "yes" => "**Idempotent**: Yes",
         "no" => "**Idempotent**: No",
@@ -35,13 +35,13 @@ pub(crate) fn label_to_heading(
     let rest = if topic == Topic::Idempotency { answer } else { rest };
     let text =
         if rest.is_empty() { format!("\n{heading}\n") } else { format!("\n{heading}\n\n{rest}") };
-    Some(Edit { from: line, to: line + 1, text })
+    Some(Edit { from: line, end: line + 1, text })
 }
 
-/// The table with canonical columns, types and values; `None` where that would
-/// lose something: a damaged row, an unknown column, a condition.
+/// Rewrites a table with canonical columns, types and values; `None` if that would lose
+/// something: a damaged row, an unknown column, a conditional requirement.
 pub(crate) fn canonical_table(
-    subject: &Subject<'_>,
+    subject: &RuleInput<'_>,
     side: &IoSpec,
     table: &TableShape,
     is_input: bool,
@@ -60,7 +60,7 @@ pub(crate) fn canonical_table(
     }
     let mut lines = if is_input { input_head() } else { output_head() };
     lines.extend(fields.iter().map(|field| row(field, is_input)));
-    Some(Edit { from: table.place.line, to: table.end, text: lines.join("\n") })
+    Some(Edit { from: table.place.line, end: table.end, text: lines.join("\n") })
 }
 
 pub(crate) fn input_head() -> Vec<String> {
@@ -97,7 +97,7 @@ fn row(field: &Field, is_input: bool) -> String {
     write_row(&[name, of, required.to_owned(), description, example])
 }
 
-/// The canonical columns have no place for a default but the description.
+/// Returns the description with the default, for which there is no canonical column.
 fn with_default(field: &Field) -> String {
     let told = field.description.to_lowercase().contains("default");
     match &field.default {
@@ -108,9 +108,9 @@ fn with_default(field: &Field) -> String {
     }
 }
 
-/// The JSON Schema that a table amounts to, to stand under it.
+/// Inserts the JSON Schema that a table amounts to, below the table.
 pub(crate) fn schema_fence(
-    subject: &Subject<'_>,
+    subject: &RuleInput<'_>,
     side: &IoSpec,
     table: &TableShape,
     tool: &DocumentedTool,
@@ -123,5 +123,5 @@ pub(crate) fn schema_fence(
         return None;
     }
     let schema = serde_json::to_string_pretty(&side.effective()?).ok()?;
-    Some(Edit { from: table.end, to: table.end, text: format!("\n```json\n{schema}\n```") })
+    Some(Edit { from: table.end, end: table.end, text: format!("\n```json\n{schema}\n```") })
 }

@@ -1,10 +1,10 @@
-//! Compares a document with what a server has, both ways.
+//! Compares a document with the tools of a live server, in both directions.
 
 use crate::diff::{Change, diff, undocumented};
 use crate::document::{Definition, Document};
 use crate::finding::{Finding, Position};
 
-/// Missing tools, extra tools, and schemas that disagree.
+/// Reports missing tools, undocumented tools, and schemas that disagree.
 pub fn check(document: &Document, live: &[Definition]) -> Vec<Finding> {
     let mut findings = undocumented(document, live);
     let documented = document.definitions();

@@ -1,5 +1,5 @@
-//! Compares two states of the same tools, and rates each change by the version
-//! bump it needs: major (breaking), minor or patch.
+//! Compares two states of the same tools, and rates each change by the version bump that
+//! it needs: major (breaking), minor or patch.
 
 use std::collections::HashSet;
 
@@ -17,9 +17,9 @@ use crate::types;
 pub enum Bump {
     /// Wording only.
     Patch,
-    /// Something new that no caller needs to know.
+    /// An addition that existing callers can ignore.
     Minor,
-    /// A caller that worked may fail.
+    /// A breaking change: existing callers may fail.
     Major,
 }
 
@@ -28,19 +28,20 @@ pub enum Bump {
 pub struct Change {
     pub tool: String,
     pub bump: Bump,
+    /// The description of the change.
     pub what: String,
-    /// Titles, descriptions and hints: nothing a validator sees.
+    /// Whether only a title, a description or a hint changed, which validators ignore.
     pub is_wording: bool,
 }
 
-/// A version that should have been raised further.
+/// A version that was not raised far enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingBump {
     pub tool: String,
     pub needed: Bump,
     pub from: String,
     pub to: String,
-    /// The lowest version that would do.
+    /// The lowest version that is high enough.
     pub expected: String,
 }
 
@@ -72,7 +73,7 @@ pub fn diff(old: &[Definition], new: &[Definition]) -> Report {
     report
 }
 
-/// Tools that only the document has, and tools that only the server has.
+/// Reports tools that only the document has, and tools that only the server has.
 pub(crate) fn undocumented(document: &Document, live: &[Definition]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tool in &document.tools {
@@ -126,7 +127,8 @@ fn compare(before: &Definition, after: &Definition, report: &mut Report) {
     }
 }
 
-/// Hints that changed. One that promises less is a breaking change.
+/// Returns the hints that changed, with bump and description. A hint that promises less is
+/// a breaking change.
 fn hints(before: &Definition, after: &Definition) -> Vec<(&'static str, Bump, String)> {
     let value = |tool: &Definition, key: &str| tool.annotations.as_ref()?.get(key)?.as_bool();
     let mut found = Vec::new();
@@ -148,26 +150,29 @@ fn hints(before: &Definition, after: &Definition) -> Vec<(&'static str, Bump, St
     found
 }
 
+/// Whether a schema is that of the input or of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Input,
     Output,
 }
 
+/// The comparison of two schemas, level by level.
 struct SchemaComparison<'a> {
     side: Direction,
     old_root: &'a Value,
     new_root: &'a Value,
-    /// The parts that were compared already: a schema may lead to the same
-    /// ones by more ways than anybody can walk.
+    /// The pairs of subschemas that were compared already, since references can lead to
+    /// the same ones in very many ways.
     seen: HashSet<(*const Value, *const Value)>,
     found: Changes,
 }
 
+/// Changes with the bump that each needs, and its description.
 type Changes = Vec<(Bump, String)>;
 
 /// How deep schemas are compared.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 impl<'a> SchemaComparison<'a> {
     fn between(side: Direction, old: &'a Value, new: &'a Value) -> Changes {
@@ -180,16 +185,16 @@ impl<'a> SchemaComparison<'a> {
     fn schema(&mut self, path: &str, old: &'a Value, new: &'a Value, depth: usize) {
         let old = resolve(old, self.old_root).unwrap_or(old);
         let new = resolve(new, self.new_root).unwrap_or(new);
-        if DEEPEST < depth || !self.seen.insert((old, new)) || old == new {
+        if MAX_DEPTH < depth || !self.seen.insert((old, new)) || old == new {
             return;
         }
-        self.kinds(path, old, new);
-        self.values(path, old, new);
-        self.members(path, old, new, depth);
+        self.compare_types(path, old, new);
+        self.compare_values(path, old, new);
+        self.compare_members(path, old, new, depth);
         if let (Some(old), Some(new)) = (old.get("items"), new.get("items")) {
             self.schema(&format!("{path}[]"), old, new, depth + 1);
         }
-        self.rest(path, old, new);
+        self.compare_other_keywords(path, old, new);
     }
 
     fn name(&self, path: &str) -> String {
@@ -200,8 +205,9 @@ impl<'a> SchemaComparison<'a> {
         if path.is_empty() { side.to_owned() } else { format!("{side} `{path}`") }
     }
 
-    /// Types: what goes in may be widened, what comes out narrowed.
-    fn kinds(&mut self, path: &str, old: &Value, new: &Value) {
+    /// Compares types. Allowing more types is not breaking for an input, allowing fewer not
+    /// for an output.
+    fn compare_types(&mut self, path: &str, old: &Value, new: &Value) {
         let names = |schema: &Value| -> Vec<String> {
             match schema.get("type") {
                 Some(Value::Array(list)) => {
@@ -235,7 +241,8 @@ impl<'a> SchemaComparison<'a> {
         self.found.push((bump, what));
     }
 
-    fn values(&mut self, path: &str, old: &Value, new: &Value) {
+    /// Compares the values of `enum`.
+    fn compare_values(&mut self, path: &str, old: &Value, new: &Value) {
         let list = |schema: &'_ Value| schema.get("enum").and_then(Value::as_array).cloned();
         let (before, after) = (list(old), list(new));
         if before == after {
@@ -256,7 +263,8 @@ impl<'a> SchemaComparison<'a> {
         self.found.push((bump, format!("the values of {} changed", self.name(path))));
     }
 
-    fn members(&mut self, path: &str, old: &'a Value, new: &'a Value, depth: usize) {
+    /// Compares the members of objects.
+    fn compare_members(&mut self, path: &str, old: &'a Value, new: &'a Value, depth: usize) {
         let empty = serde_json::Map::new();
         let after = types::properties(new).unwrap_or(&empty);
         let before = types::properties(old);
@@ -300,9 +308,9 @@ impl<'a> SchemaComparison<'a> {
         }
     }
 
-    /// Everything else: wording is a patch, a limit that is not understood
-    /// counts as breaking.
-    fn rest(&mut self, path: &str, old: &Value, new: &Value) {
+    /// Compares all other keywords: a changed description is a patch, a changed limit is
+    /// breaking unless it is known to be harmless.
+    fn compare_other_keywords(&mut self, path: &str, old: &Value, new: &Value) {
         let known = [
             "type",
             "enum",
@@ -338,8 +346,7 @@ impl<'a> SchemaComparison<'a> {
         }
     }
 
-    /// Returns whether a limit on what goes in got looser (on what comes out:
-    /// tighter).
+    /// Returns whether a limit on the input got looser, or one on the output tighter.
     fn loosens(&self, key: &str, was: Option<&Value>, is: Option<&Value>) -> bool {
         let number = |value: Option<&Value>| value.and_then(Value::as_f64);
         let looser = match key {
@@ -357,9 +364,9 @@ impl<'a> SchemaComparison<'a> {
     }
 }
 
-/// The version that a tool, or a whole server, owes when it was not raised far
-/// enough for the greatest of its changes. What is no version is never far
-/// enough; without a change a version may only not fall.
+/// Checks that the version of a tool, or of a server, was raised far enough for its
+/// greatest change (`needed`). A malformed version is never high enough; without a change
+/// the version must only not fall.
 pub fn missing_bump(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<MissingBump> {
     let old = numbers(from)?;
     let expected = match needed {
@@ -378,7 +385,7 @@ pub fn missing_bump(name: &str, from: &str, to: &str, needed: Option<Bump>) -> O
     })
 }
 
-/// `1.2` and `v1.2.3-rc1` as three numbers.
+/// Parses a version such as `1.2` or `v1.2.3-rc1` into three numbers.
 fn numbers(version: &str) -> Option<[u64; 3]> {
     let core = version.trim_start_matches(['v', 'V']).split(['-', '+']).next()?;
     let mut parts = core.split('.');

@@ -1,4 +1,4 @@
-//! The parsed form of a document, the same for every layout.
+//! The parsed form of a specification document, and the tool definitions it amounts to.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ pub use crate::section::{TOPICS, Topic};
 
 use crate::finding::Position;
 
-/// A tool as a server defines it: the common ground of documents and listings.
+/// A tool as a server defines it; made from a document or from a listing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Definition {
     pub name: String,
@@ -26,13 +26,13 @@ pub struct Definition {
     pub version: Option<String>,
 }
 
-/// A document.
+/// A parsed specification document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     pub title: Option<Located<String>>,
     /// `Version`, `Status`, `Last Updated`, … as written.
     pub metadata: Vec<(String, Located<String>)>,
-    /// Where the document says that there are no tools.
+    /// The place where the document says that there are no tools.
     pub says_no_tools: Option<Position>,
     pub tools: Vec<DocumentedTool>,
 }
@@ -47,11 +47,12 @@ pub struct Located<T> {
 /// One tool of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DocumentedTool {
-    /// The name it is called by: the invocation name, or the heading's.
+    /// The invocation name, or else the name in the heading.
     pub name: String,
     pub heading: Heading,
-    /// Last line of the tool (one-based, exclusive).
+    /// The first line after the tool (one-based).
     pub end: usize,
+    /// The invocation name, if the document gives one.
     pub invocation: Option<Located<String>>,
     pub version: Option<Located<String>>,
     pub title: Option<String>,
@@ -61,7 +62,7 @@ pub struct DocumentedTool {
     pub input: IoSpec,
     pub output: IoSpec,
     pub idempotency: Option<Located<String>>,
-    /// JSON in the error section.
+    /// The JSON values in the section about errors.
     pub error_samples: Vec<Located<Value>>,
     pub examples: Vec<Example>,
 }
@@ -70,24 +71,24 @@ pub struct DocumentedTool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
     pub place: Position,
-    /// 0 where a row of a table or a bullet introduces it.
+    /// The level of the heading; 0 for a table row or a bullet.
     pub level: usize,
     pub text: String,
-    /// More than one where a heading is shared.
+    /// The names of the tools; several tools may share a heading.
     pub names: Vec<String>,
 }
 
-/// One part of a tool's description.
+/// One section of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
     pub topic: Topic,
     pub form: SectionMark,
-    /// The title as written.
+    /// The title as it is written.
     pub title: String,
     pub place: Position,
-    /// First line after it (one-based).
+    /// The first line after the section (one-based).
     pub end: usize,
-    /// The prose in it, fences and tables left out.
+    /// Its prose, without fences and tables.
     pub text: String,
 }
 
@@ -98,7 +99,7 @@ pub enum SectionMark {
     Heading(usize),
     /// A bold label, or a bullet that starts with the section's name.
     Label,
-    /// No mark: the section is recognised by its place and content.
+    /// No mark; the section is recognised by its position and content.
     Implied,
 }
 
@@ -107,19 +108,20 @@ pub enum SectionMark {
 pub struct IoSpec {
     pub fields: Vec<Field>,
     pub tables: Vec<TableShape>,
-    /// A JSON Schema that the document gives.
+    /// The JSON Schema, if the document gives one.
     pub schema: Option<Located<Value>>,
-    /// Example objects, where a schema was expected.
+    /// Example values in place of a schema.
     pub samples: Vec<Located<Value>>,
-    /// The document says that there is no input, or no output.
+    /// Whether the document says that there is no input, or no output.
     pub nothing: bool,
 }
 
 /// One row of a table of parameters, or one bullet of a list of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// `a`, `a.b` or `items[].x`
+    /// The path of the parameter: `a`, `a.b` or `items[].x`.
     pub path: String,
+    /// The type as it is written.
     pub type_text: Option<String>,
     pub schema: Value,
     pub required: Option<Required>,
@@ -134,15 +136,15 @@ pub struct Field {
 pub enum Required {
     Yes,
     No,
-    /// "Yes (if …)", "Conditional"
+    /// Under a condition: "Yes (if …)", "Conditional".
     Conditional,
 }
 
-/// Where a table stands and what its columns are called.
+/// The position of a table, and the titles of its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableShape {
     pub place: Position,
-    /// First line after it (one-based).
+    /// The first line after the table (one-based).
     pub end: usize,
     pub columns: Vec<String>,
 }
@@ -163,7 +165,7 @@ pub struct Call {
 }
 
 impl Document {
-    /// The value of `**Version**` and the like, by name.
+    /// Returns a value of the metadata, such as `Version`, by name.
     pub fn metadata_value(&self, name: &str) -> Option<&Located<String>> {
         self.metadata.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -173,6 +175,7 @@ impl Document {
         self.tools.iter().map(DocumentedTool::definition).collect()
     }
 
+    /// Returns the tool with this name.
     pub fn tool(&self, name: &str) -> Option<&DocumentedTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
@@ -192,18 +195,19 @@ impl DocumentedTool {
         }
     }
 
+    /// Returns the first section about a topic.
     pub fn section(&self, topic: Topic) -> Option<&Section> {
         self.sections.iter().find(|section| section.topic == topic)
     }
 
-    /// Returns whether an annotation is set to true.
+    /// Returns the value of an annotation, such as `readOnlyHint`.
     pub(crate) fn hint(&self, key: &str) -> Option<bool> {
         self.annotations.as_ref()?.get(key)?.as_bool()
     }
 }
 
 impl IoSpec {
-    /// The schema that the document gives, or the one its fields amount to.
+    /// Returns the schema that the document gives, or else the one built from its fields.
     pub fn effective(&self) -> Option<Value> {
         match &self.schema {
             Some(schema) => Some(schema.value.clone()),
@@ -213,19 +217,18 @@ impl IoSpec {
     }
 }
 
-/// How many levels a name such as `a.b[].c` may have. Every level is one of the
-/// schema, and of the stack of whoever reads it.
-pub(crate) const DEEPEST: usize = 32;
+/// How many levels a path such as `a.b[].c` may have. Each becomes a level of the schema,
+/// and of the stack of its parsers.
+pub(crate) const MAX_DEPTH: usize = 32;
 
 impl Field {
-    /// Returns whether the path has more levels than are told apart; it is one name
-    /// then.
+    /// Returns whether the path has too many levels, so that it counts as one name.
     pub(crate) fn is_too_deep(&self) -> bool {
-        DEEPEST < self.path.matches(['.', '[']).count()
+        MAX_DEPTH < self.path.matches(['.', '[']).count()
     }
 }
 
-/// Builds an object schema; paths such as `a.b` and `items[].x` nest.
+/// Builds an object schema; paths such as `a.b` and `items[].x` become nested schemas.
 pub(crate) fn schema_of_fields(fields: &[Field]) -> Value {
     let mut root = json!({"type": "object", "properties": {}});
     for field in fields {
@@ -238,7 +241,7 @@ pub(crate) fn schema_of_fields(fields: &[Field]) -> Value {
     root
 }
 
-/// `a[].b` as `a`, `[]`, `b`.
+/// Splits a path: `a[].b` into `a`, `[]`, `b`.
 fn steps(path: &str) -> Vec<String> {
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -291,11 +294,11 @@ fn require(node: &mut Value, name: &str) {
     }
 }
 
-/// Writes what a field says into its schema, and keeps what is there already.
+/// Adds type, description and default of a field to its schema, where they are missing.
 fn fill(node: &mut Value, field: &Field) {
-    let said = field.schema.as_object().cloned().unwrap_or_default();
+    let schema = field.schema.as_object().cloned().unwrap_or_default();
     let Some(members) = node.as_object_mut() else { return };
-    for (key, value) in said {
+    for (key, value) in schema {
         members.entry(key).or_insert(value);
     }
     if !field.description.is_empty() {
@@ -309,8 +312,8 @@ fn fill(node: &mut Value, field: &Field) {
 }
 
 impl Definition {
-    /// Reads a tool of a listing. Schemas that cannot be understood (nested
-    /// deeper than 128 levels, say) are left open.
+    /// Converts a tool of a listing. A schema that cannot be parsed (nested deeper than
+    /// 128 levels, say) is replaced by one that allows anything.
     pub fn from_tool(tool: &Tool) -> Definition {
         let value = |json: &Json| json.to_value().ok();
         let about = tool.raw.member("_meta").and_then(|meta| meta.member("gatelet/tool"));
@@ -325,12 +328,12 @@ impl Definition {
         }
     }
 
-    /// All tools of a listing.
+    /// Converts all tools of a listing.
     pub fn all(listing: &Listing) -> Vec<Definition> {
         listing.tools.iter().map(Definition::from_tool).collect()
     }
 
-    /// The definition as MCP lists it.
+    /// Converts the definition to a tool as MCP lists it.
     pub fn to_tool(&self) -> Tool {
         let mut raw = serde_json::to_value(self).unwrap_or_else(|_| json!({}));
         if let Some(version) = &self.version {
@@ -344,7 +347,7 @@ impl Definition {
 
 #[cfg(test)]
 mod tests {
-    use crate::lint::{Comparison, lint};
+    use crate::lint::{LintContext, lint};
     use crate::rules::CLEAN;
 
     #[test]
@@ -355,7 +358,7 @@ mod tests {
             let text = CLEAN.replacen(&CLEAN[from..to], "", 1);
             let text =
                 text.replacen("`max_lines` | `integer`", &format!("`{deep}` | `integer`"), 1);
-            let (document, findings) = lint(&text, &Comparison::default());
+            let (document, findings) = lint(&text, &LintContext::default());
             let input = &document.definitions()[0].input;
             assert_eq!(input["properties"][&deep]["type"], "integer");
             let told = findings.iter().any(|finding| finding.message.contains("32 levels"));

@@ -10,9 +10,9 @@ pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
 
 /// Compiles a schema. The validator never fetches other schemas.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
-    Validator::compile(schema, Dialect::Is(draft(schema))).map_err(|error| {
+    Validator::compile(schema, Dialect::Fixed(draft(schema))).map_err(|error| {
         let pointer = error.instance_path().to_string();
-        let told = cut(&error.to_string());
+        let told = truncate(&error.to_string());
         if pointer.is_empty() { format!("({told})") } else { format!("at `{pointer}` ({told})") }
     })
 }
@@ -21,11 +21,11 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
 /// secret.
 pub(crate) fn describe_error(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
-    let told = cut(&error.masked_with("it").to_string());
-    if pointer.is_empty() { told } else { format!("at `{}`: {told}", cut(&pointer)) }
+    let told = truncate(&error.masked_with("it").to_string());
+    if pointer.is_empty() { told } else { format!("at `{}`: {told}", truncate(&pointer)) }
 }
 
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn problems(schema: &Value, value: &Value) -> Vec<String> {
 }
 
 /// The deepest nesting of a generated example.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// Generates a value that matches the schema, if possible.
 pub(crate) fn synthesise(schema: &Value) -> Option<Value> {
@@ -63,8 +63,9 @@ pub(crate) fn synthesise(schema: &Value) -> Option<Value> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Included {
-    /// What is required, and what the schema gives an example of.
+    /// Required members, and those for which the schema gives an example.
     WithExamples,
+    /// Required members only.
     Required,
 }
 
@@ -72,7 +73,7 @@ fn make(schema: &Value, root: &Value, included: Included, depth: usize) -> Value
     if let Some(given) = documented_value(schema) {
         return given;
     }
-    if DEEPEST < depth {
+    if MAX_DEPTH < depth {
         return Value::Null;
     }
     if let Some(target) = resolve(schema, root) {
@@ -97,6 +98,7 @@ fn make(schema: &Value, root: &Value, included: Included, depth: usize) -> Value
     by_type(schema, root, included, depth)
 }
 
+/// Returns a value that the schema itself gives and that fits it.
 fn documented_value(schema: &Value) -> Option<Value> {
     let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
     let fits = |value: &Value| problems(schema, value).is_empty() && !has_dots(value);
@@ -110,13 +112,13 @@ fn documented_value(schema: &Value) -> Option<Value> {
     candidates.into_iter().flatten().find(fits)
 }
 
-/// The local target of a `$ref`.
+/// Returns the schema that a local `$ref` points to.
 pub(crate) fn resolve<'a>(schema: &Value, root: &'a Value) -> Option<&'a Value> {
     let reference = schema.get("$ref")?.as_str()?;
     root.pointer(reference.strip_prefix('#')?)
 }
 
-/// The schema with one of its branches taken.
+/// Merges a schema with one of its branches of `anyOf` or the like.
 fn narrowed(schema: &Value, key: &str, branch: &Value) -> Value {
     let mut whole = schema.clone();
     let Some(members) = whole.as_object_mut() else { return whole };
@@ -192,7 +194,7 @@ fn array(schema: &Value, root: &Value, included: Included, depth: usize) -> Valu
     Value::Array(list)
 }
 
-/// Another value like one that is there already.
+/// Returns another value like `item`, for arrays whose items must differ.
 fn distinct(items: &Value, item: &Value, at: u64) -> Value {
     let named = items.get("enum").and_then(Value::as_array);
     if let Some(value) = named.and_then(|list| list.get(usize::try_from(at).ok()?)) {
@@ -284,7 +286,7 @@ fn text(schema: &Value) -> Value {
     fitting(schema, candidates.map(Value::from), Value::from("text"))
 }
 
-/// The first candidate that fits, the fallback otherwise.
+/// Returns the first candidate that matches the schema, or else the fallback.
 fn fitting(schema: &Value, candidates: impl Iterator<Item = Value>, fallback: Value) -> Value {
     let Ok(validator) = compile(schema) else { return fallback };
     let mut candidates = candidates;
@@ -299,7 +301,7 @@ fn merge(whole: &mut Value, part: Value) {
     }
 }
 
-/// Returns whether a value somewhere is just dots.
+/// Returns whether a text somewhere in the value is only dots, such as `...`.
 pub(crate) fn has_dots(value: &Value) -> bool {
     match value {
         Value::String(text) => text == "..." || text == "…",

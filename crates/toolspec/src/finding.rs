@@ -1,9 +1,9 @@
-//! What was noticed in a document, and where.
+//! The findings of the parser and the linter: what is wrong, where, and how to repair it.
 
 use serde::Serialize;
 use tool::Severity;
 
-/// Where something stands: one-based line and column, and how many characters.
+/// A position in the document: one-based line and column, and a length in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Position {
     pub line: usize,
@@ -11,10 +11,10 @@ pub struct Position {
     pub length: usize,
 }
 
-/// One thing that breaks a rule.
+/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule, such as `E09`.
+    /// The code of the rule, such as `E09`.
     pub code: &'static str,
     pub severity: Severity,
     pub place: Position,
@@ -25,24 +25,25 @@ pub struct Finding {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What would repair it without touching prose.
+    /// The edit that would repair it without changing prose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
 }
 
-/// Lines to replace. An empty range inserts.
+/// A replacement of lines. An empty range inserts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edit {
-    /// One-based, first line to replace.
+    /// The first line to replace (one-based).
     pub from: usize,
-    /// One-based, first line to keep.
-    pub to: usize,
-    /// What stands there afterwards, without the last line break.
+    /// The first line after those to replace (one-based); equal to `from` to insert.
+    #[serde(rename = "to")]
+    pub end: usize,
+    /// The new text, without the last line break.
     pub text: String,
 }
 
 impl Position {
-    /// The whole of a line.
+    /// The position of a whole line.
     pub fn line(line: usize) -> Position {
         Position { line, column: 1, length: 0 }
     }

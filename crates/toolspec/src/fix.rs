@@ -1,29 +1,29 @@
-//! Brings a document to the canonical form, line by line, without touching
-//! prose. What a machine cannot know stays as it is.
+//! Repairs a tool specification: applies the edits that its findings suggest, without
+//! changing prose.
 
 use crate::finding::{Edit, Finding};
-use crate::lint::{Comparison, lint};
+use crate::lint::{LintContext, lint};
 
-/// How often the rules look again at what they repaired. Repairs only make
-/// documents more canonical, so they settle; the bound is for the unexpected.
-const MOST_PASSES: usize = 8;
+/// How many passes of lint and repair are made. Few are needed: every repair brings the
+/// document closer to the canonical form, so there is less to repair after it.
+const MAX_PASSES: usize = 8;
 
-/// Repairs what can be repaired. Returns the text and what is left to do.
+/// Repairs what can be repaired. Returns the new text and the findings that are left.
 ///
-/// A pass that leaves the same things to repair has repaired nothing (its text
-/// went where nobody reads it, behind an open comment say) and is taken back,
-/// so repairing a repaired text changes nothing.
+/// A pass after which the same repairs are suggested again was useless: its text went into
+/// an unclosed comment, for example. It is undone. So a text that was repaired does not
+/// change when it is repaired once more.
 pub fn fix(text: &str) -> (String, Vec<Finding>) {
     let mut text = text.to_owned();
-    let mut findings = lint(&text, &Comparison::default()).1;
-    for _ in 0..MOST_PASSES {
-        // Behind an open fence nobody knows what is text.
+    let mut findings = lint(&text, &LintContext::default()).1;
+    for _ in 0..MAX_PASSES {
+        // E01 is a code fence that is never closed. After it, text cannot be told from code.
         if findings.iter().any(|finding| finding.code == "E01") {
             break;
         }
         let edits: Vec<Edit> = findings.iter().filter_map(|finding| finding.fix.clone()).collect();
         let next = apply(&text, edits);
-        let left = lint(&next, &Comparison::default()).1;
+        let left = lint(&next, &LintContext::default()).1;
         if next == text || repairable(&left) == repairable(&findings) {
             break;
         }
@@ -32,32 +32,32 @@ pub fn fix(text: &str) -> (String, Vec<Finding>) {
     (text, findings)
 }
 
-/// Returns what has a repair, by its code, in order.
+/// Returns the codes of the findings with a repair, in order.
 fn repairable(findings: &[Finding]) -> Vec<&str> {
     findings.iter().filter(|finding| finding.fix.is_some()).map(|finding| finding.code).collect()
 }
 
-/// Applies edits from the last line to the first; of two that touch the same
-/// line, the first given.
+/// Applies edits from the last line to the first. Of two edits of the same line, only the
+/// one that comes first in `edits` is applied.
 fn apply(text: &str, edits: Vec<Edit>) -> String {
     let crlf = text.contains("\r\n");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut taken: Vec<(usize, usize)> = Vec::new();
+    let mut edited: Vec<(usize, usize)> = Vec::new();
     let mut chosen: Vec<Edit> = Vec::new();
     for edit in edits {
-        let clash = taken
-            .iter()
-            .any(|&(from, to)| edit.from < to.max(from + 1) && from < edit.to.max(edit.from + 1));
+        let clash = edited.iter().any(|&(from, end)| {
+            edit.from < end.max(from + 1) && from < edit.end.max(edit.from + 1)
+        });
         if !clash {
-            taken.push((edit.from, edit.to));
+            edited.push((edit.from, edit.end));
             chosen.push(edit);
         }
     }
     chosen.sort_by_key(|edit| std::cmp::Reverse(edit.from));
     for edit in chosen {
         let from = edit.from.saturating_sub(1).min(lines.len());
-        let to = edit.to.saturating_sub(1).clamp(from, lines.len());
-        lines.splice(from..to, edit.text.split('\n').map(str::to_owned));
+        let end = edit.end.saturating_sub(1).clamp(from, lines.len());
+        lines.splice(from..end, edit.text.split('\n').map(str::to_owned));
     }
     let joined = lines.join(if crlf { "\r\n" } else { "\n" });
     if text.ends_with('\n') {

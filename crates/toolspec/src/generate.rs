@@ -1,4 +1,4 @@
-//! Writes the canonical document from definitions.
+//! Generates the canonical document from tool definitions.
 
 use serde_json::{Value, json};
 
@@ -9,18 +9,18 @@ use crate::markdown::{code_span, write_row};
 use crate::parse::body::NO_DESCRIPTION;
 use crate::types;
 
-/// What a listing does not say.
+/// Values for the document that definitions do not contain.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The module's name, for the title.
     pub module: String,
     /// The document's version, and that of tools that have none.
     pub version: String,
-    /// `Month YYYY`
+    /// The date of the document, as `Month YYYY`.
     pub updated: String,
 }
 
-/// Writes the document. The same definitions always give the same text.
+/// Generates the document. The same definitions always give the same text.
 pub fn generate(tools: &[Definition], options: &Options) -> String {
     let module = one_line(&options.module);
     let mut out = format!(
@@ -68,8 +68,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Plain where Markdown leaves it alone, in a fence otherwise: a description
-/// may contain anything, headings and fences too.
+/// Writes the description: as plain text if Markdown leaves it unchanged, else in a fence,
+/// because it may contain headings and fences.
 fn purpose(tool: &Definition) -> String {
     match &tool.description {
         None => NO_DESCRIPTION.to_owned(),
@@ -83,7 +83,7 @@ fn is_plain(text: &str) -> bool {
     starts && text.trim() == text && !text.contains(['\n', '\r', '|']) && text != NO_DESCRIPTION
 }
 
-/// A fence longer than any run of back-ticks inside.
+/// Writes a fence with more back-ticks than any run inside it.
 fn fence(language: &str, body: &str) -> String {
     let longest = body.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(3.max(longest + 1));
@@ -147,6 +147,7 @@ fn errors(tool: &Definition) -> String {
     )
 }
 
+/// Returns an annotation such as `readOnlyHint`; `None` if the tool does not have it.
 fn hint(tool: &Definition, key: &str) -> Option<bool> {
     tool.annotations.as_ref()?.get(key)?.as_bool()
 }

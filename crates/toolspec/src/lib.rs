@@ -1,15 +1,14 @@
-//! Documents that describe tools.
+//! Parses, lints, repairs, generates and compares Markdown documents that describe tools.
 //!
-//! An `MCP_TOOL_SPECIFICATION.md` says in Markdown what a server's tools do.
-//! [`parse`](parse()) reads any such document, however it is laid out, into one
-//! [`Document`]: it never fails, and what is damaged becomes a [`Finding`].
-//! [`lint`](lint()) checks it against the table of [`rules`], [`fix`](fix())
-//! brings it to the canonical form, [`generate`](generate()) writes it from a
-//! listing, [`check`](check()) compares it with a live server, [`diff`](diff())
-//! with an older state of itself, and [`mock`] serves it.
+//! An `MCP_TOOL_SPECIFICATION.md` describes a server's tools in Markdown.
+//! [`parse`](parse()) turns any such document, whatever its layout, into a
+//! [`Document`]: it never fails, and damaged parts become [`Finding`]s.
+//! [`lint`](lint()) checks it against the table of [`rules`], [`fix`](fix()) brings it to
+//! the canonical form, [`generate`](generate()) writes it from a listing,
+//! [`check`](check()) compares it with a live server, [`diff`](diff()) compares two states
+//! of the tools, and [`mock`] serves the documented tools.
 //!
-//! This crate takes text and gives text: it knows no files, no network and no
-//! gateway.
+//! This crate works on text and values: it knows no files, no network and no gateway.
 
 pub mod document;
 pub mod finding;
@@ -23,7 +22,7 @@ mod types;
 mod example;
 
 mod canonical;
-mod subject;
+mod rule_input;
 
 pub mod rules;
 
@@ -42,5 +41,5 @@ pub use document::{Definition, Document, DocumentedTool};
 pub use finding::{Edit, Finding, Position};
 pub use fix::fix;
 pub use generate::{Options, generate};
-pub use lint::{Comparison, lint};
+pub use lint::{LintContext, lint};
 pub use parse::parse;

@@ -1,10 +1,9 @@
-//! Small pieces of Markdown: code spans, bold labels, table rows.
+//! Parses and writes inline Markdown: code spans, bold labels, table rows.
 
 /// Splits a table row into its cells, unescaping `\|`.
 ///
-/// A pipe inside a code span separates nothing. When a row ends inside a code
-/// span (an odd back-tick), the row is split at every pipe instead, and
-/// `balanced` is false.
+/// A pipe inside a code span does not separate cells. If a row ends inside a code span (it
+/// has an odd number of back-ticks), it is split at every pipe, and `balanced` is false.
 pub(crate) fn split_row(line: &str) -> Row {
     let body = line.trim();
     let body = body.strip_prefix('|').unwrap_or(body);
@@ -20,6 +19,7 @@ pub(crate) fn split_row(line: &str) -> Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<String>,
+    /// Whether the row has an even number of back-ticks.
     pub(crate) balanced: bool,
 }
 
@@ -62,13 +62,13 @@ pub(crate) fn is_delimiter_row(line: &str) -> bool {
         && line.chars().all(|letter| matches!(letter, '|' | '-' | ':' | ' ' | '\t'))
 }
 
-/// Writes a row whose cells may hold anything that fits on a line.
+/// Writes a table row, with cells escaped and on one line.
 pub(crate) fn write_row(cells: &[String]) -> String {
     let escape = |cell: &String| {
-        // Line breaks cannot stand in a cell, and a lone back-tick would
-        // swallow the pipes after it.
+        // A cell cannot contain line breaks, and a lone back-tick would open a code span
+        // that includes the pipes after it.
         let mut flat = cell.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
-        // At the end of a cell it would seem to escape the pipe.
+        // A backslash at the end of a cell would escape the pipe.
         if flat.ends_with('\\') {
             flat.pop();
             flat.push_str("&#92;");
@@ -79,7 +79,7 @@ pub(crate) fn write_row(cells: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// A code span that holds this text, whatever it is.
+/// Writes a code span with any text.
 pub(crate) fn code_span(text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
@@ -106,7 +106,7 @@ pub(crate) fn code_spans(text: &str) -> Vec<String> {
     spans
 }
 
-/// Returns where a run of exactly these ticks starts.
+/// Returns where a run of exactly as many back-ticks starts.
 fn find_run(body: &str, ticks: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = body[at..].find('`') {
@@ -129,7 +129,7 @@ fn unpad(span: &str, n_ticks: usize) -> String {
     span.to_owned()
 }
 
-/// The text without the marks around it: code spans, bold, italics.
+/// Removes the marks around a text: code span, bold, italics.
 pub(crate) fn plain(text: &str) -> String {
     let text = text.trim();
     if let [span] = code_spans(text).as_slice()
@@ -140,7 +140,7 @@ pub(crate) fn plain(text: &str) -> String {
     text.trim_matches(|letter| matches!(letter, '*' | '`')).trim().to_owned()
 }
 
-/// `**Label**: rest` or `**Label:** rest`.
+/// Parses `**Label**: rest` or `**Label:** rest` into label and rest.
 pub(crate) fn label(line: &str) -> Option<(&str, &str)> {
     let body = line.trim_start().strip_prefix("**")?;
     let (inside, after) = body.split_once("**")?;
@@ -155,7 +155,7 @@ pub(crate) fn label(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// `**A**: x | **B**: y`, or one pair per line.
+/// Parses `**A**: x | **B**: y` into pairs of a label and a value.
 pub(crate) fn pairs(line: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for part in split_pairs(line) {
@@ -166,7 +166,7 @@ pub(crate) fn pairs(line: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Splits at pipes that stand before a label, so that values keep theirs.
+/// Splits a line at pipes before a label; other pipes belong to a value.
 fn split_pairs(line: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     for (at, _) in line.match_indices('|') {

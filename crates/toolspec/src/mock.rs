@@ -24,11 +24,11 @@ pub struct Mock {
 struct MockTool {
     name: String,
     validator: Validator,
-    answer: Answer,
+    reply: MockReply,
 }
 
-/// The reply to every call of a tool.
-enum Answer {
+/// The fixed reply to every call of a tool.
+enum MockReply {
     Structured(Value),
     Text(String),
     /// No value that matches the schema could be generated.
@@ -62,8 +62,8 @@ impl Mock {
                 );
                 report("E08", documented.heading.place, message);
             }
-            let answer = answer(documented, definition.output.is_some(), &mut report);
-            tools.push(MockTool { name: definition.name.clone(), validator, answer });
+            let reply = choose_reply(documented, definition.output.is_some(), &mut report);
+            tools.push(MockTool { name: definition.name.clone(), validator, reply });
             listed.push(definition.to_tool());
         }
         let name = document.title.as_ref().map_or("mock", |title| title.value.as_str());
@@ -90,11 +90,11 @@ fn input(definition: &mut Definition) -> Result<Validator, String> {
 }
 
 /// The documented sample, else the examples of the fields, else a generated value.
-fn answer(
+fn choose_reply(
     tool: &DocumentedTool,
     promised: bool,
     report: &mut impl FnMut(&'static str, Position, String),
-) -> Answer {
+) -> MockReply {
     let schema = tool.output.effective();
     let misfit = |value: &Value| {
         schema.as_ref().and_then(|schema| problems(schema, value).into_iter().next())
@@ -113,26 +113,26 @@ fn answer(
     let row = || examples(&tool.output.fields).filter(|row| misfit(row).is_none());
     let made_up = || synthesise(schema.as_ref()?);
     match sample.or_else(row).or_else(made_up) {
-        Some(value) if value.is_object() => Answer::Structured(value),
-        Some(value) if !promised => Answer::Text(value.to_string()),
-        None if schema.is_none() => Answer::Text("ok".to_owned()),
+        Some(value) if value.is_object() => MockReply::Structured(value),
+        Some(value) if !promised => MockReply::Text(value.to_string()),
+        None if schema.is_none() => MockReply::Text("ok".to_owned()),
         Some(_) | None => {
             let message = format!("no reply of `{}` can be generated from its schema", tool.name);
             report("W10", tool.heading.place, message);
-            Answer::Missing
+            MockReply::Missing
         }
     }
 }
 
 /// The maximum nesting of a value that is assembled from examples.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Assembles a value from the examples in a table.
 fn examples(fields: &[Field]) -> Option<Value> {
     let mut whole = json!({});
     let mut told = false;
     for field in fields {
-        let deep = DEEPEST < field.path.matches(['.', '[']).count();
+        let deep = MAX_DEPTH < field.path.matches(['.', '[']).count();
         if let Some(example) = example(field).filter(|_| !deep) {
             told = true;
             put(&mut whole, &field.path, example);
@@ -215,10 +215,10 @@ impl Mock {
             });
             return Reply::error_text(&body.to_string());
         }
-        match &tool.answer {
-            Answer::Structured(value) => Reply::structured(value),
-            Answer::Text(text) => Reply::text(text),
-            Answer::Missing => Reply::error_text(&format!(
+        match &tool.reply {
+            MockReply::Structured(value) => Reply::structured(value),
+            MockReply::Text(text) => Reply::text(text),
+            MockReply::Missing => Reply::error_text(&format!(
                 "no reply of `{}` can be generated from its output schema; add an example to its \
                  document",
                 tool.name

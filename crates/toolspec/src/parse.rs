@@ -1,17 +1,17 @@
-//! Reads a document. Never fails: what is damaged is reported.
+//! Parses a specification document. This never fails: damaged parts are reported.
 
 pub(crate) mod body;
 pub(crate) mod fields;
 mod json;
 pub(crate) mod names;
 
-use crate::block::{Block, Kind, scan};
+use crate::block::{Block, BlockKind, scan};
 use crate::document::{Document, DocumentedTool, Heading, Located, Topic};
 use crate::finding::{Finding, Position};
 use crate::markdown::{label, pairs};
 use names::{bare_bullet_tool, inventory_tools, says_no_tools, tool_names};
 
-/// Reads a document.
+/// Parses a document, and returns the findings about damaged parts.
 pub fn parse(text: &str) -> (Document, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (blocks, mut findings) = scan(text);
@@ -34,15 +34,15 @@ pub fn parse(text: &str) -> (Document, Vec<Finding>) {
     (document, findings)
 }
 
-/// Title and `**Version**: … | **Status**: …` above the first heading below it.
+/// Parses the title, and metadata such as `**Version**: … | **Status**: …` below it.
 fn parse_front(blocks: &[Block], document: &mut Document) {
     for block in blocks {
         match &block.kind {
-            Kind::Heading { level: 1, text } if document.title.is_none() => {
+            BlockKind::Heading { level: 1, text } if document.title.is_none() => {
                 document.title = Some(located(text, block));
             }
-            Kind::Heading { level, .. } if 1 < *level => break,
-            Kind::Text(text) => {
+            BlockKind::Heading { level, .. } if 1 < *level => break,
+            BlockKind::Text(text) => {
                 for (offset, line) in text.lines().enumerate() {
                     let place = Position::line(block.lines.start + 1 + offset);
                     for (name, value) in pairs(line) {
@@ -50,16 +50,16 @@ fn parse_front(blocks: &[Block], document: &mut Document) {
                     }
                 }
             }
-            Kind::Bullet { text, .. } => {
+            BlockKind::Bullet { text, .. } => {
                 if let Some((name, value)) = label(text) {
                     document.metadata.push((name.to_owned(), located(value, block)));
                 }
             }
-            Kind::Heading { .. }
-            | Kind::Fence { .. }
-            | Kind::Table(_)
-            | Kind::Rule
-            | Kind::Comment => {}
+            BlockKind::Heading { .. }
+            | BlockKind::Fence { .. }
+            | BlockKind::Table(_)
+            | BlockKind::Rule
+            | BlockKind::Comment => {}
         }
     }
 }
@@ -68,40 +68,40 @@ fn located(text: &str, block: &Block) -> Located<String> {
     Located { value: text.to_owned(), place: Position::line(block.lines.start + 1) }
 }
 
-/// Where a tool starts.
-struct Start {
+/// The heading of a tool, and the index of its block.
+struct ToolStart {
     block: usize,
     heading: Heading,
 }
 
-/// Finds the headings that introduce tools. Inside a tool, a deeper heading is
-/// a part of it, never another tool.
-fn tool_starts(blocks: &[Block]) -> Vec<Start> {
-    let mut starts: Vec<Start> = Vec::new();
+/// Finds the headings that introduce tools. Inside a tool, a deeper heading is a section,
+/// never another tool.
+fn tool_starts(blocks: &[Block]) -> Vec<ToolStart> {
+    let mut starts: Vec<ToolStart> = Vec::new();
     let mut inside: Option<usize> = None;
     let mut in_group = false;
     let marked = blocks.iter().any(|block| match &block.kind {
-        Kind::Heading { text, .. } => names::marked(text).is_some(),
-        Kind::Fence { .. }
-        | Kind::Table(_)
-        | Kind::Bullet { .. }
-        | Kind::Text(_)
-        | Kind::Rule
-        | Kind::Comment => false,
+        BlockKind::Heading { text, .. } => names::marked(text).is_some(),
+        BlockKind::Fence { .. }
+        | BlockKind::Table(_)
+        | BlockKind::Bullet { .. }
+        | BlockKind::Text(_)
+        | BlockKind::Rule
+        | BlockKind::Comment => false,
     });
     for (at, block) in blocks.iter().enumerate() {
-        let Kind::Heading { level, text } = &block.kind else { continue };
+        let BlockKind::Heading { level, text } = &block.kind else { continue };
         if inside.is_some_and(|tool_level| tool_level < *level) {
             continue;
         }
         inside = None;
-        let around = names::HeadingContext {
+        let context = names::HeadingContext {
             in_group,
             marked,
             has_sections: has_sections(&blocks[at + 1..], *level),
         };
         let names = match level {
-            2..=4 => tool_names(text, around),
+            2..=4 => tool_names(text, context),
             _ => None,
         };
         match names {
@@ -113,7 +113,7 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
                     length: level + 1 + text.chars().count(),
                 };
                 let heading = Heading { place, level: *level, text: text.clone(), names };
-                starts.push(Start { block: at, heading });
+                starts.push(ToolStart { block: at, heading });
             }
             None => in_group = names::is_group(text) || (in_group && 2 < *level),
         }
@@ -126,14 +126,14 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
 fn has_sections(after: &[Block], level: usize) -> bool {
     for block in after {
         let title = match &block.kind {
-            Kind::Heading { level: other, .. } if *other <= level => return false,
-            Kind::Heading { text, .. } => text.as_str(),
-            Kind::Text(text) => label(text).map_or("", |(name, _)| name),
-            Kind::Fence { .. }
-            | Kind::Table(_)
-            | Kind::Bullet { .. }
-            | Kind::Rule
-            | Kind::Comment => continue,
+            BlockKind::Heading { level: other, .. } if *other <= level => return false,
+            BlockKind::Heading { text, .. } => text.as_str(),
+            BlockKind::Text(text) => label(text).map_or("", |(name, _)| name),
+            BlockKind::Fence { .. }
+            | BlockKind::Table(_)
+            | BlockKind::Bullet { .. }
+            | BlockKind::Rule
+            | BlockKind::Comment => continue,
         };
         let topic = Topic::from_title(title);
         if matches!(topic, Some(Topic::Invocation | Topic::Input | Topic::Output)) {
@@ -143,26 +143,26 @@ fn has_sections(after: &[Block], level: usize) -> bool {
     false
 }
 
-/// The block after the last one of a tool.
-fn tool_end(blocks: &[Block], start: &Start, starts: &[Start]) -> usize {
+/// Returns the index of the block after the last one of a tool.
+fn tool_end(blocks: &[Block], start: &ToolStart, starts: &[ToolStart]) -> usize {
     let next = starts.iter().map(|other| other.block).find(|&other| start.block < other);
     let limit = next.unwrap_or(blocks.len());
     let outer = blocks[start.block + 1..limit].iter().position(|block| match block.kind {
-        Kind::Heading { level, .. } => level <= start.heading.level,
-        Kind::Fence { .. }
-        | Kind::Table(_)
-        | Kind::Bullet { .. }
-        | Kind::Text(_)
-        | Kind::Rule
-        | Kind::Comment => false,
+        BlockKind::Heading { level, .. } => level <= start.heading.level,
+        BlockKind::Fence { .. }
+        | BlockKind::Table(_)
+        | BlockKind::Bullet { .. }
+        | BlockKind::Text(_)
+        | BlockKind::Rule
+        | BlockKind::Comment => false,
     });
     outer.map_or(limit, |offset| start.block + 1 + offset)
 }
 
-/// Tools that no heading introduces: rows of an inventory, or bullets.
+/// Finds tools in a document without headings for them: in a table of tools, or in bullets.
 fn loose_tools(blocks: &[Block]) -> Vec<DocumentedTool> {
     for block in blocks {
-        if let Kind::Table(table) = &block.kind
+        if let BlockKind::Table(table) = &block.kind
             && let Some(rows) = inventory_tools(table)
         {
             return rows.into_iter().map(|row| body::tool_from_row(&row)).collect();
@@ -172,19 +172,19 @@ fn loose_tools(blocks: &[Block]) -> Vec<DocumentedTool> {
     let mut tools = Vec::new();
     for block in blocks {
         match &block.kind {
-            Kind::Heading { text, .. } => in_group = names::is_group(text),
-            Kind::Bullet { indent: 0 | 1, text } if in_group => {
+            BlockKind::Heading { text, .. } => in_group = names::is_group(text),
+            BlockKind::Bullet { indent: 0 | 1, text } if in_group => {
                 if let Some((name, rest)) = bare_bullet_tool(text) {
                     let place = Position::line(block.lines.start + 1);
                     tools.push(body::tool_from_bullet(name, rest, place));
                 }
             }
-            Kind::Bullet { .. }
-            | Kind::Fence { .. }
-            | Kind::Table(_)
-            | Kind::Text(_)
-            | Kind::Rule
-            | Kind::Comment => {}
+            BlockKind::Bullet { .. }
+            | BlockKind::Fence { .. }
+            | BlockKind::Table(_)
+            | BlockKind::Text(_)
+            | BlockKind::Rule
+            | BlockKind::Comment => {}
         }
     }
     tools

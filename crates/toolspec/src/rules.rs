@@ -1,7 +1,7 @@
-//! The rules of the linter: one table.
+//! The table of all lint rules.
 //!
-//! Each rule has a code, says why it matters, and has an example that breaks
-//! it and nothing else. Help, documentation and tests derive from the table.
+//! Each rule has a code, an explanation, and an example that breaks this rule and no
+//! other. Help, documentation and tests are derived from the table.
 
 mod errors;
 mod infos;
@@ -15,7 +15,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
     errors::RULES.iter().chain(warnings::RULES).chain(infos::RULES)
 }
 
-/// The rule with this code, in any case.
+/// Finds a rule by its code, ignoring case.
 pub fn find(code: &str) -> Option<&'static Rule> {
     all().find(|rule| rule.code.eq_ignore_ascii_case(code))
 }
@@ -25,16 +25,16 @@ mod tests {
     use tool::Severity;
 
     use super::*;
-    use crate::lint::{Comparison, lint};
+    use crate::lint::{LintContext, lint};
 
     fn codes(example: &Example) -> Vec<&'static str> {
-        let against = Comparison {
+        let context = LintContext {
             previous: example.previous.as_ref(),
             live: example.live.as_deref(),
             today: Some((2026, 11)),
-            ..Comparison::default()
+            ..LintContext::default()
         };
-        let (_, findings) = lint(&example.text, &against);
+        let (_, findings) = lint(&example.text, &context);
         findings
             .iter()
             .filter(|finding| finding.severity != Severity::Info)
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn every_info_shows_in_its_example() {
         for rule in all().filter(|rule| rule.severity() == Severity::Info) {
-            let (_, findings) = lint(&rule.example().text, &Comparison::default());
+            let (_, findings) = lint(&rule.example().text, &LintContext::default());
             assert!(findings.iter().any(|finding| finding.code == rule.code), "{}", rule.code);
         }
     }

@@ -1,8 +1,8 @@
-//! The eight sections of a tool, and the names they go by.
+//! The eight topics of a tool's sections, and the titles by which they are recognised.
 
 use serde::Serialize;
 
-/// What a part of a tool's description is about.
+/// The topic of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
@@ -55,7 +55,7 @@ impl Topic {
 
     /// Recognises a title, numbered or not, in any of its variants.
     pub(crate) fn from_title(title: &str) -> Option<Topic> {
-        let words = normal(title);
+        let words = normalize_title(title);
         SYNONYMS.iter().find(|(_, names)| names.contains(&words.as_str())).map(|&(topic, _)| topic)
     }
 }
@@ -136,15 +136,15 @@ const SYNONYMS: &[(Topic, &[&str])] = &[
     (Topic::Security, &["security considerations", "security", "security notes"]),
 ];
 
-/// Lower case, without number, parenthesis, marks and final colon.
-pub(crate) fn normal(title: &str) -> String {
+/// Normalizes a title: lower case, without number, parenthesis, marks and final colon.
+pub(crate) fn normalize_title(title: &str) -> String {
     let title = without_number(title);
     let title = title.split('(').next().unwrap_or(title);
     let plain: String = title.chars().filter(|letter| !matches!(letter, '*' | '`')).collect();
     plain.trim().trim_end_matches(':').trim().to_lowercase()
 }
 
-/// The title without a leading `3.` or `3)`.
+/// Removes a leading `3.` or `3)` from a title.
 pub(crate) fn without_number(title: &str) -> &str {
     let title = title.trim();
     let digits = title.bytes().take_while(u8::is_ascii_digit).count();

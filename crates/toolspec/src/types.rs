@@ -1,15 +1,15 @@
-//! Types as documents write them, and the schemas they stand for.
+//! Converts types as documents write them (`List[str] | None`) to JSON Schemas, and back.
 
 use serde_json::{Map, Value, json};
 
 /// A type that was parsed from a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ParsedType {
-    /// The schema; empty for "anything".
+    /// The schema; empty for "any value".
     pub(crate) schema: Value,
-    /// Whether the type is written in Python's words.
+    /// Whether the type uses names of Python.
     pub(crate) python: bool,
-    /// Whether every word of it is known.
+    /// Whether all names in it are known.
     pub(crate) known: bool,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> ParsedType {
     }
 }
 
-/// Writes the type of a schema in the canonical vocabulary.
+/// Writes the type of a schema with canonical names.
 pub(crate) fn write(schema: &Value) -> String {
     write_at(schema, 0)
 }
@@ -65,10 +65,12 @@ fn names(schema: &Value) -> Vec<String> {
 }
 
 /// The deepest nesting of a type that is parsed or written.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
+/// Parses a type to a schema; `None` if it is none that is known. Sets `python` when it is
+/// written in the words of Python.
 fn schema_of(text: &str, python: &mut bool, depth: usize) -> Option<Value> {
-    if DEEPEST < depth {
+    if MAX_DEPTH < depth {
         return None;
     }
     let parts = split_top(text, '|');
@@ -132,6 +134,7 @@ fn enumeration(values: &[Value]) -> Value {
     json!({"enum": values})
 }
 
+/// Parses one value of an enumeration: JSON, else a text; `None` if it is empty.
 fn literal(text: &str) -> Option<Value> {
     let text = text.trim();
     let quoted = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
@@ -142,6 +145,7 @@ fn literal(text: &str) -> Option<Value> {
     }
 }
 
+/// Parses a type of one word, such as `string` or `int`.
 fn simple(text: &str, python: &mut bool) -> Option<Value> {
     let lower = text.to_ascii_lowercase();
     let name = match lower.as_str() {
@@ -166,6 +170,7 @@ fn python_word(name: &'static str, python: &mut bool) -> &'static str {
     name
 }
 
+/// Parses the alternatives of a type; `None` if one of them is not known.
 fn union(parts: &[&str], python: &mut bool, depth: usize) -> Option<Value> {
     let schemas: Option<Vec<Value>> =
         parts.iter().map(|part| schema_of(part, python, depth + 1)).collect();
@@ -190,7 +195,7 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     Some((text[..open].trim(), inner))
 }
 
-/// Splits where the separator stands outside of brackets and quotes.
+/// Splits a text at separators outside of brackets and quotes.
 fn split_top(text: &str, separator: char) -> Vec<String> {
     let (mut parts, mut part, mut depth, mut quote) = (Vec::new(), String::new(), 0_usize, None);
     for letter in text.chars() {
@@ -212,7 +217,7 @@ fn split_top(text: &str, separator: char) -> Vec<String> {
 }
 
 fn write_at(schema: &Value, depth: usize) -> String {
-    if DEEPEST < depth {
+    if MAX_DEPTH < depth {
         return "any".to_owned();
     }
     if let Some(text) = write_values(schema) {
@@ -228,15 +233,16 @@ fn write_at(schema: &Value, depth: usize) -> String {
     }
 }
 
-/// The longest list of values that still reads well in a table.
-const LONGEST_VALUES: usize = 200;
+/// The length of the longest list of values that is written into a table.
+const MAX_VALUES_LENGTH: usize = 200;
 
+/// Writes the values of an enumeration; `None` if they do not fit into a table.
 fn write_values(schema: &Value) -> Option<String> {
     let values = schema.get("enum").and_then(Value::as_array)?;
     let values: Vec<String> = values.iter().map(Value::to_string).collect();
     let text = format!("enum[{}]", values.join(","));
-    // A back-tick would end the code span that the type stands in.
-    (!values.is_empty() && !text.contains('`') && text.len() <= LONGEST_VALUES).then_some(text)
+    // A back-tick would end the code span around the type.
+    (!values.is_empty() && !text.contains('`') && text.len() <= MAX_VALUES_LENGTH).then_some(text)
 }
 
 fn write_named(name: &str, schema: &Value, depth: usize) -> String {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use toolspec::document::{IoSpec, SectionMark};
-use toolspec::{Comparison, Document, Finding, fix, lint};
+use toolspec::{Document, Finding, LintContext, fix, lint};
 
 fn cases() -> Vec<PathBuf> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
@@ -77,7 +77,7 @@ fn every_case_is_read_as_written_beside_it() {
     let mut wrong = Vec::new();
     for path in cases() {
         let text = std::fs::read_to_string(&path).unwrap();
-        let (document, findings) = lint(&text, &Comparison::default());
+        let (document, findings) = lint(&text, &LintContext::default());
         let actual = reading(&document, &findings);
         let expected = path.with_extension("txt");
         if !expected.exists() {
@@ -133,7 +133,7 @@ fn fixing_never_adds_an_error() {
     for path in cases() {
         let text = std::fs::read_to_string(&path).unwrap();
         let errors = |text: &str| {
-            let (_, findings) = lint(text, &Comparison::default());
+            let (_, findings) = lint(text, &LintContext::default());
             findings.iter().filter(|f| f.severity == tool::Severity::Error).count()
         };
         assert!(errors(&fix(&text).0) <= errors(&text), "{}", path.display());

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tool::Severity;
-use toolspec::{Comparison, Definition, Options, fix, generate, lint, parse};
+use toolspec::{Definition, LintContext, Options, fix, generate, lint, parse};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -137,7 +137,7 @@ proptest! {
     fn what_is_generated_is_read_back_and_has_no_error(tools in listing()) {
         let document = generate(&tools, &options());
         prop_assert_eq!(parse(&document).0.definitions(), tools);
-        let (_, findings) = lint(&document, &Comparison::default());
+        let (_, findings) = lint(&document, &LintContext::default());
         let errors: Vec<_> =
             findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
         prop_assert!(errors.is_empty(), "{:?}\n{}", errors, document);
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_reader_fail(text in "\\PC{0,200}|[#|`*\\-: \n\\[\\]{}a-z_.0-9]{0,400}") {
-        let (document, findings) = lint(&text, &Comparison::default());
+        let (document, findings) = lint(&text, &LintContext::default());
         let n_lines = text.lines().count().max(1);
         prop_assert!(findings.iter().all(|finding| (1..=n_lines + 1).contains(&finding.place.line)));
         prop_assert!(document.tools.iter().all(|tool| tool.heading.place.line <= n_lines));

@@ -6,50 +6,49 @@ use super::truncate::truncate;
 use super::{Card, Draft, InvalidCard, Kind, Safety};
 use crate::tokens;
 
-/// Tokens that a card should stay within.
+/// The tokens that a card should not exceed.
 pub const TARGET: usize = 60;
-/// Tokens that no card may exceed.
+/// The tokens that a card must not exceed.
 pub const CAP: usize = 80;
-/// Tokens that a reply may have beside its cards.
+/// The most tokens of a reply apart from its cards.
 pub const PREAMBLE: usize = 32;
 
-/// One card as it goes over the wire, at most [`CAP`] tokens.
+/// One rendered card, at most [`CAP`] tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line(String);
 
 impl Line {
-    /// The compact text line: id, description, what is (un)safe about it.
+    /// The card as compact text: id, description, safety notes, and the `signature` (names
+    /// and types of the arguments) when it fits.
     ///
-    /// With a `signature` (names and types of the arguments) when that fits
-    /// beside the card. A card that is too big even without its description
-    /// shows its id shortened around `…`, which [`crate::selection::resolve`]
-    /// understands, instead of failing.
+    /// A card that is too big even without its description has its id shortened around
+    /// `…`, which [`crate::selection::resolve`] understands.
     pub fn text(card: &Card, signature: Option<&str>) -> Line {
-        let with = |description: &str| plain(card, &card.0.id, description);
-        let line =
-            within(&card.0.description, with).unwrap_or_else(|| plain(card, &short_id(card), ""));
-        let signed = signature.map(|signature| format!("{line}\n  {signature}"));
-        Line(signed.filter(|signed| tokens::fits(signed, CAP)).unwrap_or(line))
+        let with = |description: &str| render_text(card, &card.0.id, description);
+        let line = render_within(&card.0.description, with)
+            .unwrap_or_else(|| render_text(card, &short_id(card), ""));
+        let longer = signature.map(|signature| format!("{line}\n  {signature}"));
+        Line(longer.filter(|longer| tokens::fits(longer, CAP)).unwrap_or(line))
     }
 
-    /// The card as a JSON object without the fields that say nothing.
+    /// The card as a JSON object, without empty fields.
     pub fn json(card: &Card) -> Line {
-        let with = |description: &str| sparse(card, &card.0.id, description);
-        let line =
-            within(&card.0.description, with).unwrap_or_else(|| sparse(card, &short_id(card), ""));
+        let with = |description: &str| render_json(card, &card.0.id, description);
+        let line = render_within(&card.0.description, with)
+            .unwrap_or_else(|| render_json(card, &short_id(card), ""));
         Line(line)
     }
 
-    /// The same with the names and types of the arguments as its `signature`,
-    /// when that fits beside the card.
-    pub fn signed_json(card: &Card, signature: Option<&str>) -> Line {
+    /// The card as a JSON object with a `signature` (names and types of the arguments),
+    /// when it fits.
+    pub fn json_with_signature(card: &Card, signature: Option<&str>) -> Line {
         let Line(line) = Line::json(card);
         let open = line.strip_suffix('}').unwrap_or(&line);
-        let signed = signature.map(|signature| {
+        let longer = signature.map(|signature| {
             let signature = serde_json::Value::from(signature);
             format!("{open},\"signature\":{signature}}}")
         });
-        Line(signed.filter(|signed| tokens::fits(signed, CAP)).unwrap_or(line))
+        Line(longer.filter(|longer| tokens::fits(longer, CAP)).unwrap_or(line))
     }
 
     pub fn as_str(&self) -> &str {
@@ -61,13 +60,12 @@ impl Line {
     }
 }
 
-/// The line that the specification's budget is counted on.
+/// The rendering on which the specification counts the token budget.
 pub fn budget_line(card: &Card) -> String {
     numbered(card, 1, 1, &card.0.tags)
 }
 
-/// The card with its description cut so that its budget line keeps the
-/// target, as a library caller of the specification expects it.
+/// Truncates the description so that the card's budget line is within the target.
 pub fn fit(card: &Card) -> Result<Card, InvalidCard> {
     if tokens::count(&budget_line(card)) <= TARGET {
         return Ok(card.clone());
@@ -82,7 +80,7 @@ pub fn fit(card: &Card) -> Result<Card, InvalidCard> {
     }
 }
 
-/// The numbered list form, one card per line.
+/// Cards as a numbered list, one per line.
 pub fn listing(cards: &[Card]) -> String {
     let line = |(at, card): (usize, &Card)| {
         let mut tags = card.0.tags.clone();
@@ -114,9 +112,9 @@ pub fn snippet(card: &Card) -> String {
     lines.join("\n  ")
 }
 
-fn numbered(card: &Card, at: usize, of: usize, tags: &[String]) -> String {
+fn numbered(card: &Card, at: usize, total: usize, tags: &[String]) -> String {
     let Draft { id, description, .. } = &card.0;
-    let mut line = format!("[{at}/{of}] {id} ({}) — {description}", card.0.kind.as_str());
+    let mut line = format!("[{at}/{total}] {id} ({}) — {description}", card.0.kind.as_str());
     if !tags.is_empty() {
         line.push_str(&format!(" [{}]", tags.join(", ")));
     }
@@ -126,16 +124,16 @@ fn numbered(card: &Card, at: usize, of: usize, tags: &[String]) -> String {
     line
 }
 
-/// The rendering of the longest description that keeps the target, or of none
-/// that keeps the cap; nothing when even that is too big.
-fn within(description: &str, render: impl Fn(&str) -> String) -> Option<String> {
+/// Renders with the longest description within the target, or without any description
+/// within the cap; `None` when even that is too big.
+fn render_within(description: &str, render: impl Fn(&str) -> String) -> Option<String> {
     let whole = render(description);
     if tokens::fits(&whole, TARGET) {
         return Some(whole);
     }
     let overhead = tokens::count(&render(""));
     let mut budget = TARGET.saturating_sub(overhead);
-    // Where a description meets what follows it a token or two may be added.
+    // Joining a description with the text after it may add a token or two.
     for _ in 0..4 {
         let cut = render(&truncate(description, budget));
         if tokens::fits(&cut, TARGET) {
@@ -146,7 +144,7 @@ fn within(description: &str, render: impl Fn(&str) -> String) -> Option<String> 
     Some(render("")).filter(|bare| tokens::fits(bare, CAP))
 }
 
-fn plain(card: &Card, id: &str, description: &str) -> String {
+fn render_text(card: &Card, id: &str, description: &str) -> String {
     let mut line = id.to_owned();
     if !description.is_empty() {
         line.push_str(&format!(" {description}"));
@@ -166,8 +164,9 @@ fn plain(card: &Card, id: &str, description: &str) -> String {
     line
 }
 
+/// The JSON form of a card, without empty fields.
 #[derive(Serialize)]
-struct Sparse<'a> {
+struct SparseCard<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
@@ -181,8 +180,8 @@ struct Sparse<'a> {
     score: Option<f64>,
 }
 
-fn sparse(card: &Card, id: &str, description: &str) -> String {
-    let sparse = Sparse {
+fn render_json(card: &Card, id: &str, description: &str) -> String {
+    let sparse = SparseCard {
         id,
         description,
         kind: card.0.kind,
@@ -198,8 +197,8 @@ fn is_tool(kind: &Kind) -> bool {
     *kind == Kind::Tool
 }
 
-/// An id shortened around `…` so that its card keeps the cap: as much of its
-/// beginning as fits, and all from the version or hash on.
+/// An id shortened around `…` so that its card is within the cap: as much of its
+/// beginning as fits, and all of its version or hash.
 fn short_id(card: &Card) -> String {
     let tail_at = card.0.id.rfind(['@', '#']).unwrap_or(card.0.id.len());
     let (head, tail) = card.0.id.split_at(tail_at);
@@ -210,7 +209,7 @@ fn short_id(card: &Card) -> String {
     let (mut low, mut high) = (0, head.chars().count());
     while low < high {
         let middle = (low + high).div_ceil(2);
-        match tokens::fits(&sparse(card, &shortened(middle), ""), CAP) {
+        match tokens::fits(&render_json(card, &shortened(middle), ""), CAP) {
             true => low = middle,
             false => high = middle - 1,
         }

@@ -52,7 +52,7 @@ fn check(card: &Card, expected: &Value) {
 fn cards_lines_and_counts_are_those_of_the_vectors() {
     let vectors = vectors();
     for case in vectors["single"].as_array().unwrap() {
-        let card = Card::cut(draft(&case["item"], case["score"].as_f64()));
+        let card = Card::truncated(draft(&case["item"], case["score"].as_f64()));
         check(&card, &case["card_unbounded"]);
         assert_eq!(tokens::count(&budget_line(&card)) as u64, case["card_tokens_unbounded"]);
         let fitted = fit(&card).unwrap();
@@ -73,7 +73,7 @@ fn a_listing_is_ordered_and_numbered() {
         .iter()
         .map(|item| {
             let score = listing_case["scores"][text(&item["id"])].as_f64();
-            fit(&Card::cut(draft(item, score))).unwrap()
+            fit(&Card::truncated(draft(item, score))).unwrap()
         })
         .collect();
     sort(&mut cards);
@@ -91,13 +91,13 @@ fn the_hard_cap_is_where_the_vectors_have_it() {
         draft.namespace = "n".to_owned();
         draft.tags = vec!["mcp".to_owned()];
         draft.description = "Does one thing well and says so in a long sentence.".to_owned();
-        let fitted = fit(&Card::cut(draft.clone()));
+        let fitted = fit(&Card::truncated(draft.clone()));
         match expected.is_object() {
             true => assert!(tokens::count(&budget_line(&fitted.unwrap())) <= CAP),
             false => assert!(matches!(fitted, Err(InvalidCard::TooBig { .. }))),
         }
         // On the wire the same tool is shown, within the cap, whatever its id.
-        let line = Line::text(&Card::cut(draft.clone()), None);
+        let line = Line::text(&Card::truncated(draft.clone()), None);
         assert!(tokens::count(line.as_str()) <= CAP, "{line:?}");
         assert!(line.as_str().starts_with("n:Zq9x_") && line.as_str().contains("#0e6e16a2"));
     }
@@ -175,8 +175,12 @@ proptest! {
 
 #[test]
 fn a_description_cannot_pretend_to_be_another_card() {
-    let card =
-        Card::cut(Draft::new("a:b#00000000", "b", "one\n\nevil:c#1 two\u{1b}[0m", Kind::Tool));
+    let card = Card::truncated(Draft::new(
+        "a:b#00000000",
+        "b",
+        "one\n\nevil:c#1 two\u{1b}[0m",
+        Kind::Tool,
+    ));
     assert_eq!(card.description(), "one evil:c#1 two [0m");
 }
 
@@ -184,7 +188,7 @@ fn a_description_cannot_pretend_to_be_another_card() {
 fn the_wire_line_says_what_a_model_needs_and_no_more() {
     let mut draft = Draft::new("a:rm#00000000", "a.rm", "Delete a file.", Kind::Tool);
     draft.tags = vec!["mcp".into(), "destructive".into()];
-    let card = Card::cut(draft).scored(Some(0.123_456));
+    let card = Card::truncated(draft).scored(Some(0.123_456));
     assert_eq!(
         Line::text(&card, Some("(path: string)")).as_str(),
         "a:rm#00000000 Delete a file. [destructive]\n  (path: string)"
@@ -197,7 +201,7 @@ fn the_wire_line_says_what_a_model_needs_and_no_more() {
 
 #[test]
 fn a_signature_that_does_not_fit_is_left_out() {
-    let card = Card::cut(Draft::new("a:b#00000000", "b", "Short.", Kind::Tool));
+    let card = Card::truncated(Draft::new("a:b#00000000", "b", "Short.", Kind::Tool));
     let line = Line::text(&card, Some(&"argument: string, ".repeat(40)));
     assert_eq!(line.as_str(), "a:b#00000000 Short.");
 }
@@ -217,8 +221,8 @@ proptest! {
         if destructive {
             draft.tags.push("destructive".into());
         }
-        let card = Card::cut(draft);
-        let json = Line::signed_json(&card, signature.as_deref());
+        let card = Card::truncated(draft);
+        let json = Line::json_with_signature(&card, signature.as_deref());
         serde_json::from_str::<serde_json::Value>(json.as_str()).unwrap();
         for line in [Line::text(&card, signature.as_deref()), Line::json(&card), json] {
             prop_assert!(tokens::count(line.as_str()) <= CAP, "{:?}", line);

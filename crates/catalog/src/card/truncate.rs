@@ -1,25 +1,25 @@
-//! Cuts a text to a number of tokens, deterministically.
+//! Truncates a text to a number of tokens, deterministically.
 
 use crate::tokens;
 
-/// The longest part of `text` that ends with a sentence and has at most
-/// `limit` tokens; failing that, a cut with `…` at its end.
+/// The most whole sentences of `text` with at most `limit` tokens; where not even one
+/// fits, a prefix that ends with `…`.
 ///
-/// Token counts are not monotone in the length of a prefix, so the search is
-/// part of the contract: the same text and limit give the same bytes.
+/// Token counts are not monotone in the length of a prefix, so the order of the search
+/// matters: the same text and limit give the same bytes.
 pub fn truncate(text: &str, limit: usize) -> String {
     if limit == 0 {
         return String::new();
     }
-    let Some(passed) = tokens::passed(text, limit) else { return text.to_owned() };
-    match whole_sentences(text, limit, passed) {
+    let Some(end) = tokens::end_within(text, limit) else { return text.to_owned() };
+    match whole_sentences(text, limit, end) {
         Some(sentences) => sentences.to_owned(),
         None => hard_cut(text, limit),
     }
 }
 
-/// The most sentences that fit. None that goes beyond `passed` does.
-fn whole_sentences(text: &str, limit: usize, passed: usize) -> Option<&str> {
+/// The most sentences that fit. No prefix longer than `longest` bytes does.
+fn whole_sentences(text: &str, limit: usize, longest: usize) -> Option<&str> {
     let mut ends = Vec::new();
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -33,7 +33,7 @@ fn whole_sentences(text: &str, limit: usize, passed: usize) -> Option<&str> {
         }
     }
     let candidates = ends.into_iter().rev().map(|end| text[..end].trim_end_matches(is_blank));
-    let mut near = candidates.filter(|candidate| candidate.len() <= passed);
+    let mut near = candidates.filter(|candidate| candidate.len() <= longest);
     near.find(|candidate| tokens::fits(candidate, limit))
 }
 
@@ -53,7 +53,7 @@ fn hard_cut(text: &str, limit: usize) -> String {
     format!("{}…", text[..offsets[best]].trim_end_matches(is_blank))
 }
 
-/// White space, with the four separators that only some libraries count.
+/// White space, including four separators that not all libraries count as such.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

@@ -11,13 +11,13 @@ use crate::source::Role;
 use crate::{Source, name, purpose};
 
 impl Catalog {
-    /// Arranges everything that the sources list.
+    /// Builds the catalog, and the findings about what had to be renamed or left out.
     ///
-    /// Labels must be given in the operator's order: of two that mean the same,
-    /// the first keeps it.
+    /// Sources must be in the operator's order: of two sources with the same label, the
+    /// first keeps it and the second gets a number (`orders_2`).
     pub fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
         let mut findings = Vec::new();
-        // gatelet's own label is reserved, so it is given away first.
+        // gatelet's own label is reserved, so it is assigned first.
         sources.sort_by_key(|source| source.role != Role::Builtin);
         resolve_labels(&mut sources, &mut findings);
         let mut tree = Tree::new();
@@ -38,7 +38,7 @@ impl Catalog {
     }
 }
 
-/// Gives every source a legal label of its own.
+/// Gives every source a legal, unique label.
 fn resolve_labels(sources: &mut [Source], findings: &mut Vec<Finding>) {
     let mut taken: HashSet<String> = HashSet::new();
     for source in sources {
@@ -64,9 +64,10 @@ struct Tree {
     paths: HashMap<String, usize>,
 }
 
-/// A tool on its way to its place.
+/// A tool that is about to be added to the tree.
 struct NewFunction<'a> {
     tool: usize,
+    /// The upstream's own name.
     original: &'a str,
     alias: String,
     namespace: usize,
@@ -86,14 +87,14 @@ impl Tree {
         let new_functions = self.new_functions(top, at, source, findings);
         let (names, groups) = names(&new_functions);
         let first = self.functions.len();
-        let doubles: HashSet<usize> = groups.iter().flatten().copied().collect();
+        let lookalikes: HashSet<usize> = groups.iter().flatten().copied().collect();
         for group in groups {
             let key = name::canonical(&new_functions[group[0]].alias);
             let slots = group.iter().map(|at| Slot((first + at) as u32)).collect();
-            self.namespaces[new_functions[group[0]].namespace].alike.insert(key, slots);
+            self.namespaces[new_functions[group[0]].namespace].lookalikes.insert(key, slots);
         }
         for (number, (function, name)) in new_functions.iter().zip(names).enumerate() {
-            // Who writes the upstream's own name still reaches it: no news.
+            // Not worth a finding where the original name still resolves to it.
             let last = function.original.rsplit('.').next().unwrap_or_default();
             if !name::same(&name, last) {
                 let subject = format!("{}/{}", source.label, function.original);
@@ -101,7 +102,7 @@ impl Tree {
                 let message = format!("is called `{name}` in namespace `{path}` here");
                 findings.push(renamed("name-alias", &subject, message));
             }
-            self.add(at, function, name, doubles.contains(&number));
+            self.add(at, function, name, lookalikes.contains(&number));
         }
     }
 
@@ -133,7 +134,7 @@ impl Tree {
         new_functions
     }
 
-    /// The namespace called `label` below `parent`, made when it is missing.
+    /// The namespace `label` below `parent`, created when it is missing.
     fn namespace(&mut self, parent: usize, label: &str, source: usize) -> usize {
         let dot = if self.namespaces[parent].path.is_empty() { "" } else { "." };
         let path = format!("{}{dot}{label}", self.namespaces[parent].path);
@@ -154,7 +155,13 @@ impl Tree {
         at
     }
 
-    fn add(&mut self, source: usize, function: &NewFunction<'_>, name: String, has_double: bool) {
+    fn add(
+        &mut self,
+        source: usize,
+        function: &NewFunction<'_>,
+        name: String,
+        has_lookalike: bool,
+    ) {
         let slot = Slot(self.functions.len() as u32);
         let namespace = &mut self.namespaces[function.namespace];
         namespace.functions.push(slot);
@@ -164,18 +171,18 @@ impl Tree {
             namespace: function.namespace,
             source,
             tool: function.tool,
-            has_double,
+            has_lookalike,
             contract: Arc::default(),
         });
     }
 }
 
-/// One name for each function, unique within its namespace.
+/// The name of each function, unique within its namespace, and the groups of lookalikes
+/// by position.
 ///
-/// Of several that mean the same, the one that is spelled legally upstream
-/// comes first, then alphabetical order; it keeps the name and the others get
-/// a tag of their original name. So no name depends on the order of arrival.
-/// Also gives those several, by their positions.
+/// Of several lookalikes, the one that is spelled legally upstream comes first, then
+/// alphabetical order; it keeps the name and the others get a tag of their original
+/// name. So no name depends on the order of listing.
 fn names(new_functions: &[NewFunction<'_>]) -> (Vec<String>, Vec<Vec<usize>>) {
     let mut groups: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
     for (at, function) in new_functions.iter().enumerate() {
@@ -208,8 +215,7 @@ fn tagged(function: &NewFunction<'_>, taken: &mut HashSet<(usize, String)>) -> S
     free.unwrap_or_default()
 }
 
-/// Says of every upstream's first namespace what the operator or the server
-/// says of it.
+/// Sets the descriptions of the upstreams' top namespaces.
 fn describe(catalog: &mut Catalog) {
     for namespace in catalog.namespaces.iter_mut().filter(|one| !one.path.contains('.')) {
         let stated = namespace.source.and_then(|at| purpose::stated(&catalog.sources[at]));

@@ -8,7 +8,7 @@ use crate::index::{self, Document, Index, Kind};
 use crate::summary;
 
 impl Catalog {
-    /// The index, built when it is first asked for.
+    /// The index, built when it is first needed.
     pub(super) fn finder(&self) -> &Finder {
         self.finder.get_or_init(|| Finder::new(self))
     }
@@ -46,7 +46,7 @@ fn homes(catalog: &Catalog) -> Vec<&str> {
 
 fn document(catalog: &Catalog, homes: &[&str], item: ItemRef) -> Document {
     match item {
-        ItemRef::Tool(slot) => of_function(catalog, slot),
+        ItemRef::Tool(slot) => function_document(catalog, slot),
         ItemRef::Resource { source, at } => {
             let resource = &catalog.sources()[source].listing.resources[at];
             let home = homes[source];
@@ -101,27 +101,27 @@ fn document(catalog: &Catalog, homes: &[&str], item: ItemRef) -> Document {
     }
 }
 
-fn of_function(catalog: &Catalog, slot: Slot) -> Document {
+fn function_document(catalog: &Catalog, slot: Slot) -> Document {
     let (tool, function) = (catalog.tool(slot), catalog.function(slot));
     let path = catalog.path(slot);
     Document {
         id: format!("{path}/{}", function.name),
         name: function.name.clone(),
         title: tool.title.clone(),
-        description: described(tool),
+        description: searchable_description(tool),
         input_schema: Some(tool.input_schema.clone()),
         ..blank(catalog, function.source, path)
     }
 }
 
-/// How many tags of a tool are searched, and how much of each.
+/// The most tags of a tool that are searched, and the most characters of each.
 const TAGS: usize = 8;
 const TAG: usize = 40;
 
-/// The description, and what the author filed the tool under.
-fn described(tool: &Tool) -> String {
+/// The description, with the category and tags that the author gave the tool.
+fn searchable_description(tool: &Tool) -> String {
     let mut words = tool.description.clone().unwrap_or_default();
-    // Looked for as text first: only tools written with us have it.
+    // Parse only where the text is there: few tools have it.
     let meta = Some(&tool.raw).filter(|raw| raw.as_str().contains("gatelet/tool"));
     let about = meta.and_then(|raw| raw.member("_meta")?.member("gatelet/tool"));
     let Some(about) = about else { return words };
@@ -134,7 +134,7 @@ fn described(tool: &Tool) -> String {
     words
 }
 
-/// Returns what all documents of a source have in common.
+/// A document with the fields that all documents of a source share.
 fn blank(catalog: &Catalog, source: usize, server: &str) -> Document {
     let source = &catalog.sources()[source];
     let words = source.description.as_ref().or(source.listing.server.instructions.as_ref());
@@ -150,7 +150,7 @@ fn blank(catalog: &Catalog, source: usize, server: &str) -> Document {
     }
 }
 
-/// The arguments of a prompt, as the schema that a tool would have.
+/// The arguments of a prompt as a JSON Schema.
 fn arguments(prompt: &Prompt) -> Json {
     let property = |argument: &tool::listing::PromptArgument| {
         let words = argument.description.as_deref().unwrap_or_default();

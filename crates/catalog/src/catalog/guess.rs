@@ -1,9 +1,8 @@
 //! Suggests what a caller meant by a name that does not exist.
 //!
-//! Two kinds of guess end here: a slip of the pen (`creat_order`), which
-//! spelling puts right, and another word for the same (`delete_file` where it
-//! is `remove_path`), which only the search index knows. Spelling comes first
-//! where it is close, the index next, faint likeness last.
+//! There are two kinds of mistakes: a typo (`creat_order`), which is found by spelling,
+//! and another word for the same (`delete_file` for `remove_path`), which only the search
+//! index finds. Close spellings come first, then the index, then faint similarity.
 
 use std::cmp::Reverse;
 
@@ -13,20 +12,20 @@ use crate::nearest::{self, CLOSE};
 
 /// How a guess is made.
 ///
-/// The index knows the words of everything, also of what a reader may not see,
-/// so what it finds tells a little of that. Spelling tells nothing.
+/// The index knows the words of all functions, so its answers may reveal something about
+/// those that a caller may not see. Spelling reveals nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuessBy {
     Spelling,
     SpellingAndMeaning,
 }
 
-/// A guess by meaning is as good as this part of the best, or it is none.
+/// A guess by meaning needs at least this fraction of the best score.
 const LIKELY: f32 = 0.6;
 
 impl Catalog {
-    /// The namespaces that `path` may mean. `keep` says which functions count
-    /// for what is guessed by meaning.
+    /// The namespaces that `path` may mean, best first. Only functions that `keep` accepts
+    /// count.
     pub fn nearest_namespaces(
         &self,
         path: &str,
@@ -51,8 +50,8 @@ impl Catalog {
 
     /// The functions that `function` in `namespace` (any spelling) may mean.
     ///
-    /// First what is spelt like it there, then the same name somewhere else,
-    /// then what does the like there, then anywhere.
+    /// The order is: similar spelling in that namespace, the same name elsewhere, similar
+    /// meaning in that namespace, then anywhere.
     pub fn nearest_functions(
         &self,
         namespace: &str,
@@ -64,7 +63,7 @@ impl Catalog {
         let home = self.namespace(namespace).ok().filter(|found| self.keeps(found, keep));
         let home = home.map(|namespace| namespace.path.as_str());
         let is_here = |slot: Slot| home == Some(self.path(slot));
-        let spelt = self.spelt_like(function, keep);
+        let spelt = self.by_spelling(function, keep);
         let mut guesses = Guesses::new(limit);
         let among = |from: f32, wanted: &dyn Fn(Slot) -> bool| -> Vec<Slot> {
             let fits = |(score, slot): &&(f32, Slot)| from <= *score && wanted(*slot);
@@ -74,24 +73,24 @@ impl Catalog {
         guesses.extend(among(1.0, &|_| true).into_iter().take(1));
         let by_meaning = by == GuessBy::SpellingAndMeaning;
         if by_meaning && home.is_some() && guesses.has_room() {
-            guesses.extend(self.meant(function, limit, &|slot| keep(slot) && is_here(slot)));
+            guesses.extend(self.by_meaning(function, limit, &|slot| keep(slot) && is_here(slot)));
         }
         guesses.extend(among(CLOSE, &|_| true));
         if by_meaning && guesses.has_room() {
-            // A namespace that is not there may be half of what is meant.
+            // The words of an unknown namespace may also describe the function.
             let both = format!("{namespace} {function}");
             let words = if home.is_some() { function } else { &both };
-            guesses.extend(self.meant(words, limit, keep));
+            guesses.extend(self.by_meaning(words, limit, keep));
         }
         guesses.extend(among(0.0, &is_here));
         guesses.extend(among(0.0, &|_| true));
         guesses.found
     }
 
-    /// The same functions, those first whose name or a word of it is most like
-    /// `function`; what is not like it stays in order.
+    /// Sorts functions by the similarity of their names (or a word of them) to
+    /// `function`; the order of dissimilar ones stays.
     pub fn by_likeness(&self, function: &str, mut slots: Vec<Slot>) -> Vec<Slot> {
-        let wanted = nearest::Wanted::new(function);
+        let wanted = nearest::NameMatcher::new(function);
         slots.sort_by_cached_key(|slot| {
             let likeness = wanted.rate_words(&self.function(*slot).name).unwrap_or_default();
             Reverse((likeness * 1_000.0) as u32)
@@ -99,7 +98,7 @@ impl Catalog {
         slots
     }
 
-    /// The things of one kind that `name` may mean, by the index alone.
+    /// The items of one kind that `name` may mean, by the index alone.
     pub fn nearest_items(
         &self,
         kind: Kind,
@@ -111,8 +110,8 @@ impl Catalog {
         found.hits.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Returns whether anything in a namespace or below it counts. One without any
-    /// function does: nobody can be kept from what is not there.
+    /// Whether `keep` accepts anything in a namespace or below it. An empty namespace
+    /// counts as accepted.
     fn keeps(&self, namespace: &Namespace, keep: &dyn Fn(Slot) -> bool) -> bool {
         let below = |at: &usize| self.keeps(&self.namespaces[*at], keep);
         (namespace.functions.is_empty() && namespace.children.is_empty())
@@ -120,15 +119,16 @@ impl Catalog {
             || namespace.children.iter().any(below)
     }
 
-    fn meant(&self, words: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Slot> {
+    /// The functions that a search by meaning finds with a good score.
+    fn by_meaning(&self, words: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Slot> {
         let hits = self.find(words, limit, keep);
         let enough = hits.first().map_or(0.0, |best| LIKELY * best.score);
         hits.into_iter().filter(|hit| enough <= hit.score).map(|hit| hit.slot).collect()
     }
 
-    /// Every function that is spelt at all like `function`, best first.
-    fn spelt_like(&self, function: &str, keep: &dyn Fn(Slot) -> bool) -> Vec<(f32, Slot)> {
-        let wanted = nearest::Wanted::new(function);
+    /// Every function with a similar name, best first, with its similarity.
+    fn by_spelling(&self, function: &str, keep: &dyn Fn(Slot) -> bool) -> Vec<(f32, Slot)> {
+        let wanted = nearest::NameMatcher::new(function);
         let rate = |slot: Slot| Some((wanted.rate(&self.function(slot).name)?, slot));
         let mut rated: Vec<(f32, Slot)> = self.slots().filter_map(rate).collect();
         rated.retain(|(_, slot)| keep(*slot));
@@ -138,7 +138,7 @@ impl Catalog {
     }
 }
 
-/// Guesses, each once, best first, as many as there is room for.
+/// Distinct guesses, best first, at most `limit`.
 struct Guesses<T> {
     found: Vec<T>,
     limit: usize,

@@ -1,15 +1,16 @@
-//! The sentence with which a server begins most of its descriptions.
+//! Summaries of functions, without the sentence that a server repeats in most of its
+//! descriptions.
 //!
-//! Some servers begin every description with the same words about themselves
-//! ("This is the public REST API."). Such a sentence says nothing of a function,
-//! so the one after it is shown in its place.
+//! Some servers begin every description with the same sentence about themselves
+//! ("This is the public REST API."). It says nothing about a function, so the sentence
+//! after it is shown instead.
 
 use std::collections::HashMap;
 
 use super::{Catalog, Slot};
 use crate::{Source, summary};
 
-/// Fewer functions that begin alike may do so by chance.
+/// Fewer functions may begin with the same sentence by chance.
 const LEAST: usize = 4;
 
 impl Catalog {

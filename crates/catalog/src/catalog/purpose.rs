@@ -1,23 +1,23 @@
-//! Describes what a namespace is for, as far as the caller sees it.
+//! Describes what a namespace is for, by the functions that a reader may see.
 
 use super::{Catalog, Namespace, Slot};
 use crate::{name, purpose};
 
-/// How many functions are looked at: enough for any line.
-const LOOKED_AT: usize = 400;
-/// How much of a function's own sentence is looked at.
-const SENTENCE: usize = 200;
+/// The most functions that are considered.
+const MAX_FUNCTIONS: usize = 400;
+/// The most characters of a function's summary that are considered.
+const MAX_SUMMARY_CHARS: usize = 200;
 
 impl Catalog {
-    /// What a namespace is for, in one line; empty when nothing tells. `sees`
-    /// says which functions are there for the reader.
+    /// What a namespace is for, in one line; empty when nothing is known. `sees` says
+    /// which functions the reader may see.
     pub fn purpose(&self, namespace: &Namespace, sees: &dyn Fn(Slot) -> bool) -> String {
         if !namespace.description.is_empty() {
             return namespace.description.clone();
         }
         let slots = self.inside(namespace, sees);
         if let [only] = slots.as_slice() {
-            let line = purpose::one_line(&self.summary(*only, SENTENCE));
+            let line = purpose::one_line(&self.summary(*only, MAX_SUMMARY_CHARS));
             if !line.is_empty() {
                 return line;
             }
@@ -32,7 +32,7 @@ impl Catalog {
         let mut slots = Vec::new();
         let mut open = vec![namespace];
         while let Some(namespace) = open.pop() {
-            let left = LOOKED_AT.saturating_sub(slots.len());
+            let left = MAX_FUNCTIONS.saturating_sub(slots.len());
             let seen = namespace.functions.iter().copied().filter(|slot| sees(*slot));
             slots.extend(seen.take(left));
             open.extend(namespace.children.iter().rev().map(|at| &self.namespaces()[*at]));
@@ -40,12 +40,12 @@ impl Catalog {
         slots
     }
 
-    /// Returns what the server calls itself, where that says more than its label
-    /// here.
+    /// The server's own name, for the namespace of a whole server whose label differs from
+    /// it; `None` for any other namespace.
     fn server_name(&self, namespace: &Namespace) -> Option<String> {
         let top = Some(namespace).filter(|namespace| !namespace.path.contains('.'));
         let source = &self.sources()[top?.source?];
-        let told = purpose::one_line(&source.listing.server.name);
-        Some(told).filter(|told| !told.is_empty() && !name::same(told, &namespace.label))
+        let name = purpose::one_line(&source.listing.server.name);
+        Some(name).filter(|name| !name.is_empty() && !name::same(name, &namespace.label))
     }
 }

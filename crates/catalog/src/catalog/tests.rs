@@ -100,8 +100,8 @@ fn what_an_upstream_tells_apart_is_reached_by_its_own_spelling_only() {
         assert_eq!(catalog.resolve(catalog.path(slot), name), Ok(slot), "{name}");
     }
     assert_eq!(catalog.resolve("x", "order_new"), Err(Unresolved::Ambiguous));
-    assert_eq!(catalog.alike("x", "order_new"), [Slot(0), Slot(1)]);
-    assert_eq!(catalog.alike("x", "list_all"), []);
+    assert_eq!(catalog.lookalikes("x", "order_new"), [Slot(0), Slot(1)]);
+    assert_eq!(catalog.lookalikes("x", "list_all"), []);
 }
 
 #[test]

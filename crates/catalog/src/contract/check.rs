@@ -10,28 +10,29 @@ use super::{Contract, schema_type};
 use crate::nearest;
 use crate::summary::echo;
 
-/// How many problems are worth telling. More of them do not help a model, and
-/// a hostile argument must not buy a long answer.
-const TOLD: usize = 12;
+/// The most problems that are reported. More do not help a model, and hostile arguments
+/// must not cause a long answer.
+const MAX_PROBLEMS: usize = 12;
 
-/// How long the forms of a choice may be, all together.
-const FORMS: usize = 300;
+/// The most characters for all alternatives of a choice together.
+const FORMS_CHARS: usize = 300;
 
-/// How many of them are looked at.
-const N_FORMS: usize = 16;
+/// The most alternatives that are described.
+const MAX_FORMS: usize = 16;
 
-const STRANGER: &str = "no such argument";
+/// How the message about an unknown argument begins.
+const UNKNOWN_ARGUMENT: &str = "no such argument";
 
 /// One thing that is wrong with the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: `items[0].quantity`, empty for the arguments as a whole.
+    /// The place of the problem: `items[0].quantity`; empty for the arguments as a whole.
     pub at: String,
     pub message: String,
 }
 
 impl Problem {
-    /// A problem at a place, which may be a name that a caller made up.
+    /// A problem at a place. `at` may hold untrusted names; they are made safe to show.
     pub fn new(at: &str, message: String) -> Problem {
         Problem { at: echo(at), message }
     }
@@ -48,19 +49,19 @@ impl std::fmt::Display for Problem {
 }
 
 impl Contract {
-    /// Everything that is wrong with `arguments`; nothing when the schema
-    /// itself is damaged, or would need too long for these.
+    /// All problems with `arguments`; none when the schema itself is invalid or checking
+    /// would take too long.
     pub fn check(&self, arguments: &Value) -> Vec<Problem> {
         self.check_after(Vec::new(), arguments)
     }
 
-    /// The same after `problems` that are known already, all in one bound.
+    /// Like [`Contract::check`], but adds to `problems` that were found before.
     pub fn check_after(&self, mut problems: Vec<Problem>, arguments: &Value) -> Vec<Problem> {
-        let mut is_cut = TOLD < problems.len();
-        problems.truncate(TOLD);
-        let mut told = false;
-        if let Some((validator, schema)) = self.judge(arguments, problems.is_empty()) {
-            let room = TOLD - problems.len();
+        let mut is_cut = MAX_PROBLEMS < problems.len();
+        problems.truncate(MAX_PROBLEMS);
+        let mut has_unknown = false;
+        if let Some((validator, schema)) = self.failing_validator(arguments, problems.is_empty()) {
+            let room = MAX_PROBLEMS - problems.len();
             let errors = validator.errors(arguments, room + 1);
             for error in errors.iter().take(room) {
                 let problem = describe(error, &schema);
@@ -68,40 +69,41 @@ impl Contract {
                     problems.push(problem);
                 }
             }
-            told = problems.iter().any(|problem| problem.message.starts_with(STRANGER));
+            has_unknown =
+                problems.iter().any(|problem| problem.message.starts_with(UNKNOWN_ARGUMENT));
             is_cut |= room < errors.len();
         }
         if problems.is_empty() {
             return problems;
         }
-        let mut unknown_arguments = self.unknown_arguments(arguments).filter(|_| !told);
-        problems.extend(unknown_arguments.by_ref().take(TOLD - problems.len()));
+        let mut unknown_arguments = self.unknown_arguments(arguments).filter(|_| !has_unknown);
+        problems.extend(unknown_arguments.by_ref().take(MAX_PROBLEMS - problems.len()));
         if is_cut || unknown_arguments.next().is_some() {
             problems.push(Problem::new("", "there is more; these come first".to_owned()));
         }
         problems
     }
 
-    /// Returns what says everything that is wrong with arguments, where something
-    /// is and that can be said in time.
-    fn judge(&self, arguments: &Value, is_open: bool) -> Option<(&Validator, Value)> {
+    /// The validator and the schema, if the arguments are invalid and can be checked in
+    /// time. `is_clean` says that no problem was found before.
+    fn failing_validator(&self, arguments: &Value, is_clean: bool) -> Option<(&Validator, Value)> {
         let Ok(Checker { validator: Some(validator), cost }) = self.checker() else {
             return None;
         };
-        // Most arguments fit, and need no schema to be read anew.
-        if is_open && *cost == Cost::Light && validator.is_valid(arguments) {
+        // Most arguments are valid; then the schema need not be parsed again.
+        if is_clean && *cost == Cost::Cheap && validator.is_valid(arguments) {
             return None;
         }
         let schema = self.schema.to_value().unwrap_or(Value::Null);
         let is_bounded = match cost {
-            Cost::Light => true,
+            Cost::Cheap => true,
             Cost::Depends => cost::fits_budget(&schema, arguments),
         };
         (is_bounded && !validator.is_valid(arguments)).then_some((validator, schema))
     }
 
-    /// Arguments that the schema tolerates but does not name. When something is
-    /// wrong they are worth telling: most are what was meant, misspelt.
+    /// Arguments that the schema allows but does not declare. When something else is
+    /// wrong they are reported: most are misspelt.
     fn unknown_arguments<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = Problem> + 'a {
         let keys = arguments.as_object().into_iter().flat_map(|members| members.keys());
         let unknown = keys.filter(|key| self.parameter(key).is_none());
@@ -116,7 +118,7 @@ impl Contract {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum; its own words do for the rest")]
 fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
-    let at = place(error.instance_path().as_str());
+    let at = readable_path(error.instance_path().as_str());
     let message = match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
@@ -127,7 +129,7 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             let names: Vec<String> =
                 unexpected.iter().take(5).map(|n| format!("`{}`", echo(n))).collect();
-            format!("has {STRANGER}: {}", names.join(", "))
+            format!("has {UNKNOWN_ARGUMENT}: {}", names.join(", "))
         }
         ValidationErrorKind::Type { kind } => {
             format!("must be {}, not {}", types(kind), name_of(error.instance()))
@@ -136,37 +138,37 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
             format!("must be one of {}", short(&options.to_string()))
         }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-            none_of(schema, error.schema_path().as_str())
+            fits_none(schema, error.schema_path().as_str())
         }
         ValidationErrorKind::OneOfMultipleValid { .. } => {
             let forms = forms(schema, error.schema_path().as_str());
             format!("must fit only one of {}", short(&forms.join(" or ")))
         }
-        // Where it is stands before.
+        // The place is shown before the message.
         _ => {
-            let said = error.masked_with("it").to_string();
-            short(said.strip_prefix("it ").filter(|_| !at.is_empty()).unwrap_or(&said))
+            let text = error.masked_with("it").to_string();
+            short(text.strip_prefix("it ").filter(|_| !at.is_empty()).unwrap_or(&text))
         }
     };
     let message = match message.strip_prefix("has ") {
-        Some(rest) if at.is_empty() && rest.starts_with(STRANGER) => rest.to_owned(),
+        Some(rest) if at.is_empty() && rest.starts_with(UNKNOWN_ARGUMENT) => rest.to_owned(),
         _ => message,
     };
     Problem::new(&at, message)
 }
 
-fn none_of(schema: &Value, place: &str) -> String {
+/// The message for a value that fits none of the alternatives at a place of the schema.
+fn fits_none(schema: &Value, place: &str) -> String {
     let forms = forms(schema, place);
     match forms.is_empty() {
         true => "fits none of the allowed forms".to_owned(),
-        false => format!("must be {}", crate::summary::cut(&forms.join(" or "), FORMS)),
+        false => format!("must be {}", crate::summary::cut(&forms.join(" or "), FORMS_CHARS)),
     }
 }
 
-/// The forms of the choice at a place in a schema.
+/// Descriptions of the alternatives at a place in a schema.
 ///
-/// The place is the way to it, which may lead through references; each is
-/// followed as it comes.
+/// The place is a JSON pointer that may lead through references, which are followed.
 fn forms(schema: &Value, place: &str) -> Vec<String> {
     let mut here = schema;
     for step in place.split('/').skip(1) {
@@ -180,12 +182,12 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
         here = below;
     }
     let mut forms: Vec<String> = Vec::new();
-    let parts = here.as_array().into_iter().flatten().take(N_FORMS);
+    let parts = here.as_array().into_iter().flatten().take(MAX_FORMS);
     let parts: Vec<Value> =
-        parts.flat_map(|part| choices(schema, part, CHOICES)).take(N_FORMS).collect();
-    let mut reader = members::Reader::new(schema);
+        parts.flat_map(|part| choices(schema, part, CHOICE_DEPTH)).take(MAX_FORMS).collect();
+    let mut parser = members::MemberParser::new(schema);
     for part in &parts {
-        let form = reader.form(part, Notation::Typed);
+        let form = parser.describe(part, Notation::Typed);
         if !forms.contains(&form) {
             forms.push(form);
         }
@@ -193,11 +195,11 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
     forms
 }
 
-/// How deep a choice in a choice is told apart.
-const CHOICES: usize = 2;
+/// How many levels of nested choices are described.
+const CHOICE_DEPTH: usize = 2;
 
-/// The forms that a form of a choice has, where it is a choice itself: what one
-/// of two asks for is not told by what both have in common.
+/// The alternatives of a schema that is a choice itself, each combined with what they have
+/// in common; otherwise the schema alone.
 fn choices(root: &Value, part: &Value, depth: usize) -> Vec<Value> {
     let part = schema_type::resolve(root, part);
     let own = ["anyOf", "oneOf"].into_iter().find(|key| part.get(key).is_some_and(Value::is_array));
@@ -205,7 +207,7 @@ fn choices(root: &Value, part: &Value, depth: usize) -> Vec<Value> {
     let mut common = part.clone();
     let inner = common.as_object_mut().and_then(|members| members.remove(key));
     let is_object = ["properties", "required", "allOf"].iter().any(|key| common.get(key).is_some());
-    let inner = inner.as_ref().and_then(Value::as_array).into_iter().flatten().take(TOLD);
+    let inner = inner.as_ref().and_then(Value::as_array).into_iter().flatten().take(MAX_PROBLEMS);
     let inner = inner.flat_map(|one| choices(root, one, depth - 1));
     match is_object {
         true => inner.map(|one| serde_json::json!({"allOf": [&common, one]})).collect(),
@@ -237,8 +239,8 @@ fn short(text: &str) -> String {
     crate::summary::cut(text, 160)
 }
 
-/// A JSON pointer as people write it: `items[0].quantity`.
-fn place(pointer: &str) -> String {
+/// A JSON pointer in the notation of code: `items[0].quantity`.
+fn readable_path(pointer: &str) -> String {
     let mut place = String::new();
     for part in pointer.split('/').skip(1) {
         let part = part.replace("~1", "/").replace("~0", "~");

@@ -9,17 +9,16 @@ use super::cost::{self, Cost};
 /// A compiled schema.
 #[derive(Debug)]
 pub(super) struct Checker {
-    /// None where it would keep a validator busy for ever: even compiling such
-    /// a schema has no end.
+    /// `None` where compiling or validating would take too much work.
     pub(super) validator: Option<Validator>,
     pub(super) cost: Cost,
 }
 
 impl Checker {
-    /// Compiles without fetching anything; remote references are damage.
+    /// Compiles without fetching anything; a remote reference is an error.
     pub(super) fn compile(schema: &Json) -> Result<Checker, String> {
         let mut value = schema.to_value().map_err(|error| error.to_string())?;
-        // A dialect that nobody knows is read as the newest one.
+        // An unknown dialect is treated as the newest one.
         let is_known = |dialect: &Value| {
             dialect.as_str().is_some_and(|dialect| dialect.contains("://json-schema.org/"))
         };
@@ -31,7 +30,7 @@ impl Checker {
         let Ok(cost) = cost::measure(&value) else {
             return Ok(Checker { validator: None, cost: Cost::Depends });
         };
-        Validator::compile(&value, Dialect::Named)
+        Validator::compile(&value, Dialect::Declared)
             .map(|validator| Checker { validator: Some(validator), cost })
             .map_err(|error| error.masked().to_string())
     }

@@ -1,125 +1,133 @@
-//! Bounds the work that validating one value may take.
+//! Bounds the work of validating a value against an untrusted schema.
 //!
-//! A schema of a few lines can refer to itself, or to the same part twice at
-//! every step, and so ask for more comparisons than anybody has time for. What
-//! would is weighed here, before a validator sees it. Nothing here decides
-//! whether a value fits.
+//! A schema of a few lines can refer to itself, or to the same subschema twice at every
+//! step, and so make a validator work without end. The cost is measured here, before a
+//! validator gets the schema. Nothing here decides whether a value is valid.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-/// How many parts of a schema may look at one place of a value.
-const AT_ONE_PLACE: u64 = 4096;
-/// A schema that has no more parts than this, written out in full, is light.
-const LIGHT: u64 = 1024;
-/// How long a chain of parts may be; each is a level of a validator's stack.
-const CHAIN: usize = 512;
-/// How many looks each place of a value is worth, and how many any value is.
-const LOOKS_A_PLACE: usize = 256;
-const LOOKS: usize = 10_000;
-/// No value is worth more.
-const MOST_LOOKS: usize = 1_000_000;
+/// The most subschemas that may be applied to one node of a value.
+const MAX_AT_ONE_NODE: u64 = 4096;
+/// A schema with at most this many subschemas, written out in full, is cheap.
+const CHEAP: u64 = 1024;
+/// The most nested subschemas; each takes a level of a validator's stack.
+const MAX_NESTING: usize = 512;
+/// The budget of steps for each node of a value, and for any value.
+const STEPS_PER_NODE: usize = 256;
+const BASE_STEPS: usize = 10_000;
+/// The most steps for any value.
+const MAX_STEPS: usize = 1_000_000;
 
-/// What a schema asks of a validator.
+/// How much work a schema makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cost {
     /// Little, whatever the value.
-    Light,
+    Cheap,
     /// It depends on the value: see [`fits_budget`].
     Depends,
 }
 
-/// Weighs a schema; says why when no value could be checked by it.
+/// Measures a schema. The error says why it cannot be used to check any value.
 pub(super) fn measure(root: &Value) -> Result<Cost, String> {
-    let mut scale = Scale { root, whole: HashMap::new(), here: HashMap::new() };
-    let whole = scale.whole(root, &mut Vec::new())?;
-    Ok(if whole <= LIGHT { Cost::Light } else { Cost::Depends })
+    let mut meter = CostMeter { root, totals: HashMap::new(), at_node: HashMap::new() };
+    let total = meter.total(root, &mut Vec::new())?;
+    Ok(if total <= CHEAP { Cost::Cheap } else { Cost::Depends })
 }
 
-/// Returns whether a value can be checked with a bounded number of looks.
+/// Whether a value can be checked with a bounded number of steps.
 pub(super) fn fits_budget(root: &Value, value: &Value) -> bool {
-    let worth = LOOKS + LOOKS_A_PLACE.saturating_mul(places(value));
-    look(root, root, value, &mut worth.min(MOST_LOOKS))
+    let budget = BASE_STEPS + STEPS_PER_NODE.saturating_mul(n_nodes(value));
+    simulate(root, root, value, &mut budget.min(MAX_STEPS))
 }
 
-/// The parts of a schema that one part leads to.
+/// The subschemas directly within a schema.
 #[derive(Default)]
-struct Parts<'a> {
-    /// Those that look at the same place of a value.
-    here: Vec<&'a Value>,
-    /// Those that look at its members or items.
+struct Subschemas<'a> {
+    /// Those that apply to the same node of a value.
+    same_node: Vec<&'a Value>,
+    /// Those that apply to its members or items.
     below: Vec<&'a Value>,
 }
 
-struct Scale<'a> {
+/// Counts subschemas, by the address of the schema.
+struct CostMeter<'a> {
     root: &'a Value,
-    /// How many parts there are in all, written out in full.
-    whole: HashMap<*const Value, u64>,
-    /// How many of them look at the same place.
-    here: HashMap<*const Value, u64>,
+    /// All subschemas, written out in full.
+    totals: HashMap<*const Value, u64>,
+    /// Those that apply to the same node of a value.
+    at_node: HashMap<*const Value, u64>,
 }
 
-impl<'a> Scale<'a> {
-    fn whole(&mut self, part: &'a Value, way: &mut Vec<*const Value>) -> Result<u64, String> {
-        if let Some(known) = self.whole.get(&std::ptr::from_ref(part)) {
+impl<'a> CostMeter<'a> {
+    /// The number of all subschemas. `path` are the schemas that lead to this one.
+    fn total(&mut self, part: &'a Value, path: &mut Vec<*const Value>) -> Result<u64, String> {
+        if let Some(known) = self.totals.get(&std::ptr::from_ref(part)) {
             return Ok(*known);
         }
-        // A part that contains itself has no end.
-        if way.contains(&std::ptr::from_ref(part)) {
+        // A schema that contains itself has no end.
+        if path.contains(&std::ptr::from_ref(part)) {
             return Ok(u64::MAX);
         }
-        if CHAIN < way.len() {
+        if MAX_NESTING < path.len() {
             return Err("it is nested too deep".to_owned());
         }
-        self.here(part, &mut HashSet::new())?;
-        let parts = parts(self.root, part)?;
-        way.push(part);
+        self.at_node(part, &mut HashSet::new())?;
+        let parts = subschemas(self.root, part)?;
+        path.push(part);
         let mut sum = 1_u64;
-        for next in parts.here.into_iter().chain(parts.below) {
-            sum = sum.saturating_add(self.whole(next, way)?);
+        for next in parts.same_node.into_iter().chain(parts.below) {
+            sum = sum.saturating_add(self.total(next, path)?);
         }
-        way.pop();
-        self.whole.insert(part, sum);
+        path.pop();
+        self.totals.insert(part, sum);
         Ok(sum)
     }
 
-    fn here(&mut self, part: &'a Value, way: &mut HashSet<*const Value>) -> Result<u64, String> {
-        if let Some(known) = self.here.get(&std::ptr::from_ref(part)) {
+    /// The number of subschemas that apply to the same node.
+    fn at_node(
+        &mut self,
+        part: &'a Value,
+        path: &mut HashSet<*const Value>,
+    ) -> Result<u64, String> {
+        if let Some(known) = self.at_node.get(&std::ptr::from_ref(part)) {
             return Ok(*known);
         }
-        if CHAIN < way.len() {
+        if MAX_NESTING < path.len() {
             return Err("it is nested too deep".to_owned());
         }
-        if !way.insert(part) {
+        if !path.insert(part) {
             return Err("it refers to itself without end".to_owned());
         }
         let mut sum = 1_u64;
-        for next in parts(self.root, part)?.here {
-            sum = sum.saturating_add(self.here(next, way)?);
+        for next in subschemas(self.root, part)?.same_node {
+            sum = sum.saturating_add(self.at_node(next, path)?);
         }
-        way.remove(&std::ptr::from_ref(part));
-        if AT_ONE_PLACE < sum {
+        path.remove(&std::ptr::from_ref(part));
+        if MAX_AT_ONE_NODE < sum {
             return Err("it has too many alternatives".to_owned());
         }
-        self.here.insert(part, sum);
+        self.at_node.insert(part, sum);
         Ok(sum)
     }
 }
 
-fn parts<'a>(root: &'a Value, part: &'a Value) -> Result<Parts<'a>, String> {
-    let mut parts = Parts::default();
+fn subschemas<'a>(root: &'a Value, part: &'a Value) -> Result<Subschemas<'a>, String> {
+    let mut parts = Subschemas::default();
     let Some(members) = part.as_object() else { return Ok(parts) };
     for (key, value) in members {
         match key.as_str() {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                parts.here.extend(value.as_str().map(|to| target(root, to)).transpose()?.flatten());
+                parts
+                    .same_node
+                    .extend(value.as_str().map(|to| target(root, to)).transpose()?.flatten());
             }
             "allOf" | "anyOf" | "oneOf" => {
-                parts.here.extend(value.as_array().into_iter().flatten())
+                parts.same_node.extend(value.as_array().into_iter().flatten())
             }
-            "not" | "if" | "then" | "else" => parts.here.push(value),
-            "dependentSchemas" | "dependencies" => parts.here.extend(each(value)),
+            "not" | "if" | "then" | "else" => parts.same_node.push(value),
+            "dependentSchemas" | "dependencies" => parts.same_node.extend(each(value)),
             "properties" | "patternProperties" => parts.below.extend(each(value)),
             "additionalProperties" | "unevaluatedProperties" | "propertyNames" => {
                 parts.below.push(value);
@@ -130,7 +138,7 @@ fn parts<'a>(root: &'a Value, part: &'a Value) -> Result<Parts<'a>, String> {
                     None => parts.below.push(value),
                 }
             }
-            // It moves what `#` means. (`#name` is what old dialects call an anchor.)
+            // It changes what `#` refers to. (`#name` is an anchor in old dialects.)
             "$id"
                 if !std::ptr::eq(root, part)
                     && value.as_str().is_some_and(|id| !id.starts_with('#')) =>
@@ -147,7 +155,7 @@ fn each(map: &Value) -> impl Iterator<Item = &Value> {
     map.as_object().into_iter().flat_map(serde_json::Map::values)
 }
 
-/// Returns what a reference means; nothing where it leads out of the schema.
+/// The target of a reference; `None` where it leads out of the schema.
 fn target<'a>(root: &'a Value, reference: &str) -> Result<Option<&'a Value>, String> {
     let own = root.get("$id").and_then(Value::as_str).unwrap_or_default();
     let local = reference.strip_prefix(own.trim_end_matches('#')).unwrap_or(reference);
@@ -158,13 +166,13 @@ fn target<'a>(root: &'a Value, reference: &str) -> Result<Option<&'a Value>, Str
         Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
             Ok(root.pointer(&decoded(pointer)))
         }
-        // One of the dialects, or another document: a validator says what it is.
+        // A dialect or another document: the validator reports what it is.
         None if root.get("$id").is_none() || reference.contains("://json-schema.org/") => Ok(None),
         Some(_) | None => Err(format!("it refers to `{}`", crate::summary::cut(reference, 80))),
     }
 }
 
-/// A pointer in a reference, as it is outside of one: `%3C` is `<`.
+/// Decodes the percent escapes of a pointer: `%3C` is `<`.
 fn decoded(pointer: &str) -> String {
     let mut bytes = Vec::with_capacity(pointer.len());
     let mut rest = pointer.as_bytes();
@@ -177,33 +185,35 @@ fn decoded(pointer: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn places(value: &Value) -> usize {
+/// The number of nodes of a JSON value.
+fn n_nodes(value: &Value) -> usize {
     match value {
-        Value::Object(members) => 1 + members.values().map(places).sum::<usize>(),
-        Value::Array(items) => 1 + items.iter().map(places).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(n_nodes).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(n_nodes).sum::<usize>(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }
 
-/// Looks at a value as a validator would that never stops early.
-fn look<'a>(root: &'a Value, part: &'a Value, value: &Value, left: &mut usize) -> bool {
+/// Goes through a value like a validator that never stops early; `false` when the steps
+/// in `left` do not suffice.
+fn simulate<'a>(root: &'a Value, part: &'a Value, value: &Value, left: &mut usize) -> bool {
     let Some(rest) = left.checked_sub(1) else { return false };
     *left = rest;
-    let Ok(parts) = parts(root, part) else { return false };
-    parts.here.into_iter().all(|next| look(root, next, value, left))
+    let Ok(parts) = subschemas(root, part) else { return false };
+    parts.same_node.into_iter().all(|next| simulate(root, next, value, left))
         && match value {
             Value::Object(members) => members.iter().all(|(key, below)| {
-                of_member(part, key).into_iter().all(|next| look(root, next, below, left))
+                member_schemas(part, key).into_iter().all(|next| simulate(root, next, below, left))
             }),
             Value::Array(items) => items.iter().enumerate().all(|(at, below)| {
-                of_item(part, at).into_iter().all(|next| look(root, next, below, left))
+                item_schemas(part, at).into_iter().all(|next| simulate(root, next, below, left))
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         }
 }
 
-/// The parts that look at a member: its own, and those for members of any name.
-fn of_member<'a>(part: &'a Value, key: &str) -> Vec<&'a Value> {
+/// The subschemas that apply to a member: its own, and those for any name.
+fn member_schemas<'a>(part: &'a Value, key: &str) -> Vec<&'a Value> {
     let own = part.get("properties").and_then(|map| map.get(key));
     let any = ["additionalProperties", "unevaluatedProperties", "propertyNames"];
     let any = any.iter().filter_map(|key| part.get(key));
@@ -211,7 +221,8 @@ fn of_member<'a>(part: &'a Value, key: &str) -> Vec<&'a Value> {
     own.into_iter().chain(any).chain(by_pattern).collect()
 }
 
-fn of_item(part: &Value, at: usize) -> Vec<&Value> {
+/// The subschemas that apply to the item at a position.
+fn item_schemas(part: &Value, at: usize) -> Vec<&Value> {
     let keys = ["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"];
     let parts = keys.iter().filter_map(|key| part.get(key));
     parts.filter_map(|part| part.as_array().map_or(Some(part), |list| list.get(at))).collect()

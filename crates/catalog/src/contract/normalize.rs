@@ -26,22 +26,22 @@ impl Contract {
         if arguments.iter().all(|(key, value)| self.fits(key, value)) {
             return NormalizedArguments::default();
         }
-        let mut folded = Normalizing::default();
+        let mut rewritten = Rewriting::default();
         for (key, value) in arguments.iter() {
             match self.match_key(key) {
                 KeyMatch::Parameter(parameter) => {
                     let value = coerce(parameter.types, value).unwrap_or_else(|| value.clone());
-                    folded.put(&parameter.name, value);
+                    rewritten.put(&parameter.name, value);
                 }
-                KeyMatch::Unknown => folded.put(key, value.clone()),
-                KeyMatch::Ambiguous(candidates) => folded.problems.push(Problem::new(
+                KeyMatch::Unknown => rewritten.put(key, value.clone()),
+                KeyMatch::Ambiguous(candidates) => rewritten.problems.push(Problem::new(
                     key,
                     format!("could be any of {}: use the exact spelling", candidates.join(", ")),
                 )),
             }
         }
-        let rewritten = Some(folded.arguments.into_iter().collect());
-        NormalizedArguments { rewritten, problems: folded.problems }
+        let Rewriting { arguments, problems, .. } = rewritten;
+        NormalizedArguments { rewritten: Some(arguments.into_iter().collect()), problems }
     }
 
     fn fits(&self, key: &str, value: &Json) -> bool {
@@ -73,6 +73,7 @@ impl Contract {
     }
 }
 
+/// The parameter that a key means; or the candidates, if there are several.
 enum KeyMatch<'a> {
     Parameter(&'a Parameter),
     Unknown,
@@ -85,18 +86,18 @@ fn quoted(parameter: &Parameter) -> String {
 
 /// The arguments rewritten so far.
 #[derive(Default)]
-struct Normalizing {
+struct Rewriting {
     arguments: Vec<(String, Json)>,
     /// The index of each argument by its name.
-    places: HashMap<String, usize>,
+    positions: HashMap<String, usize>,
     problems: Vec<Problem>,
 }
 
-impl Normalizing {
+impl Rewriting {
     fn put(&mut self, key: &str, value: Json) {
-        match self.places.get(key) {
+        match self.positions.get(key) {
             None => {
-                self.places.insert(key.to_owned(), self.arguments.len());
+                self.positions.insert(key.to_owned(), self.arguments.len());
                 self.arguments.push((key.to_owned(), value));
             }
             Some(earlier) if self.arguments[*earlier].1 == value => {}
@@ -116,10 +117,10 @@ fn coerce(types: Types, value: &Json) -> Option<Json> {
         return None;
     }
     let text: String = value.parse_as().ok()?;
-    let said =
+    let is_boolean =
         |word: &str| types.intersects(Types::BOOLEAN) && text.trim().eq_ignore_ascii_case(word);
-    if said("true") || said("false") {
-        return Some(Json::encode(&said("true")));
+    if is_boolean("true") || is_boolean("false") {
+        return Some(Json::encode(&is_boolean("true")));
     }
     let parsed = Json::parse(text.trim().to_owned()).ok()?;
     let wanted = match parsed.to_value().ok()? {

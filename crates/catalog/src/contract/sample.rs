@@ -6,35 +6,38 @@ use serde_json::{Map, Value, json};
 
 use super::{Contract, members, schema_type};
 
-/// Arguments made from a schema alone.
+/// Example arguments made from a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     pub arguments: Value,
-    /// Whether they pass the schema's own check. Where they do not they still
-    /// show the shape.
+    /// Whether they are valid. Where they are not, they still show the structure.
     pub fits: bool,
 }
 
-/// How many branches of choices are tried.
+/// The most branches of `anyOf` and `oneOf` that are tried.
 const TRIES: usize = 6;
-/// How deep a value is made.
+/// The most nested levels of a value.
 const DEPTH: usize = 6;
-/// How many values are made in all: a schema may ask for itself in many places.
+/// The most values in all: a schema may contain itself in many places.
 const VALUES: usize = 300;
-/// How many items a list is given at most, and how long a text.
+/// The most items of a list, and the longest minimum length of a string.
 const ITEMS: usize = 8;
 const TEXT: usize = 200;
 
 impl Contract {
-    /// Everything that is required, each with the schema's own example or
-    /// default where it has one, and something of the right kind otherwise.
+    /// A sample with everything that is required: the schema's own examples and defaults
+    /// where it has any, and values of the right type otherwise.
     pub fn sample(&self) -> Sample {
         let schema = self.schema.to_value().unwrap_or(Value::Null);
-        let own = [Words::Given, Words::Made];
-        let tries = own.iter().flat_map(|words| (0..TRIES).map(move |choice| (*words, choice)));
-        let maker =
-            |(words, choice)| Maker { root: &schema, words, choice, left: Cell::new(VALUES) };
-        let mut samples = tries.map(|one| maker(one).object(&schema, DEPTH));
+        let modes = [Examples::Used, Examples::Ignored];
+        let tries = modes.iter().flat_map(|mode| (0..TRIES).map(move |choice| (*mode, choice)));
+        let builder = |(examples, choice)| SampleBuilder {
+            root: &schema,
+            examples,
+            choice,
+            left: Cell::new(VALUES),
+        };
+        let mut samples = tries.map(|one| builder(one).object(&schema, DEPTH));
         let first = samples.next().unwrap_or_default();
         let fits = |sample: &Value| self.check(sample).is_empty();
         if fits(&first) {
@@ -47,32 +50,33 @@ impl Contract {
     }
 }
 
-/// Whether the schema's own examples are believed.
+/// Whether the schema's own examples and defaults are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Words {
-    Given,
-    Made,
+enum Examples {
+    Used,
+    Ignored,
 }
 
-struct Maker<'a> {
+/// Makes one sample.
+struct SampleBuilder<'a> {
     root: &'a Value,
-    words: Words,
-    /// Which branch of every choice is taken.
+    examples: Examples,
+    /// The position of the branch that is taken in every `anyOf` and `oneOf`.
     choice: usize,
-    /// How many more values are made.
+    /// How many more values may be made.
     left: Cell<usize>,
 }
 
-impl Maker<'_> {
+impl SampleBuilder<'_> {
     fn value(&self, schema: &Value, depth: usize) -> Value {
         let Some(left) = self.left.get().checked_sub(1) else { return Value::Null };
         self.left.set(left);
-        if let Some(given) = self.given(schema) {
-            return given;
+        if let Some(example) = self.example(schema) {
+            return example;
         }
         let schema = schema_type::resolve(self.root, schema);
-        if let Some(given) = self.given(schema) {
-            return given;
+        if let Some(example) = self.example(schema) {
+            return example;
         }
         if let Some(only) = schema.get("const") {
             return only.clone();
@@ -86,7 +90,7 @@ impl Maker<'_> {
         {
             return self.value(branch, depth - 1);
         }
-        match kind_of(schema) {
+        match type_of(schema) {
             "integer" | "number" => number(schema),
             "boolean" => json!(true),
             "null" => Value::Null,
@@ -98,8 +102,9 @@ impl Maker<'_> {
         }
     }
 
-    fn given(&self, schema: &Value) -> Option<Value> {
-        if self.words == Words::Made {
+    /// The schema's own example or default.
+    fn example(&self, schema: &Value) -> Option<Value> {
+        if self.examples == Examples::Ignored {
             return None;
         }
         let first = schema.get("examples").and_then(|all| all.get(0));
@@ -131,9 +136,9 @@ impl Maker<'_> {
     fn object(&self, schema: &Value, depth: usize) -> Value {
         let mut made = Map::new();
         let mut fill = |part: &Value| {
-            for (key, member) in members::Reader::new(self.root).members(part) {
+            for (key, member) in members::MemberParser::new(self.root).members(part) {
                 if member.required && !made.contains_key(&key) {
-                    made.insert(key, self.value(&member.part, depth.saturating_sub(1)));
+                    made.insert(key, self.value(&member.schema, depth.saturating_sub(1)));
                 }
             }
         };
@@ -145,8 +150,8 @@ impl Maker<'_> {
     }
 }
 
-/// The first kind that a schema names, or the one that its other words imply.
-fn kind_of(schema: &Value) -> &str {
+/// The first type that a schema names, or the one that its other keywords imply.
+fn type_of(schema: &Value) -> &str {
     let named = match schema.get("type") {
         Some(Value::Array(names)) => {
             names.iter().filter_map(Value::as_str).find(|name| *name != "null")
@@ -172,14 +177,14 @@ fn number(schema: &Value) -> Value {
     if let Some(step) = step {
         number = (number / step).ceil() * step;
     }
-    // What is no whole number stays as it is.
+    // A fraction stays as it is.
     match number.fract() == 0.0 && number.abs() < 9e15 {
         true => json!(number as i64),
         false => json!(number),
     }
 }
 
-/// Texts that many patterns ask for.
+/// Strings that match many common patterns.
 const TEXTS: &[&str] = &[
     "abc",
     "ABC",
@@ -245,14 +250,14 @@ fn text(schema: &Value) -> Value {
     }
 }
 
-/// A text that fits a pattern, if a simple one does.
+/// A string that matches a pattern, if a simple one does.
 fn matching(pattern: &str, schema: &Value) -> Option<String> {
     let mut rules = Map::from_iter([("type".to_owned(), json!("string"))]);
     for key in ["pattern", "minLength", "maxLength", "format"] {
         rules.extend(schema.get(key).map(|rule| (key.to_owned(), rule.clone())));
     }
-    let contract = Contract::read(&Value::Object(rules).into());
-    // Many begin with letters of their own: `^projects/[^/]+$`.
+    let contract = Contract::parse(&Value::Object(rules).into());
+    // Many patterns begin with literal text: `^projects/[^/]+$`.
     let literal = |c: &char| !"\\[](){}.*+?|^$".contains(*c);
     let head: String = pattern.trim_start_matches('^').chars().take_while(literal).collect();
     let more = TEXTS.iter().map(|text| format!("{head}{text}"));
@@ -268,7 +273,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expected: Value) {
-        let sample = Contract::read(&schema.into()).sample();
+        let sample = Contract::parse(&schema.into()).sample();
         assert_eq!((sample.arguments, sample.fits), (expected, true));
     }
 
@@ -329,7 +334,7 @@ mod tests {
         let itself: Map<String, Value> =
             names.iter().map(|name| (name.clone(), json!({"$ref": "#"}))).collect();
         let schema = json!({"type": "object", "properties": itself, "required": names});
-        let sample = Contract::read(&schema.into()).sample();
+        let sample = Contract::parse(&schema.into()).sample();
         assert!(!sample.fits && sample.arguments.to_string().len() < 10_000);
     }
 
@@ -337,6 +342,6 @@ mod tests {
     fn what_cannot_be_made_is_not_said_to_fit() {
         let schema =
             json!({"properties": {"a": {"type": "string", "pattern": "^(?!)"}}, "required": ["a"]});
-        assert!(!Contract::read(&schema.into()).sample().fits);
+        assert!(!Contract::parse(&schema.into()).sample().fits);
     }
 }

@@ -5,33 +5,33 @@ use serde_json::Value;
 use super::members::{self, Notation};
 use super::{Contract, Parameter, schema_type};
 
-/// How long the shape of one argument may be.
+/// The most characters of the description of one argument.
 const LONGEST: usize = 200;
-/// How many lists and choices are looked through for it.
+/// The most nested lists and choices that are followed.
 const DEPTH: usize = 3;
 
 impl Contract {
-    /// The members of every required argument that is an object or a list of
-    /// them: `edits`, `{oldText: string, newText: string}[]`.
+    /// Every required argument that is an object or a list of objects, with its members and
+    /// their types: `edits`, `{oldText: string, newText: string}[]`.
     pub fn shapes(&self) -> Vec<(&Parameter, String)> {
-        self.described(Notation::Typed)
+        self.describe_all(Notation::Typed)
     }
 
-    /// The same without types: `edits`, `{oldText, newText}[]`.
+    /// Like [`Contract::shapes`], without types: `edits`, `{oldText, newText}[]`.
     pub fn member_names(&self) -> Vec<(&Parameter, String)> {
-        self.described(Notation::Names)
+        self.describe_all(Notation::Names)
     }
 
-    fn described(&self, notation: Notation) -> Vec<(&Parameter, String)> {
+    fn describe_all(&self, notation: Notation) -> Vec<(&Parameter, String)> {
         let required = || self.parameters.iter().filter(|parameter| parameter.required);
         if !required().any(|parameter| parameter.kind.contains("object")) {
             return Vec::new();
         }
         let Ok(schema) = self.schema.to_value() else { return Vec::new() };
-        let all = members::read(&schema);
+        let all = members::parse(&schema);
         let shape = |parameter: &Parameter| {
             let (_, member) = all.iter().find(|(name, _)| *name == parameter.name)?;
-            describe(&schema, &member.part, notation, DEPTH)
+            describe(&schema, &member.schema, notation, DEPTH)
         };
         required().filter_map(|parameter| Some((parameter, shape(parameter)?))).collect()
     }
@@ -49,7 +49,7 @@ fn describe(root: &Value, part: &Value, notation: Notation, depth: usize) -> Opt
         let only = others.next().filter(|_| others.next().is_none())?;
         return describe(root, only, notation, depth - 1);
     }
-    let form = members::Reader::new(root).form(part, notation);
-    let fits = form.starts_with('{') && form.chars().count() <= LONGEST;
-    fits.then_some(form)
+    let text = members::MemberParser::new(root).describe(part, notation);
+    let fits = text.starts_with('{') && text.chars().count() <= LONGEST;
+    fits.then_some(text)
 }

@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
-    pub(super) fn read(line: &str) -> Result<Fields, String> {
+    pub(super) fn parse(line: &str) -> Result<Fields, String> {
         match serde_json::from_str(line) {
             Ok(Value::Object(members)) => Ok(Fields(members)),
             Ok(other) => Err(format!("must be an object, not {}", kind(&other))),
             Err(error) => {
-                // Its line is the one of the file, which is told already.
+                // The error of the caller names the line of the file.
                 let place = format!(" at line {} column {}", error.line(), error.column());
-                let said = error.to_string();
-                let said = said.strip_suffix(&place).unwrap_or(&said);
-                Err(format!("not JSON: {said} at column {}", error.column()))
+                let text = error.to_string();
+                let text = text.strip_suffix(&place).unwrap_or(&text);
+                Err(format!("not JSON: {text} at column {}", error.column()))
             }
         }
     }
 
-    /// A value that may be anything; null is none.
+    /// A value of any type; `None` for null.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
@@ -30,7 +30,8 @@ impl Fields {
         self.value(key).map(|value| text(key, value)).transpose()
     }
 
-    pub(super) fn needed(&self, key: &str) -> Result<String, String> {
+    /// A required string.
+    pub(super) fn required_text(&self, key: &str) -> Result<String, String> {
         self.text(key)?.ok_or_else(|| missing(key))
     }
 

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::reach::Replies;
-use super::{Gold, Outcome, Report, Stopwatch};
+use super::{GoldQuery, Outcome, Report, Stopwatch};
 use crate::index::{Config, Document, Index, Query};
 
-/// How deep an outcome looks for the relevant documents.
+/// The rank up to which relevant documents are looked for.
 const DEPTH: usize = 50;
 
-/// Builds an index over `documents` and asks it every query.
+/// Builds an index over `documents` and runs every query.
 pub fn run(
     set: &str,
     documents: &[Document],
-    queries: &[Gold],
+    queries: &[GoldQuery],
     config: &Config,
     stopwatch: Stopwatch<'_>,
 ) -> Report {
@@ -25,17 +25,17 @@ pub fn run(
     let places: HashMap<&str, usize> =
         documents.iter().enumerate().map(|(at, document)| (&*document.id, at)).collect();
     let outcomes: Vec<Outcome> =
-        queries.iter().map(|gold| ask(&index, &replies, gold, &places, stopwatch)).collect();
+        queries.iter().map(|gold| run_query(&index, &replies, gold, &places, stopwatch)).collect();
     let mut report = Report::new(set, documents.len(), &outcomes);
     report.build_seconds = build.as_secs_f64();
     report.index_bytes = index.bytes();
     report
 }
 
-fn ask(
+fn run_query(
     index: &Index,
     replies: &Replies<'_>,
-    gold: &Gold,
+    gold: &GoldQuery,
     places: &HashMap<&str, usize>,
     stopwatch: Stopwatch<'_>,
 ) -> Outcome {
@@ -47,11 +47,11 @@ fn ask(
         let place = places.get(&**id)?;
         hits.iter().position(|hit| hit.document == *place).map(|at| at + 1)
     };
-    let named = replies.ask(&gold.query);
-    let is_named = |id: &&String| named.ids.contains(&id.as_str());
+    let reply = replies.search(&gold.query);
+    let is_named = |id: &&String| reply.ids.contains(&id.as_str());
     Outcome {
         n_named: gold.relevant.iter().filter(is_named).count(),
-        reply_tokens: named.tokens,
+        reply_tokens: reply.tokens,
         qid: gold.qid.clone(),
         query: gold.query.clone(),
         ranks: gold.relevant.iter().map(rank).collect(),

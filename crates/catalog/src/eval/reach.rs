@@ -1,4 +1,4 @@
-//! What the reply to a search names: whoever reads it can call nothing else.
+//! Finds out which documents the reply to a search names; a model calls nothing else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use tool::{Listing, Tool};
 use crate::index::{Document, Kind, Meaning};
 use crate::{Catalog, Priors, Source, reply, tokens};
 
-/// The documents of a set as a catalog, so that replies are those of a gate.
+/// The documents of a set as a catalog, so that replies are the same as gatelet's.
 pub(super) struct Replies<'a> {
     documents: &'a [Document],
     catalog: Catalog,
-    /// By source and tool: the place among the documents.
+    /// By source and tool: the position among the documents.
     places: Vec<Vec<usize>>,
 }
 
-/// What one reply names, and what it costs to read.
-pub(super) struct Named<'a> {
+/// The ids of the documents that a reply names, and its tokens.
+pub(super) struct NamedDocuments<'a> {
     pub(super) ids: Vec<&'a str>,
     pub(super) tokens: usize,
 }
 
-/// What tools without a server are filed under.
+/// The label for tools without a server.
 const NO_SERVER: &str = "tools";
 
 impl<'a> Replies<'a> {
@@ -39,7 +39,7 @@ impl<'a> Replies<'a> {
                 "" => NO_SERVER,
                 server => server,
             };
-            // A server has one tool of a name; some sets have several.
+            // Some sets have several tools of one name on a server.
             let n_before = n_named.entry((server, document.name.as_str())).or_default();
             let label = match *n_before {
                 0 => server.to_owned(),
@@ -63,7 +63,7 @@ impl<'a> Replies<'a> {
         Replies { documents, catalog, places }
     }
 
-    pub(super) fn ask(&self, query: &str) -> Named<'a> {
+    pub(super) fn search(&self, query: &str) -> NamedDocuments<'a> {
         let config = reply::Config::usual(reply::Spelling::Apart);
         let reply = reply::search(&self.catalog, query, &config, &Priors::new(), &|_| true);
         let id = |slot: &crate::Slot| {
@@ -71,7 +71,8 @@ impl<'a> Replies<'a> {
             let place = self.places[function.source][function.tool];
             self.documents[place].id.as_str()
         };
-        Named { ids: reply.named.iter().map(id).collect(), tokens: tokens::count(&reply.text) }
+        let ids = reply.named.iter().map(id).collect();
+        NamedDocuments { ids, tokens: tokens::count(&reply.text) }
     }
 }
 

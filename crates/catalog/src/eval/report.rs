@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// How one query went.
+/// The result of one query.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub qid: String,
@@ -15,13 +15,13 @@ pub struct Outcome {
     pub n_hits: usize,
     /// How many of the relevant documents the reply to the query names.
     pub n_named: usize,
-    /// How long that reply is.
+    /// The tokens of that reply.
     pub reply_tokens: usize,
     #[serde(skip)]
     pub took: Duration,
 }
 
-/// How one set went.
+/// The result of one set.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub set: String,
@@ -138,7 +138,7 @@ impl Outcome {
     }
 }
 
-/// The mean of several sets, each counting the same.
+/// The mean of several sets with equal weights.
 pub fn mean(reports: &[Report]) -> Report {
     let average = |figure: &dyn Fn(&Report) -> f64| {
         sum(reports.iter().map(figure)) / reports.len().max(1) as f64

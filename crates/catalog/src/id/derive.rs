@@ -1,10 +1,10 @@
 //! Derives an id from a definition.
 //!
-//! The rules are the specification's. Where it has no legal answer (a name
-//! with a space, an upper-case namespace) the legal characters are kept, the
-//! others replaced, and [`Derived::because`] says so: nothing is dropped for
-//! its name. A tool's hash covers its original name, so two names that look
-//! alike after the repair still have two ids.
+//! The rules are the specification's. Where they give no legal id (a name with a
+//! space, an upper-case namespace), illegal characters are replaced and
+//! [`DerivedId::because`] says why: nothing is dropped for its name. A tool's hash
+//! covers its original name, so two names that are equal after the repair still have
+//! two ids.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,15 +16,15 @@ use tool::{Json, Prompt, Resource, Tool, hex};
 use super::parse::{is_name, is_name_byte, is_namespace, is_version};
 use super::{InvalidId, Primitive, PrimitiveId, ToolId};
 
-/// An id, and why it is not the one that the rules alone would give.
+/// An id, and why it had to be repaired, if it had to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Derived {
+pub struct DerivedId {
     pub id: PrimitiveId,
     pub because: Option<InvalidId>,
 }
 
-/// The name under which an upstream's tool takes part in ids: its own name
-/// behind the operator's name for the upstream.
+/// The name from which a tool's id is derived: its own name behind the operator's label
+/// for the upstream.
 pub fn qualify<'a>(upstream: &str, name: &'a str) -> Cow<'a, str> {
     let already = name.strip_prefix(upstream).is_some_and(|rest| rest.starts_with('.'));
     match upstream.is_empty() || already {
@@ -33,7 +33,7 @@ pub fn qualify<'a>(upstream: &str, name: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// The namespace that a raw upstream name implies.
+/// The namespace that is part of a tool's name; `mcp` where there is none.
 pub fn namespace_of(name: &str) -> &str {
     let before = |separator| name.split_once(separator).map_or("", |(before, _)| before);
     let first_of_three = || match name.splitn(3, '_').count() {
@@ -46,7 +46,7 @@ pub fn namespace_of(name: &str) -> &str {
         .unwrap_or("mcp")
 }
 
-/// The name that stays when the namespace is taken off.
+/// The name without its namespace.
 pub fn short_name(name: &str) -> &str {
     let after = |separator| {
         name.split_once(separator)
@@ -101,10 +101,10 @@ pub fn strict_tool(upstream_name: &str, tool: &Tool) -> Result<ToolId, InvalidId
 }
 
 /// The id of a tool, repaired where the rules give no legal one.
-pub fn of_tool(upstream_name: &str, tool: &Tool) -> Derived {
+pub fn of_tool(upstream_name: &str, tool: &Tool) -> DerivedId {
     let kind = Primitive::Tool;
     let because = match strict_tool(upstream_name, tool) {
-        Ok(body) => return Derived { id: PrimitiveId { kind, body }, because: None },
+        Ok(body) => return DerivedId { id: PrimitiveId { kind, body }, because: None },
         Err(because) => because,
     };
     let namespace = legal_namespace(namespace_of(upstream_name));
@@ -115,11 +115,11 @@ pub fn of_tool(upstream_name: &str, tool: &Tool) -> Derived {
     let hash = tool_hash(upstream_name, &tool.input_schema);
     let body = ToolId::new(&namespace, &name, version.as_deref(), Some(&hash))
         .expect("every part was made legal");
-    Derived { id: PrimitiveId { kind, body }, because: Some(because) }
+    DerivedId { id: PrimitiveId { kind, body }, because: Some(because) }
 }
 
-/// The id of a resource. `declared` is the name it came with, if any.
-pub fn of_resource(resource: &Resource) -> Derived {
+/// The id of a resource, by its URI and its name.
+pub fn of_resource(resource: &Resource) -> DerivedId {
     let uri = &resource.uri;
     let declared = resource.raw.member_as::<String>("name").filter(|name| !name.is_empty());
     let name = legal_name(declared.as_deref().unwrap_or_else(|| last_segment(uri)), "r_");
@@ -127,7 +127,7 @@ pub fn of_resource(resource: &Resource) -> Derived {
     let body = ToolId::new(&scheme_namespace(uri), &name, None, Some(&hash))
         .expect("every part was made legal");
     let because = uri.is_empty().then_some(InvalidId::Nameless("uri"));
-    Derived { id: PrimitiveId { kind: Primitive::Resource, body }, because }
+    DerivedId { id: PrimitiveId { kind: Primitive::Resource, body }, because }
 }
 
 /// The id of a prompt by the rules alone: only its namespace can break them.
@@ -140,21 +140,21 @@ pub fn strict_prompt(upstream_name: &str, prompt: &Prompt) -> Result<ToolId, Inv
 }
 
 /// The id of a prompt, repaired where the rules give no legal one.
-pub fn of_prompt(upstream_name: &str, prompt: &Prompt) -> Derived {
+pub fn of_prompt(upstream_name: &str, prompt: &Prompt) -> DerivedId {
     let kind = Primitive::Prompt;
     let because = match strict_prompt(upstream_name, prompt) {
-        Ok(body) => return Derived { id: PrimitiveId { kind, body }, because: None },
+        Ok(body) => return DerivedId { id: PrimitiveId { kind, body }, because: None },
         Err(because) => because,
     };
     let (name, hash) = named_prompt(upstream_name, prompt);
     let namespace = legal_namespace(namespace_of(upstream_name));
     let body =
         ToolId::new(&namespace, &name, None, Some(&hash)).expect("every part was made legal");
-    Derived { id: PrimitiveId { kind, body }, because: Some(because) }
+    DerivedId { id: PrimitiveId { kind, body }, because: Some(because) }
 }
 
-/// Tells ids that occur more than once apart: the first keeps its id, the
-/// others get `~2`, `~3`, in order. Such a key is opaque and parses as no id.
+/// Makes ids unique: of equal ones the first keeps its id, the others get `~2`, `~3`, in
+/// order. Such a key is opaque and does not parse as an id.
 pub fn disambiguate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let number = |id: &'a str| {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::{InvalidId, Primitive, PrimitiveId, ToolId};
 
+/// The most characters of an id.
 const LONGEST: usize = 240;
 const NAMESPACE: &str = "[a-z][a-z0-9_-]{0,63}";
 const NAME: &str = "[A-Za-z_][A-Za-z0-9_.-]{0,127}";

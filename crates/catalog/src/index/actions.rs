@@ -14,11 +14,11 @@ use super::words::{self, Shape};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Actions(u32);
 
-/// Knows the groups by stem.
+/// The action groups of verbs, by stem.
 #[derive(Clone, Debug)]
 pub(crate) struct Verbs {
     by_stem: Vec<(String, Actions)>,
-    /// The same for the stems that an index has.
+    /// The same by term, for the stems that the index has.
     by_term: HashMap<u32, Actions>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Relation {
     Agree,
     Conflict,
     /// One of them names no action.
-    Open,
+    Unknown,
 }
 
 impl Verbs {
@@ -47,8 +47,8 @@ impl Verbs {
         Verbs { by_stem, by_term: HashMap::new() }
     }
 
-    /// Learns which terms of an index are verbs; `term` finds the term of a stem.
-    pub(crate) fn number(&mut self, term: impl Fn(&str) -> Option<u32>) {
+    /// Fills the table by term; `term` finds the term of a stem.
+    pub(crate) fn index_terms(&mut self, term: impl Fn(&str) -> Option<u32>) {
         let known = |(stem, actions): &(String, Actions)| Some((term(stem)?, *actions));
         self.by_term = self.by_stem.iter().filter_map(known).collect();
     }
@@ -86,14 +86,14 @@ impl Actions {
 
     pub(crate) fn relation(self, other: Actions) -> Relation {
         match (self.0 & other.0, self.0, other.0) {
-            (_, 0, _) | (_, _, 0) => Relation::Open,
+            (_, 0, _) | (_, _, 0) => Relation::Unknown,
             (0, _, _) => Relation::Conflict,
             _ => Relation::Agree,
         }
     }
 }
 
-/// At most 32 groups.
+/// Verbs of the same action; at most 32 groups.
 const GROUPS: &[&str] = &[
     "create add new make insert register generate draft compose open raise",
     "delete remove drop erase destroy clear cancel",
@@ -137,7 +137,7 @@ mod tests {
         check("remove the old branch", "delete_branch", Relation::Agree);
         check("open a pull request", "create_pull_request", Relation::Agree);
         check("remove the old branch", "createBranch", Relation::Conflict);
-        check("old branch", "create_branch", Relation::Open);
+        check("old branch", "create_branch", Relation::Unknown);
     }
 
     #[test]

@@ -4,17 +4,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::actions::Verbs;
-use super::directions::{self, Directions};
 use super::document::{Document, Kind};
+use super::embeddings::{self, Embeddings};
 use super::entry::Entry;
 use super::fields::{self, Fields, bounded};
 use super::lexicon::Lexicon;
-use super::names::{self, Names};
+use super::name_words::{self, NameWords};
 use super::postings::{Builder, Postings, Weights};
 use super::synonyms::Synonyms;
 use super::words::{self, Shape};
 
-/// Whether a search also compares meanings.
+/// Whether a search also compares meanings (embeddings).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Compared,
@@ -36,9 +36,9 @@ pub struct Index {
     pub(super) lexicon: Lexicon,
     pub(super) synonyms: Synonyms,
     pub(super) verbs: Verbs,
-    pub(super) directions: Directions,
-    /// Their names, word by word.
-    pub(super) words: Names,
+    pub(super) embeddings: Embeddings,
+    /// The words of the documents' names.
+    pub(super) name_words: NameWords,
 }
 
 impl Index {
@@ -51,9 +51,9 @@ impl Index {
         let mut builder = Builder::new();
         let surroundings = surroundings(documents, &mut builder);
         let compares = config.meaning == Meaning::Compared;
-        let mut directions =
-            compares.then(|| directions::Builder::new(documents.len(), surroundings.len()));
-        let mut words = names::Builder::new(compares);
+        let mut embeddings =
+            compares.then(|| embeddings::Builder::new(documents.len(), surroundings.len()));
+        let mut name_words = name_words::Builder::new(compares);
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
             let document = &documents[place as usize];
@@ -65,7 +65,7 @@ impl Index {
             let around: Vec<(u32, Shape)> =
                 around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
             builder.add(&fields, &around);
-            words.add(&document.name);
+            name_words.add(&document.name);
             let has_parameters = !fields.text[fields::PARAMETERS].is_empty();
             let entry = Entry {
                 document: place,
@@ -76,23 +76,23 @@ impl Index {
                 actions: verbs.of_text(&stemmer, &document.name),
                 weights: Weights::default(),
             };
-            if let Some(directions) = &mut directions {
-                directions.add(document, &fields, &entry);
+            if let Some(embeddings) = &mut embeddings {
+                embeddings.add(document, &fields, &entry);
             }
             entries.push(entry);
         }
-        let directions = directions.map(directions::Builder::finish).unwrap_or_default();
+        let embeddings = embeddings.map(embeddings::Builder::finish).unwrap_or_default();
         let (lexicon, postings, weights) = builder.finish();
         for (entry, weights) in entries.iter_mut().zip(weights) {
             entry.weights = weights;
         }
-        let words = words.finish(|word| match lexicon.known(word).flatten() {
+        let name_words = name_words.finish(|word| match lexicon.look_up(word).flatten() {
             Some(term) => postings.idf(term),
             None => 0.0,
         });
         let synonyms = Synonyms::new(&stemmer, |stem| lexicon.term(stem));
-        verbs.number(|stem| lexicon.term(stem));
-        Index { entries, postings, lexicon, synonyms, verbs, directions, words }
+        verbs.index_terms(|stem| lexicon.term(stem));
+        Index { entries, postings, lexicon, synonyms, verbs, embeddings, name_words }
     }
 
     pub fn len(&self) -> usize {
@@ -103,35 +103,33 @@ impl Index {
         self.entries.is_empty()
     }
 
-    /// Heap bytes, near enough to compare and to promise a bound.
+    /// The approximate heap bytes.
     pub fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.postings.bytes()
             + self.lexicon.bytes()
-            + self.directions.bytes()
-            + self.words.bytes()
+            + self.embeddings.bytes()
+            + self.name_words.bytes()
     }
 }
 
-/// Whether the schema of a document names arguments, or says that there are none;
-/// of a document without a schema nothing is expected.
+/// Whether the schema of a document declares its arguments; `true` without a schema.
 fn declares(document: &Document) -> bool {
     document.input_schema.as_ref().is_none_or(|schema| {
         schema.member("properties").is_some() || schema.mentions("additionalProperties")
     })
 }
 
-/// How many terms stand around the documents of a server. Every document has
-/// all of them, so without a bound a server of a thousand tools would cost a
-/// million.
-pub(super) const N_AROUND: usize = 200;
+/// The most surrounding terms of a server's documents. Every document gets all of them,
+/// so without a bound a server of a thousand tools would cost a million.
+pub(super) const MAX_SURROUNDINGS: usize = 200;
 
-/// The number of a server, and the terms around its documents.
+/// The number of a server, and the terms that its documents share.
 type Surroundings = (u32, Vec<(u32, Shape)>);
 
-/// By server: its number, and the terms of its tools' names and of its own
-/// description, each once. The names of resources are data: there may be
-/// thousands, and they say little about what the server does.
+/// By server: its number, and the distinct terms of its tools' names and of its own
+/// description. Names of resources are left out: there may be thousands, and they say
+/// little about what the server does.
 fn surroundings<'a>(
     documents: &'a [Document],
     builder: &mut Builder,
@@ -151,10 +149,10 @@ fn surroundings<'a>(
             *held = (held.0 + 1, shape);
         }
         let mut terms: Vec<(u32, (usize, Shape))> = counts.into_iter().collect();
-        if N_AROUND < terms.len() {
-            // What most of its tools have in common says most about a server.
+        if MAX_SURROUNDINGS < terms.len() {
+            // The terms that most tools share say most about a server.
             terms.sort_by_key(|(term, (count, _))| (Reverse(*count), *term));
-            terms.truncate(N_AROUND);
+            terms.truncate(MAX_SURROUNDINGS);
             terms.sort_unstable_by_key(|(term, _)| *term);
         }
         (server, (number, terms.into_iter().map(|(term, (_, shape))| (term, shape)).collect()))

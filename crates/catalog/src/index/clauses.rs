@@ -4,14 +4,14 @@
 //! three tools; scored as one bag of words, none of them matches well. So a
 //! long query is also scored clause by clause.
 
-/// The most clauses of one query, so that a pasted page stays cheap.
+/// The most clauses of one query, so that a pasted page stays cheap to rank.
 pub(crate) const MOST: usize = 24;
-/// A clause with fewer words says too little alone and joins the next.
+/// A clause with fewer words is joined with the next.
 const SHORTEST: usize = 3;
 /// The most words of one clause.
 const LONGEST: usize = 30;
 
-/// The clauses of a text; empty when it is only one.
+/// The clauses of a text; empty when there is only one.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let mut clauses = Vec::new();
     let mut current: Vec<&str> = Vec::new();

@@ -2,7 +2,7 @@
 
 use tool::Json;
 
-/// What a document describes.
+/// The kind of thing that a document describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Tool,
@@ -11,15 +11,15 @@ pub enum Kind {
     Skill,
 }
 
-/// One thing that can be found.
+/// One item that can be found.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// Unique within the index; breaks ties.
     pub id: String,
     pub kind: Kind,
-    /// The namespace it belongs to, empty where there is none.
+    /// The namespace that it belongs to; empty where there is none.
     pub server: String,
-    /// What that server says of itself, empty when it says nothing.
+    /// The server's description of itself; empty where there is none.
     pub server_description: String,
     pub name: String,
     pub title: Option<String>,

@@ -14,22 +14,22 @@ pub(crate) const NAME: usize = 0;
 pub(crate) const DESCRIPTION: usize = 1;
 pub(crate) const SERVER: usize = 2;
 pub(crate) const PARAMETERS: usize = 3;
-/// What is said about the parameters.
+/// The descriptions of the parameters.
 pub(crate) const EXPLANATIONS: usize = 4;
-/// What the neighbours on the same server are called, and what the server says
-/// of itself. Counted as a set, and never for document frequency.
+/// The names of other tools of the same server, and the server's description of itself.
+/// Counted as a set, and never for document frequency.
 pub(crate) const SURROUNDINGS: usize = 5;
 
 /// Weight and length normalisation (`b`) of each field.
 pub(crate) const WEIGHTS: [(f32, f32); 6] =
     [(3.0, 0.2), (1.0, 0.8), (1.5, 0.6), (0.4, 0.5), (0.5, 0.6), (0.5, 0.5)];
 
-/// Bytes of one field that are read. A description that goes on longer is
-/// stuffing or a manual, and neither helps to find the tool.
+/// The most bytes of one field that are used. A longer description is keyword stuffing or
+/// a manual.
 const LONGEST: usize = 6_000;
 
 impl Fields {
-    /// Reads everything but the surroundings, which need the other documents.
+    /// Collects all fields but the surroundings, which need the other documents.
     pub(crate) fn new(document: &Document) -> Fields {
         let mut fields = Fields::default();
         fields.text[NAME] = match &document.title {
@@ -42,7 +42,7 @@ impl Fields {
             && let Ok(schema) = schema.to_value()
         {
             let [.., names, texts, _] = &mut fields.text;
-            walk(&schema, 2, names, texts);
+            collect(&schema, 2, names, texts);
         }
         fields
     }
@@ -53,8 +53,8 @@ pub(crate) fn bounded(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
 
-/// Gathers parameter names and what is said about them, `depth` levels deep.
-fn walk(schema: &Value, depth: usize, names: &mut String, texts: &mut String) {
+/// Collects parameter names and their descriptions, `depth` levels deep.
+fn collect(schema: &Value, depth: usize, names: &mut String, texts: &mut String) {
     if depth == 0 || LONGEST < names.len() || LONGEST < texts.len() {
         return;
     }
@@ -70,9 +70,9 @@ fn walk(schema: &Value, depth: usize, names: &mut String, texts: &mut String) {
                 push(texts, bounded(text));
             }
         }
-        walk(property, depth - 1, names, texts);
+        collect(property, depth - 1, names, texts);
         if let Some(items) = property.get("items") {
-            walk(items, depth - 1, names, texts);
+            collect(items, depth - 1, names, texts);
         }
     }
 }

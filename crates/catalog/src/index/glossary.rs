@@ -1,10 +1,9 @@
 //! Translates the words of queries in other languages.
 //!
-//! Tools are named and described in English, nearly all of them; people ask in
-//! their own language. Words for what tools do and are about are put into
-//! English before a query is read, so that everything after it, meanings too,
-//! works as for English. A catalog in another language loses nothing: words
-//! that it has stay beside their translation.
+//! Nearly all tools are named and described in English, but people ask in their own
+//! language. So common words of a query are translated to English before it is parsed. A
+//! catalog in another language loses nothing: words that it has stay beside their
+//! translation.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,22 +11,22 @@ use std::sync::LazyLock;
 
 use super::{table, words};
 
-/// A word of another language, folded, and what stands for it in English.
+/// Words of other languages, folded, and their English translations.
 struct Glossary {
     words: HashMap<String, &'static str>,
-    /// The longest one of a script without spaces, in characters.
+    /// The most characters of a word in a script without spaces.
     longest: usize,
 }
 
 static GLOSSARY: LazyLock<Glossary> =
-    LazyLock::new(|| Glossary::read(include_str!("glossary.txt")));
+    LazyLock::new(|| Glossary::parse(include_str!("glossary.txt")));
 
-/// So many letters of an ending are forgiven, where so many are left.
+/// The most letters of an unknown ending, and the least letters before it.
 const ENDING: usize = 3;
 const LEFT: usize = 4;
 
-/// The query in English, as far as it is in another language; `has` tells
-/// whether the catalog has a word.
+/// Translates a query to English, as far as it is in another language. `has` says whether
+/// the catalog has a word.
 pub(crate) fn english<'a>(query: &'a str, has: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
     let folded = words::fold(query).to_lowercase();
     let pieces: Vec<Piece<'_>> = Pieces { rest: &folded }.collect();
@@ -39,15 +38,15 @@ pub(crate) fn english<'a>(query: &'a str, has: &dyn Fn(&str) -> bool) -> Cow<'a,
     for piece in pieces {
         match piece {
             Piece::Between(text) => english.push_str(text),
-            Piece::Word(word) => glossary.word(word, has, &mut english),
-            Piece::Unspaced(run) => glossary.run(run, has, &mut english),
+            Piece::Word(word) => glossary.translate_word(word, has, &mut english),
+            Piece::Unspaced(run) => glossary.translate_run(run, has, &mut english),
         }
     }
     Cow::Owned(english)
 }
 
 impl Glossary {
-    fn read(text: &'static str) -> Glossary {
+    fn parse(text: &'static str) -> Glossary {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let lines = lines.filter_map(|line| line.split_once(':'));
         let words: HashMap<_, _> = lines
@@ -59,19 +58,19 @@ impl Glossary {
         Glossary { words, longest }
     }
 
-    /// Returns whether something shows that the query is in another language.
+    /// Whether a piece shows that the query is in another language.
     fn is_foreign(&self, piece: &Piece<'_>) -> bool {
         match piece {
             Piece::Between(_) => false,
             Piece::Word(word) => self.words.get(*word).is_some_and(|english| !english.is_empty()),
             Piece::Unspaced(run) => {
-                run.char_indices().any(|(at, _)| self.starts(&run[at..]).is_some())
+                run.char_indices().any(|(at, _)| self.longest_word(&run[at..]).is_some())
             }
         }
     }
 
-    /// One word of a query in another language.
-    fn word(&self, word: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
+    /// Translates one word.
+    fn translate_word(&self, word: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
         let english = self.words.get(word).copied().or_else(|| self.without_ending(word, has));
         match english {
             Some("") => {}
@@ -81,8 +80,8 @@ impl Glossary {
         }
     }
 
-    /// The word with an ending that the glossary does not list. Not for words
-    /// that mean something as they are.
+    /// The translation of a word without its ending. Not for words that are known as they
+    /// are.
     fn without_ending(&self, word: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
         if has(word) || table::row("", word).is_some() {
             return None;
@@ -92,17 +91,17 @@ impl Glossary {
         stems.find_map(|stem| self.words.get(stem).copied())
     }
 
-    /// A run of a script without spaces: the longest words that are known, one
-    /// after the other. What is between them are endings and particles, unless
-    /// the catalog has it.
-    fn run(&self, run: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
+    /// Translates a run of a script without spaces: the longest known words, one after the
+    /// other. Text between them is dropped as endings and particles, unless the catalog
+    /// has it.
+    fn translate_run(&self, run: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
         let (mut rest, mut between) = (run, run);
         while let Some(c) = rest.chars().next() {
-            match self.starts(rest) {
+            match self.longest_word(rest) {
                 Some((length, english)) => {
                     let word = &rest[..length];
-                    left_over(&between[..between.len() - rest.len()], has, into);
-                    left_over(word, has, into);
+                    keep_if_known(&between[..between.len() - rest.len()], has, into);
+                    keep_if_known(word, has, into);
                     into.extend([" ", english, " "]);
                     rest = &rest[length..];
                     between = rest;
@@ -110,20 +109,20 @@ impl Glossary {
                 None => rest = &rest[c.len_utf8()..],
             }
         }
-        left_over(between, has, into);
+        keep_if_known(between, has, into);
     }
 
-    /// The longest known word that a text of a script without spaces starts
-    /// with: how long it is, and what it means.
-    fn starts(&self, text: &str) -> Option<(usize, &'static str)> {
+    /// The longest known word at the start of a text in a script without spaces: its length
+    /// and its translation.
+    fn longest_word(&self, text: &str) -> Option<(usize, &'static str)> {
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(self.longest);
         let ends: Vec<usize> = ends.collect();
         ends.into_iter().rev().find_map(|end| Some((end, *self.words.get(&text[..end])?)))
     }
 }
 
-/// Keeps a text that the catalog has a part of.
-fn left_over(text: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
+/// Adds a text of which the catalog has a word.
+fn keep_if_known(text: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
     let mut is_had = false;
     words::each(text, |word, _| is_had |= has(word));
     if is_had {
@@ -160,7 +159,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// How a character is written among others.
+/// Whether a script separates words by spaces; `None` for characters between words.
 #[derive(PartialEq, Eq)]
 enum Script {
     Spaced,

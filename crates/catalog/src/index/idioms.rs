@@ -1,17 +1,16 @@
 //! Maps everyday phrases to the terms that tools use.
 //!
-//! Who says `turn off`, `who am I` or `tts` means something that tools call by
-//! another name, and the words of the saying lead elsewhere: `off` is nothing,
-//! `turn` is navigation. What it means is written after it before a query is
-//! read, so that meanings are compared with it too. The words themselves stay.
+//! `turn off`, `who am I` or `tts` mean something that tools call by another name, and
+//! their single words mislead: `turn` is navigation. So the meaning of an idiom is added
+//! after it before a query is parsed. The words of the idiom stay.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Sayings by their first word, long ones first.
+/// Idioms by their first word, long ones first.
 static IDIOMS: LazyLock<HashMap<&str, Vec<Idiom>>> =
-    LazyLock::new(|| read(include_str!("idioms.txt")));
+    LazyLock::new(|| parse(include_str!("idioms.txt")));
 
 struct Idiom {
     /// The words after the first.
@@ -19,22 +18,22 @@ struct Idiom {
     meaning: &'static str,
 }
 
-/// The longest first word.
+/// The most bytes of a first word.
 const LONGEST: usize = 12;
 
-/// The query with what its sayings mean, as far as the catalog has words for
-/// it; `has` tells which.
-pub(crate) fn explained<'a>(query: &'a str, has: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
-    let mut explained = String::new();
+/// The query with the meanings of its idioms added, as far as `has` says that the catalog
+/// has their words.
+pub(crate) fn with_meanings<'a>(query: &'a str, has: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
+    let mut expanded = String::new();
     let (mut copied, mut at) = (0, 0);
     while let Some(start) = query[at..].find(char::is_alphanumeric) {
         let start = at + start;
         let length = query[start..].find(|c: char| !c.is_alphanumeric());
         at = length.map_or(query.len(), |length| start + length);
-        let Some((idiom, end)) = said(&query[start..at], query, at) else { continue };
+        let Some((idiom, end)) = find_idiom(&query[start..at], query, at) else { continue };
         let known: Vec<&str> = idiom.meaning.split(' ').filter(|word| has(word)).collect();
         if !known.is_empty() {
-            explained.extend([&query[copied..end], " ", &known.join(" ")]);
+            expanded.extend([&query[copied..end], " ", &known.join(" ")]);
             copied = end;
         }
         at = end;
@@ -42,27 +41,27 @@ pub(crate) fn explained<'a>(query: &'a str, has: &dyn Fn(&str) -> bool) -> Cow<'
     if copied == 0 {
         return Cow::Borrowed(query);
     }
-    explained.push_str(&query[copied..]);
-    Cow::Owned(explained)
+    expanded.push_str(&query[copied..]);
+    Cow::Owned(expanded)
 }
 
-/// The saying that begins with a word which ends at `at`, and where it ends.
-fn said(first: &str, query: &str, at: usize) -> Option<(&'static Idiom, usize)> {
+/// The idiom that begins with the word `first`, which ends at `at`, and where it ends.
+fn find_idiom(first: &str, query: &str, at: usize) -> Option<(&'static Idiom, usize)> {
     let mut lower = [0; LONGEST];
     let lower = lower.get_mut(..first.len())?;
     lower.copy_from_slice(first.as_bytes());
     lower.make_ascii_lowercase();
     let idioms = IDIOMS.get(std::str::from_utf8(lower).ok()?)?;
-    idioms.iter().find_map(|idiom| Some((idiom, idiom.goes_on(query, at)?)))
+    idioms.iter().find_map(|idiom| Some((idiom, idiom.match_rest(query, at)?)))
 }
 
 impl Idiom {
-    /// Where the saying ends when its other words follow.
-    fn goes_on(&self, query: &str, mut at: usize) -> Option<usize> {
+    /// The end of the idiom, if its other words follow.
+    fn match_rest(&self, query: &str, mut at: usize) -> Option<usize> {
         for word in &self.rest {
             let after = query[at..].strip_prefix([' ', '-'])?;
-            let said = after.get(..word.len())?;
-            if !said.eq_ignore_ascii_case(word)
+            let next = after.get(..word.len())?;
+            if !next.eq_ignore_ascii_case(word)
                 || after[word.len()..].starts_with(char::is_alphanumeric)
             {
                 return None;
@@ -73,7 +72,8 @@ impl Idiom {
     }
 }
 
-fn read(text: &'static str) -> HashMap<&'static str, Vec<Idiom>> {
+/// Parses lines of the form `meaning: idiom other-idiom`.
+fn parse(text: &'static str) -> HashMap<&'static str, Vec<Idiom>> {
     let mut idioms: HashMap<&str, Vec<Idiom>> = HashMap::new();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     for (meaning, sayings) in lines.filter_map(|line| line.split_once(": ")) {
@@ -95,7 +95,7 @@ mod tests {
 
     #[track_caller]
     fn check(query: &str, expected: &str) {
-        assert_eq!(explained(query, &|word| word != "machine"), expected);
+        assert_eq!(with_meanings(query, &|word| word != "machine"), expected);
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_word_that_the_catalog_lacks_is_left_out() {
         check("my vm", "my vm virtual");
-        assert!(matches!(explained("my vm", &|_| false), Cow::Borrowed("my vm")));
+        assert!(matches!(with_meanings("my vm", &|_| false), Cow::Borrowed("my vm")));
     }
 
     #[test]

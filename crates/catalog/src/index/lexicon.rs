@@ -1,8 +1,7 @@
-//! All words of an index, and the term under which each is indexed.
+//! All words of an index, and the term (stem) under which each is indexed.
 //!
-//! A query word that some document has is looked up as it is written; only the
-//! others need a stem, and only those that no stem helps are looked for among
-//! their neighbours.
+//! A query word that occurs in a document is looked up as it is written; other words are
+//! stemmed, and words with an unknown stem are looked up as typos.
 
 use rust_stemmers::Stemmer;
 
@@ -15,13 +14,13 @@ use super::words::{self, Shape};
 pub(crate) struct Lexicon {
     terms: Strings,
     words: Strings,
-    /// By word: its term, or [`NONE`] for a word without meaning of its own.
+    /// By word: its term, or [`NONE`] for a stop word.
     term_of: Vec<u32>,
-    pairs: TypoIndex,
-    beginnings: Beginnings,
+    typos: TypoIndex,
+    prefixes: PrefixFilter,
 }
 
-/// The words so far, while an index is built.
+/// Collects the words while an index is built.
 pub(crate) struct LexiconBuilder {
     stemmer: Stemmer,
     terms: Strings,
@@ -29,9 +28,10 @@ pub(crate) struct LexiconBuilder {
     term_of: Vec<u32>,
 }
 
-/// How the terms begin, as a filter: what it does not know, no term begins with.
+/// A Bloom-like filter over the prefixes of all terms: no term begins with a prefix that
+/// is not in it.
 #[derive(Clone, Debug)]
-struct Beginnings {
+struct PrefixFilter {
     bits: Vec<u64>,
 }
 
@@ -65,9 +65,9 @@ impl LexiconBuilder {
         terms.shrink();
         words.shrink();
         term_of.shrink_to_fit();
-        let pairs = TypoIndex::new(&words, |word| term_of[word as usize] != NONE);
-        let beginnings = Beginnings::new(&terms);
-        Lexicon { terms, words, term_of, pairs, beginnings }
+        let typos = TypoIndex::new(&words, |word| term_of[word as usize] != NONE);
+        let prefixes = PrefixFilter::new(&terms);
+        Lexicon { terms, words, term_of, typos, prefixes }
     }
 }
 
@@ -76,30 +76,31 @@ impl Lexicon {
         self.terms.len()
     }
 
-    /// The term of a word that some document has; `None` inside for a word
-    /// without meaning of its own.
-    pub(crate) fn known(&self, word: &str) -> Option<Option<u32>> {
+    /// The term of a word that occurs in some document. The inner `None` stands for a stop
+    /// word.
+    pub(crate) fn look_up(&self, word: &str) -> Option<Option<u32>> {
         let term = self.term_of[self.words.find(word)? as usize];
         Some(Some(term).filter(|term| *term != NONE))
     }
 
+    /// The term of a stem.
     pub(crate) fn term(&self, stem: &str) -> Option<u32> {
         self.terms.find(stem)
     }
 
-    /// The term of two words written as one. Few pairs are a term, so whether
-    /// any begins like it is asked before it is stemmed.
+    /// The term of two words written as one. Few such pairs are a term, so the prefix
+    /// filter is asked before the word is stemmed.
     pub(crate) fn joined(&self, word: &str, stemmer: &Stemmer) -> Option<u32> {
-        match self.known(word) {
+        match self.look_up(word) {
             Some(known) => known,
-            None if !self.beginnings.may_have(word) => None,
+            None if !self.prefixes.may_have(word) => None,
             None => self.term(&words::stem(stemmer, word)),
         }
     }
 
     /// The words closest to one that is misspelt, with their terms.
     pub(crate) fn nearest(&self, wanted: &str) -> Vec<(&str, u32)> {
-        let near = self.pairs.nearest(&self.words, wanted);
+        let near = self.typos.nearest(&self.words, wanted);
         near.into_iter().map(|word| (self.words.get(word), self.term_of[word as usize])).collect()
     }
 
@@ -107,26 +108,26 @@ impl Lexicon {
         self.terms.bytes()
             + self.words.bytes()
             + self.term_of.capacity() * 4
-            + self.pairs.bytes()
-            + self.beginnings.bits.capacity() * 8
+            + self.typos.bytes()
+            + self.prefixes.bits.capacity() * 8
     }
 }
 
-/// The lengths of the beginnings that are known, in bytes.
+/// The lengths of the prefixes in the filter, in bytes.
 const SHORTEST: usize = 3;
 const LONGEST: usize = 8;
-/// Endings are hardly ever longer; the start of a word before its ending is
-/// also the start of its stem.
+/// The longest ending that a stemmer removes, hardly ever exceeded: the word before it is
+/// a prefix of the stem.
 const ENDING: usize = 6;
 
-impl Beginnings {
-    fn new(terms: &Strings) -> Beginnings {
-        // Six beginnings a term and 64 bits for them: one in ten others passes.
-        let mut filter = Beginnings { bits: vec![0; terms.len().next_power_of_two()] };
+impl PrefixFilter {
+    fn new(terms: &Strings) -> PrefixFilter {
+        // Six prefixes a term and 64 bits for them: one in ten others passes.
+        let mut filter = PrefixFilter { bits: vec![0; terms.len().next_power_of_two()] };
         for term in 0..terms.len() as u32 {
             let term = terms.get(term).as_bytes();
             for length in SHORTEST..=LONGEST.min(term.len()) {
-                let (word, bit) = filter.place(&term[..length]);
+                let (word, bit) = filter.bit_of(&term[..length]);
                 filter.bits[word] |= bit;
             }
         }
@@ -136,16 +137,17 @@ impl Beginnings {
     fn may_have(&self, word: &str) -> bool {
         let length = word.len().saturating_sub(ENDING).clamp(SHORTEST, LONGEST);
         match word.as_bytes().get(..length) {
-            Some(beginning) => {
-                let (word, bit) = self.place(beginning);
+            Some(prefix) => {
+                let (word, bit) = self.bit_of(prefix);
                 self.bits[word] & bit != 0
             }
             None => true,
         }
     }
 
-    fn place(&self, beginning: &[u8]) -> (usize, u64) {
-        let letters = beginning.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+    /// The word of `bits` and the bit in it for a prefix.
+    fn bit_of(&self, prefix: &[u8]) -> (usize, u64) {
+        let letters = prefix.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
         let hash = letters.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         ((hash >> 38) as usize & (self.bits.len() - 1), 1 << (hash >> 32 & 63))
     }
@@ -166,9 +168,9 @@ mod tests {
     #[test]
     fn words_of_one_stem_are_one_term() {
         let lexicon = lexicon(&["files", "filing", "the", "mail"]);
-        assert_eq!(lexicon.known("files"), lexicon.known("filing"));
-        assert_eq!(lexicon.known("the"), Some(None));
-        assert_eq!((lexicon.known("file"), lexicon.term("file")), (None, Some(0)));
+        assert_eq!(lexicon.look_up("files"), lexicon.look_up("filing"));
+        assert_eq!(lexicon.look_up("the"), Some(None));
+        assert_eq!((lexicon.look_up("file"), lexicon.term("file")), (None, Some(0)));
         assert_eq!(lexicon.nearest("mial"), [("mail", 1)]);
     }
 

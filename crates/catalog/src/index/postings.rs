@@ -9,25 +9,25 @@ use super::fields::{Fields, NAME, SERVER, SURROUNDINGS, WEIGHTS};
 use super::lexicon::{Lexicon, LexiconBuilder};
 use super::words::{self, Shape};
 
-/// BM25 saturation: how soon repetition stops to count.
+/// The `k1` of BM25: how soon repetition stops counting.
 const K1: f32 = 2.2;
-/// Repetitions that count at all; length counts in full. Who repeats a word more
-/// often wants to be found, not to explain.
+/// The most repetitions that count, against keyword stuffing. The length counts in full.
 const MOST_TIMES: u16 = 4;
 const SCALE: f32 = 65_535.0;
 
 /// An inverted index in flat arrays.
 #[derive(Clone, Debug)]
 pub(crate) struct Postings {
-    /// By term: where its postings start. One longer than there are terms.
+    /// By term: the start of its postings. One longer than there are terms.
     starts: Vec<u32>,
     idf: Vec<f32>,
+    /// The idf of a term that occurs in one document.
     rarest: f32,
     documents: Vec<u32>,
-    /// Beside `documents`: the saturated term frequency, 65,535 being one.
+    /// Parallel to `documents`: the saturated term frequency, 65,535 being one.
     shares: Vec<u16>,
-    /// Beside `documents`: one bit per field that has the term as a word.
-    places: Vec<u8>,
+    /// Parallel to `documents`: one bit per field that has the term as a word.
+    fields: Vec<u8>,
 }
 
 /// One occurrence of a term in a document.
@@ -36,17 +36,17 @@ pub(crate) struct Posting {
     pub(crate) document: u32,
     /// BM25F's saturated frequency, 0 to 1.
     pub(crate) share: f32,
-    places: u8,
+    fields: u8,
 }
 
 impl Posting {
     pub(crate) fn is_in(&self, field: usize) -> bool {
-        self.places & (1 << field) != 0
+        self.fields & (1 << field) != 0
     }
 }
 
-/// What a document's name and server weigh in idf, to know how much of them a
-/// query covers.
+/// The total idf of a document's name and server, to know how much of them a query
+/// covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weights {
     pub(crate) name: f32,
@@ -56,11 +56,12 @@ pub(crate) struct Weights {
 /// Collects documents, then turns them into [`Postings`].
 pub(crate) struct Builder {
     lexicon: LexiconBuilder,
-    /// One entry per term, document and place, in order of document.
+    /// One entry per term, document and field, in order of document.
     counts: Vec<Count>,
     lengths: Vec<[u32; 6]>,
 }
 
+/// How often a term occurs in one field of a document.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     term: u32,
@@ -116,7 +117,7 @@ impl Builder {
             rarest: idf(1, n_documents),
             documents: Vec::new(),
             shares: Vec::new(),
-            places: Vec::new(),
+            fields: Vec::new(),
         };
         let mut weights = vec![Weights::default(); n_documents];
         for same_term in self.counts.chunk_by(|a, b| a.term == b.term) {
@@ -124,14 +125,14 @@ impl Builder {
             let first = postings.documents.len();
             let mut frequency = 0;
             for posting in same_term.chunk_by(|a, b| a.document == b.document) {
-                frequency += u32::from(posting.iter().any(|one| !one.is_around()));
+                frequency += u32::from(posting.iter().any(|one| !one.is_in_surroundings()));
                 postings.push(posting, &self.lengths[posting[0].document as usize], &average);
             }
             postings.idf[term] = idf(frequency, n_documents);
             postings.starts[term + 1] = (postings.documents.len() - first) as u32;
             for place in first..postings.documents.len() {
                 let weight = &mut weights[postings.documents[place] as usize];
-                let bit = |field: usize| f32::from(postings.places[place] >> field & 1);
+                let bit = |field: usize| f32::from(postings.fields[place] >> field & 1);
                 weight.name += bit(NAME) * postings.idf[term];
                 weight.server += bit(SERVER) * postings.idf[term];
             }
@@ -141,13 +142,13 @@ impl Builder {
         }
         postings.documents.shrink_to_fit();
         postings.shares.shrink_to_fit();
-        postings.places.shrink_to_fit();
+        postings.fields.shrink_to_fit();
         (lexicon, postings, weights)
     }
 }
 
 impl Count {
-    fn is_around(&self) -> bool {
+    fn is_in_surroundings(&self) -> bool {
         usize::from(self.field) == SURROUNDINGS
     }
 
@@ -181,32 +182,32 @@ impl Postings {
         let words = posting.iter().filter(|count| count.shape == Shape::Word);
         self.documents.push(posting[0].document);
         self.shares.push((weight / (K1 + weight) * SCALE) as u16);
-        self.places.push(words.fold(0, |bits, count| bits | 1 << count.field));
+        self.fields.push(words.fold(0, |bits, count| bits | 1 << count.field));
     }
 
     pub(crate) fn idf(&self, term: u32) -> f32 {
         self.idf[term as usize]
     }
 
-    /// The idf of a term that one document has.
+    /// The idf of a term that occurs in one document.
     pub(crate) fn rarest(&self) -> f32 {
         self.rarest
     }
 
-    /// Every document with the term.
+    /// The postings of a term.
     pub(crate) fn of_term(&self, term: u32) -> impl Iterator<Item = Posting> {
         let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
-        let (shares, places) = (&self.shares[range.clone()], &self.places[range.clone()]);
-        self.documents[range].iter().zip(shares).zip(places).map(|((document, share), places)| {
+        let (shares, fields) = (&self.shares[range.clone()], &self.fields[range.clone()]);
+        self.documents[range].iter().zip(shares).zip(fields).map(|((document, share), fields)| {
             Posting {
                 document: *document,
                 share: f32::from(*share) * (1.0 / SCALE),
-                places: *places,
+                fields: *fields,
             }
         })
     }
 
-    /// Heap bytes, near enough to compare and to promise a bound.
+    /// The approximate heap bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.starts.capacity() * 4 + self.idf.capacity() * 4 + self.documents.capacity() * 7
     }

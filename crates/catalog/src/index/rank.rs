@@ -1,39 +1,38 @@
 //! Ranks the documents of an index for a query.
 //!
-//! First every document gets a cheap score, by words and by direction. Then the
-//! best hundred are looked at closely: how much of the name the query covers,
-//! whether the verbs agree, which clause fits best. The weights of that second
-//! look were fitted once, by `scripts/fit_ranking.py`, over sets of gold queries.
+//! The first pass gives every document a cheap score, by words and by embedding. The
+//! second pass computes more features of the best hundred: how much of the name the query
+//! covers, whether the verbs agree, which clause fits best. The weights of the features
+//! were fitted by `scripts/fit_ranking.py` on sets of gold queries.
 
 use super::actions::Relation;
 use super::build::Index;
-use super::directions::Directions;
+use super::embeddings::Embeddings;
 use super::fields::{DESCRIPTION, NAME, SERVER};
-use super::names::QueryNames;
-use super::reading::{Origin, Reader, Reading};
-use super::vectors::Steps;
+use super::name_words::QueryWords;
+use super::query_terms::{Origin, ParsedQuery, QueryParser};
+use super::vectors::QuantizedVector;
 use super::{clauses, words};
 
-/// How many documents get the second look.
+/// How many documents get the second pass.
 const CANDIDATES: usize = 100;
-/// How many of many documents are compared in full.
+/// Where there are many documents: how many are compared with full embeddings.
 const SHORTLIST: usize = 400;
-/// The weight of the best clause in the first look.
+/// The weight of the best clause in the first pass.
 const CLAUSE: f32 = 0.3;
 
-/// A word with a smaller share of its document covers a query only in part.
+/// A word with a smaller share of its document covers the query only partly.
 const AMONG_OTHERS: f32 = 0.1;
 
-/// How near parameters are to a query, as a share of how near their whole
-/// document is: about what those of relevant tools reach. Who has none, or none
-/// that is known, should not lose by it.
+/// Stands in for the similarity of a document's parameters where it has none, as a
+/// fraction of the whole document's: about the value of relevant tools.
 const WITHOUT_PARAMETERS: f32 = 0.6;
 
-/// What the second look sees of one document, in the order of [`NAMES`].
-pub type Features = [f32; NAMES.len()];
+/// The features of one document, in the order of [`FEATURE_NAMES`].
+pub type Features = [f32; FEATURE_NAMES.len()];
 
-/// What each feature is called.
-pub const NAMES: [&str; 14] = [
+/// The name of each feature.
+pub const FEATURE_NAMES: [&str; 14] = [
     "words",
     "direction",
     "words of a clause",
@@ -50,8 +49,8 @@ pub const NAMES: [&str; 14] = [
     "query covered, squared",
 ];
 
-/// The weight of each feature for a short query, and what a long one adds.
-const WEIGHTS: [(f32, f32); NAMES.len()] = [
+/// The weight of each feature for a short query, and what is added for a long one.
+const WEIGHTS: [(f32, f32); FEATURE_NAMES.len()] = [
     (1.16, 0.68),
     (1.89, 0.19),
     (0.43, 0.46),
@@ -68,59 +67,61 @@ const WEIGHTS: [(f32, f32); NAMES.len()] = [
     (0.54, 0.00),
 ];
 
-/// One document after the second look.
+/// One document after the second pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranked {
-    /// The place among the index's entries.
+    /// The position among the index's entries.
     pub(crate) entry: usize,
     pub(crate) score: f32,
     pub(crate) features: Features,
-    /// The cosine as it is, not in proportion to the best; 0 when the query has
-    /// no word that anybody knows, because its direction is noise then.
+    /// The cosine, not relative to the best; 0 when the query has no known word, because
+    /// its embedding is noise then.
     pub(crate) cosine: f32,
 }
 
-/// A query with its clauses, and which documents count.
-struct Look<'a> {
+/// Ranks the documents for one query.
+struct Ranker<'a> {
     index: &'a Index,
-    asked: QueryNames,
-    whole: Reading,
-    parts: Vec<Reading>,
+    query_words: QueryWords,
+    whole: ParsedQuery,
+    /// The clauses; empty where there is only one.
+    clauses: Vec<ParsedQuery>,
     allowed: &'a [bool],
-    /// Whether some document does not count.
+    /// Whether some document is not allowed.
     hides: bool,
 }
 
-/// What the first look saw of every document; 0 for those that do not count.
+/// The scores of every document after the first pass; 0 for those that are not allowed.
 struct FirstPass {
-    /// By words, in proportion to the best.
+    /// By words, relative to the best.
     words: Vec<f32>,
-    /// By the words of the best clause, in proportion to that clause's best
-    /// document; empty when there is only one clause.
+    /// By the words of the best clause, relative to that clause's best document; empty when
+    /// there is only one clause.
     clauses: Vec<f32>,
-    /// How much words count against directions.
+    /// The weight of words; the rest is the weight of embeddings.
     share: f32,
 }
 
 /// The best documents among the allowed ones, best first, ties by id. At most
 /// a hundred.
 pub(crate) fn rank(index: &Index, text: &str, allowed: &[bool]) -> Vec<Ranked> {
-    let text = &*words::plain(text);
-    let mut reader = Reader::new(index);
-    let parts: Vec<Reading> = clauses::split(text).iter().map(|part| reader.read(part)).collect();
-    let whole = reader.read_whole(text, &parts);
-    let asked = QueryNames::new(text, whole.steps.is_some());
+    let text = &*words::with_ascii_punctuation(text);
+    let mut parser = QueryParser::new(index);
+    let clauses: Vec<ParsedQuery> =
+        clauses::split(text).iter().map(|clause| parser.parse(clause)).collect();
+    let whole = parser.parse_whole(text, &clauses);
+    let query_words = QueryWords::new(text, whole.vector.is_some());
     let hides = allowed.contains(&false);
-    Look { index, asked, whole, parts, allowed, hides }.rank()
+    Ranker { index, query_words, whole, clauses, allowed, hides }.rank()
 }
 
-/// Returns how long a query is, from 0 (six words or fewer) to 1.
+/// The length of a query, from 0 (six words or fewer) to 1.
 pub(crate) fn length(n_words: usize) -> f32 {
     ((n_words as f32 - 6.0) / 19.0).clamp(0.0, 1.0)
 }
 
 /// What each feature adds to a score, for a query of this [`length`].
-pub(crate) fn weighed(features: &Features, long: f32) -> Features {
+pub(crate) fn weighted(features: &Features, long: f32) -> Features {
     let mut parts = *features;
     for (part, (short, more)) in parts.iter_mut().zip(&WEIGHTS) {
         *part *= short + more * long;
@@ -128,11 +129,11 @@ pub(crate) fn weighed(features: &Features, long: f32) -> Features {
     parts
 }
 
-impl Look<'_> {
+impl Ranker<'_> {
     fn rank(&self) -> Vec<Ranked> {
         let first_pass = self.first_pass();
-        let (candidates, cosines) = match &self.whole.steps {
-            Some(steps) => self.with_directions(&first_pass, steps),
+        let (candidates, cosines) = match &self.whole.vector {
+            Some(vector) => self.with_embeddings(&first_pass, vector),
             None => {
                 let scores: Vec<f32> = (0..self.index.len()).map(|at| first_pass.at(at)).collect();
                 let candidates = best(&scores, CANDIDATES);
@@ -152,7 +153,7 @@ impl Look<'_> {
         self.second_pass(&mut ranked);
         let long = length(self.whole.n_words);
         for one in &mut ranked {
-            one.score = weighed(&one.features, long).iter().sum();
+            one.score = weighted(&one.features, long).iter().sum();
         }
         ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         ranked
@@ -160,19 +161,19 @@ impl Look<'_> {
 
     fn first_pass(&self) -> FirstPass {
         let n_documents = self.index.len();
-        let share = match &self.whole.steps {
+        let share = match &self.whole.vector {
             Some(_) => 0.35 + 0.30 * length(self.whole.n_words),
             None => 1.0,
         };
         let mut words = vec![0.0; n_documents];
-        let factor = self.score(&self.whole, &mut words);
+        let factor = self.add_scores(&self.whole, &mut words);
         words.iter_mut().for_each(|score| *score *= factor);
         let mut clauses = Vec::new();
-        if !self.parts.is_empty() {
+        if !self.clauses.is_empty() {
             clauses.resize(n_documents, 0.0);
             let mut scores = vec![0.0; n_documents];
-            for part in &self.parts {
-                let factor = self.score(part, &mut scores);
+            for clause in &self.clauses {
+                let factor = self.add_scores(clause, &mut scores);
                 for (clause, score) in clauses.iter_mut().zip(&mut scores) {
                     let share = *score * factor;
                     *clause = if *clause < share { share } else { *clause };
@@ -183,10 +184,10 @@ impl Look<'_> {
         FirstPass { words, clauses, share }
     }
 
-    /// Adds BM25F to the score of every document that counts; says by what to
-    /// multiply for the best to have one.
-    fn score(&self, reading: &Reading, scores: &mut [f32]) -> f32 {
-        for term in &reading.terms {
+    /// Adds the BM25F score of every allowed document. Returns the factor that makes the
+    /// best one 1.
+    fn add_scores(&self, query: &ParsedQuery, scores: &mut [f32]) -> f32 {
+        for term in &query.terms {
             let weight = term.weight * self.index.postings.idf(term.term);
             for posting in self.index.postings.of_term(term.term) {
                 scores[posting.document as usize] += weight * posting.share;
@@ -196,6 +197,7 @@ impl Look<'_> {
         1.0 / most(scores).max(f32::MIN_POSITIVE)
     }
 
+    /// Sets the scores of documents that are not allowed to 0.
     fn hide(&self, scores: &mut [f32]) {
         if self.hides {
             for (score, allowed) in scores.iter_mut().zip(self.allowed) {
@@ -204,23 +206,27 @@ impl Look<'_> {
         }
     }
 
-    /// The candidates by words and directions, with their cosines. Where there
-    /// are many documents, outlines decide which of them are compared in full.
-    fn with_directions(&self, first_pass: &FirstPass, steps: &Steps) -> (Vec<usize>, Vec<f32>) {
-        let Directions { whole, outlines, .. } = &self.index.directions;
-        if outlines.len() == 0 {
-            let mut cosines: Vec<f32> = whole.cosines(steps).map(not_below_zero).collect();
+    /// The candidates by words and embeddings, with their cosines. Where there are many
+    /// documents, short vectors decide which of them are compared in full.
+    fn with_embeddings(
+        &self,
+        first_pass: &FirstPass,
+        vector: &QuantizedVector,
+    ) -> (Vec<usize>, Vec<f32>) {
+        let Embeddings { whole, short, .. } = &self.index.embeddings;
+        if short.len() == 0 {
+            let mut cosines: Vec<f32> = whole.cosines(vector).map(not_below_zero).collect();
             self.hide(&mut cosines);
             let candidates = best(&first_pass.scores(&cosines), CANDIDATES);
             let cosines = candidates.iter().map(|at| cosines[*at]).collect();
             return (candidates, cosines);
         }
-        let outline = steps.outline();
-        let guesses = outlines.cosines(&outline).map(not_below_zero);
+        let short_query = vector.shortened();
+        let guesses = short.cosines(&short_query).map(not_below_zero);
         let mut guesses: Vec<f32> = guesses.collect();
         self.hide(&mut guesses);
         let listed = best(&first_pass.scores(&guesses), SHORTLIST);
-        let cosine = |at: &usize| not_below_zero(whole.cosine(*at, steps));
+        let cosine = |at: &usize| not_below_zero(whole.cosine(*at, vector));
         let cosines: Vec<f32> = listed.iter().map(cosine).collect();
         let farthest = most(&cosines).max(f32::MIN_POSITIVE);
         let score = |(at, cosine): (&usize, &f32)| first_pass.with(*at, cosine / farthest);
@@ -231,55 +237,55 @@ impl Look<'_> {
     /// Fills in the features that need more than a sum over postings. `ranked`
     /// is in the order of the entries.
     fn second_pass(&self, ranked: &mut [Ranked]) {
-        self.cover(ranked);
-        let directions = &self.index.directions;
-        let mut understood = self.index.words.understood(&self.asked);
-        let mut best_of_part = vec![f32::MIN_POSITIVE; self.parts.len()];
-        let mut by_part = vec![0.0; self.parts.len() * ranked.len()];
+        self.compute_coverage(ranked);
+        let embeddings = &self.index.embeddings;
+        let mut name_similarity = self.index.name_words.similarity_to(&self.query_words);
+        let mut best_of_part = vec![f32::MIN_POSITIVE; self.clauses.len()];
+        let mut by_part = vec![0.0; self.clauses.len() * ranked.len()];
         for (place, one) in ranked.iter_mut().enumerate() {
             let entry = &self.index.entries[one.entry];
             match self.whole.actions.relation(entry.actions) {
                 Relation::Agree => one.features[8] = 1.0,
                 Relation::Conflict => one.features[9] = 1.0,
-                Relation::Open => {}
+                Relation::Unknown => {}
             }
             one.features[3] = one.features[1];
-            one.features[10] = understood(one.entry);
-            if let Some(steps) = &self.whole.steps {
-                one.features[7] = directions.names.cosine(one.entry, steps).max(0.0);
-                let own = directions.whole.cosine(one.entry, steps).max(0.0);
+            one.features[10] = name_similarity(one.entry);
+            if let Some(vector) = &self.whole.vector {
+                one.features[7] = embeddings.names.cosine(one.entry, vector).max(0.0);
+                let own = embeddings.whole.cosine(one.entry, vector).max(0.0);
                 one.features[11] = if entry.has_parameters {
-                    directions.parameters.cosine(one.entry, steps).max(0.0)
+                    embeddings.parameters.cosine(one.entry, vector).max(0.0)
                 } else {
                     own * WITHOUT_PARAMETERS
                 };
-                one.features[12] = match entry.belongs_to() {
-                    Some(server) => directions.servers.cosine(server, steps).max(0.0),
+                one.features[12] = match entry.related_server() {
+                    Some(server) => embeddings.servers.cosine(server, vector).max(0.0),
                     None => own,
                 };
             }
-            if self.parts.is_empty() || self.whole.steps.is_none() {
+            if self.clauses.is_empty() || self.whole.vector.is_none() {
                 continue;
             }
-            for (part, reading) in self.parts.iter().enumerate() {
-                if let Some(steps) = &reading.steps {
-                    let cosine = directions.whole.cosine(one.entry, steps).max(0.0);
-                    by_part[place * self.parts.len() + part] = cosine;
+            for (part, reading) in self.clauses.iter().enumerate() {
+                if let Some(vector) = &reading.vector {
+                    let cosine = embeddings.whole.cosine(one.entry, vector).max(0.0);
+                    by_part[place * self.clauses.len() + part] = cosine;
                     best_of_part[part] = best_of_part[part].max(cosine);
                 }
             }
         }
-        if !self.parts.is_empty() {
-            for (one, cosines) in ranked.iter_mut().zip(by_part.chunks(self.parts.len())) {
+        if !self.clauses.is_empty() {
+            for (one, cosines) in ranked.iter_mut().zip(by_part.chunks(self.clauses.len())) {
                 let shares = cosines.iter().zip(&best_of_part).map(|(cosine, best)| cosine / best);
                 one.features[3] = shares.fold(0.0, f32::max);
             }
         }
     }
 
-    /// Returns how much of the name, of the server and of the query is common to
-    /// both.
-    fn cover(&self, ranked: &mut [Ranked]) {
+    /// Computes how much of the document's name, of its server and of the query the other
+    /// covers.
+    fn compute_coverage(&self, ranked: &mut [Ranked]) {
         for term in &self.whole.terms {
             if term.origin == Origin::Joined {
                 continue;
@@ -305,7 +311,7 @@ impl Look<'_> {
                 if written && posting.is_in(NAME) {
                     one.features[6] += idf;
                 } else if written && posting.is_in(DESCRIPTION) {
-                    // A word among a thousand others covers little.
+                    // One word of a long description covers little.
                     one.features[6] += idf * (posting.share / AMONG_OTHERS).min(1.0);
                 }
             }
@@ -314,8 +320,8 @@ impl Look<'_> {
             let weights = self.index.entries[one.entry].weights;
             one.features[4] /= weights.name.max(1e-6);
             one.features[5] /= weights.server.max(1e-6);
-            one.features[6] /= self.whole.wanted.max(1e-6);
-            // Nearly all of a query says more than twice what half of it says.
+            one.features[6] /= self.whole.total_idf.max(1e-6);
+            // The square rewards covering nearly all of a query.
             one.features[13] = one.features[6] * one.features[6];
         }
     }
@@ -327,7 +333,7 @@ impl FirstPass {
         self.share * self.words[at] + CLAUSE * self.clauses.get(at).copied().unwrap_or(0.0)
     }
 
-    /// The same with a cosine, in proportion to the best.
+    /// The score of a document with its cosine, relative to the best.
     fn with(&self, at: usize, cosine: f32) -> f32 {
         self.at(at) + (1.0 - self.share) * cosine
     }
@@ -349,8 +355,7 @@ fn not_below_zero(cosine: f32) -> f32 {
     if cosine < 0.0 { 0.0 } else { cosine }
 }
 
-/// The largest score, or 0. In lanes, because the order of comparisons does not
-/// matter and the compiler must not assume that.
+/// The largest score, or 0. Computed in lanes, so that the compiler can vectorize it.
 fn most(scores: &[f32]) -> f32 {
     let (chunks, rest) = scores.as_chunks::<16>();
     let larger = |a: f32, b: f32| if a < b { b } else { a };
@@ -363,8 +368,8 @@ fn most(scores: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(0.0, larger)
 }
 
-/// The places of the `limit` largest scores above 0, in order of place. Of
-/// equal scores the first count.
+/// The positions of the `limit` largest scores above 0, in order of position. Of equal
+/// scores the first count.
 fn best(scores: &[f32], limit: usize) -> Vec<usize> {
     let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     let mut kept: Vec<(f32, usize)> = Vec::with_capacity(2 * limit);

@@ -1,17 +1,17 @@
 //! Keeps one server from taking all hits where others are nearly as good.
 //!
-//! Whoever lists twenty tools that claim everything would otherwise fill the
-//! first page. Honest servers lose little: a task that needs five tools of one
-//! server finds three of them in the first five hits and the others right after,
-//! and only where another server's tool scores almost as high.
+//! A server with twenty tools that claim everything would otherwise fill the first page.
+//! Honest servers lose little: of five relevant tools of one server, three are among the
+//! first five hits and the others right after, and only where another server's tool
+//! scores almost as high.
 
 use super::rank::Ranked;
 
-/// Hits are looked at this many at a time.
+/// The number of hits of a page.
 const PAGE: usize = 5;
-/// The most that one server has of a page.
+/// The most hits of one server on a page.
 const MOST: usize = 3;
-/// What is nearly as good, as a proportion of the score.
+/// A hit with this fraction of the score is nearly as good.
 const NEARLY: f32 = 0.93;
 
 /// Moves hits of other servers forward, within the first `limit`; everything
@@ -37,8 +37,7 @@ pub(crate) fn over_servers(ranked: &mut [Ranked], limit: usize, server: impl Fn(
 /// Two scores this close (as a proportion) are equally good.
 const EQUAL: f32 = 0.97;
 
-/// What does not say which arguments it takes stands behind what does, where
-/// both are equally good.
+/// Moves documents that declare their arguments before equally good ones that do not.
 pub(crate) fn declared_first(ranked: &mut [Ranked], is_declared: impl Fn(&Ranked) -> bool) {
     for at in 1..ranked.len() {
         let (before, one) = (&ranked[at - 1], &ranked[at]);

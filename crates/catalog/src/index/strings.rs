@@ -1,8 +1,8 @@
 //! A compact list of short strings, numbered in order of insertion.
 //!
-//! All of them lie in one text, found by a hash table of numbers: a word costs
-//! its letters and a dozen bytes, and finding it allocates nothing. The hash is
-//! keyed, so that no listing can make its words collide.
+//! All strings are in one text, found by a hash table of numbers: a word costs its
+//! letters and a dozen bytes, and a lookup allocates nothing. The hash is keyed, so that
+//! no listing can cause collisions.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,9 +10,9 @@ use std::hash::{BuildHasher, RandomState};
 #[derive(Clone, Debug)]
 pub(crate) struct Strings {
     text: String,
-    /// By number: where the string ends; it starts where the one before ends.
+    /// By number: the end of the string; it starts at the end of the one before.
     ends: Vec<u32>,
-    /// Numbers plus one, by hash; 0 is free. Its length is a power of two.
+    /// Numbers plus one, by hash; 0 is a free slot. Its length is a power of two.
     slots: Vec<u32>,
     hasher: RandomState,
 }

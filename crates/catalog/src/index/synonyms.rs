@@ -1,8 +1,8 @@
-//! The synonyms of words in the names of tools.
+//! Synonyms of words in the names of tools.
 //!
-//! A query word brings the other members of its groups along as weak terms.
-//! The groups are verbs and nouns of tool names, not a thesaurus: a wrong pair
-//! here costs more than a missing one, because the vectors cover the rest.
+//! A query word adds the other members of its groups as weak terms. The groups are verbs
+//! and nouns of tool names, not a thesaurus: a wrong pair costs more than a missing one,
+//! because embeddings cover the rest.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use rust_stemmers::Stemmer;
 
 use super::words;
 
-/// By stem: the terms of its groups that an index has.
+/// The synonyms of a word that the index has.
 #[derive(Clone, Debug)]
 pub(crate) struct Synonyms {
     /// For words that the index has.
     by_term: HashMap<u32, Vec<u32>>,
-    /// For words that it has not.
+    /// For words that the index does not have.
     by_stem: HashMap<String, Vec<u32>>,
 }
 
@@ -47,6 +47,7 @@ impl Synonyms {
     }
 }
 
+/// Groups of synonyms.
 const GROUPS: &[&str] = &[
     "create add new make insert register",
     "delete remove drop erase destroy",

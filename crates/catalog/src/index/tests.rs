@@ -1,6 +1,6 @@
 use tool::Json;
 
-use super::build::N_AROUND;
+use super::build::MAX_SURROUNDINGS;
 use super::*;
 
 const CONFIG: Config = Config { meaning: Meaning::Compared };
@@ -104,7 +104,7 @@ fn small_talk_counts_only_where_nothing_else_is_said() {
 /// differs. `expected` is the one that is nearer, by the feature of that name.
 #[track_caller]
 fn check_twins(twins: &[Document], feature: &str, query: &str, expected: usize) {
-    let at = NAMES.iter().position(|name| *name == feature).unwrap();
+    let at = FEATURE_NAMES.iter().position(|name| *name == feature).unwrap();
     let ranked = Index::build(twins, &CONFIG).explain(&Query::new(query));
     let seen = |twin| ranked.iter().find(|(place, _)| *place == twin).unwrap().1[at];
     assert!(seen(1 - expected) + 0.05 < seen(expected), "{} {}", seen(0), seen(1));
@@ -199,7 +199,7 @@ fn what_stands_around_a_tool_does_not_grow_with_its_server() {
     let (some, many) = (bytes_per_tool(500), bytes_per_tool(1_000));
     assert!(many < some + some / 10, "{some} bytes with 500 tools, {many} with 1,000");
     // A posting has seven bytes.
-    assert!(many < 7 * (N_AROUND + 20), "{many} bytes for each tool");
+    assert!(many < 7 * (MAX_SURROUNDINGS + 20), "{many} bytes for each tool");
 }
 
 #[test]

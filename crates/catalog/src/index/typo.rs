@@ -1,36 +1,35 @@
 //! Corrects misspelt words of a query.
 //!
-//! A query word that no document has is probably misspelt. Its neighbours among
-//! the index's own words stand in for it, but only the closest, and only when
-//! the word is long enough for one slip not to make another word of it.
+//! A query word that no document has is probably misspelt. The closest words of the index
+//! replace it, if it is long enough for one typo not to make another word of it.
 //!
-//! A slip leaves most pairs of neighbouring letters alone, so only the words
-//! that have one of the rarest pairs of the misspelt one are looked at.
+//! A typo leaves most pairs of neighbouring letters unchanged, so only words that share
+//! one of the rarest pairs of the misspelt one are compared.
 
 use super::strings::Strings;
 
-/// By pair of letters: the words that have it.
+/// The words of an index by pairs of neighbouring letters.
 #[derive(Clone, Debug)]
 pub(crate) struct TypoIndex {
-    /// By bucket: where its words start. One longer than there are buckets.
+    /// By bucket: the start of its words. One longer than there are buckets.
     starts: Vec<u32>,
     words: Vec<u32>,
-    /// By number of a word: which letters it has.
+    /// By number of a word: the set of its letters.
     letters: Vec<u32>,
 }
 
-/// Buckets for pairs; a power of two. Pairs that share one cost a look more.
+/// The number of buckets for pairs; a power of two. Several pairs may share one.
 const BUCKETS: usize = 1 << 10;
-/// The most stand-ins for one word.
+/// The most corrections of one word.
 const MOST: usize = 3;
-/// Lengths in bytes of the words that can stand in.
+/// The lengths in bytes of words that can be corrections.
 const SHORTEST: usize = 4;
 const LONGEST: usize = 24;
-/// One slip changes at most this many pairs: swapped neighbours change three.
-const TOUCHED: usize = 3;
+/// The most pairs that one typo changes: swapped neighbours change three.
+const PAIRS_PER_TYPO: usize = 3;
 
 impl TypoIndex {
-    /// Of the words that pass `counts`.
+    /// Indexes the words that `counts` accepts.
     pub(crate) fn new(words: &Strings, counts: impl Fn(u32) -> bool) -> TypoIndex {
         let eligible = |number: &u32| {
             let word = words.get(*number);
@@ -60,19 +59,19 @@ impl TypoIndex {
         TypoIndex { starts, words: listed, letters }
     }
 
-    /// The closest of `words` to one that is not among them.
+    /// The closest of `words` to a misspelt one.
     pub(crate) fn nearest(&self, words: &Strings, wanted: &str) -> Vec<u32> {
-        let slips = match wanted.chars().count() {
+        let typos = match wanted.chars().count() {
             0..SHORTEST => return Vec::new(),
             4..8 => 1,
             _ => 2,
         };
         let Some(letters) = Letters::new(wanted) else { return Vec::new() };
         let mut found: Vec<(u8, &str, u32)> = Vec::new();
-        for number in self.candidates(wanted, slips) {
+        for number in self.candidates(wanted, typos) {
             let word = words.get(number);
-            if word.len().abs_diff(wanted.len()) <= 2 * slips
-                && let Some(distance) = distance(&letters, word, slips as u8)
+            if word.len().abs_diff(wanted.len()) <= 2 * typos
+                && let Some(distance) = distance(&letters, word, typos as u8)
                 && (distance < 2 || word.chars().next() == wanted.chars().next())
             {
                 found.push((distance, word, number));
@@ -88,20 +87,20 @@ impl TypoIndex {
         4 * (self.starts.capacity() + self.words.capacity() + self.letters.capacity())
     }
 
-    /// Every word that can be within `slips` of the wanted one, and some others.
-    fn candidates(&self, wanted: &str, slips: usize) -> Vec<u32> {
+    /// Every word within `typos` of the wanted one, and some others.
+    fn candidates(&self, wanted: &str, typos: usize) -> Vec<u32> {
         let range = |bucket: usize| self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
         let mut rarest: Vec<usize> = buckets(wanted).collect();
         let n_pairs = rarest.len();
         rarest.sort_unstable_by_key(|bucket| (range(*bucket).len(), *bucket));
-        // A word so near has all pairs but those that the slips touched.
-        rarest.truncate((TOUCHED * slips + 1).min(n_pairs));
+        // A word so near shares all pairs but those that the typos changed.
+        rarest.truncate((PAIRS_PER_TYPO * typos + 1).min(n_pairs));
         rarest.dedup();
-        // One slip changes at most two letters: one that goes and one that comes.
+        // One typo changes at most two letters: one is removed and one is added.
         let own = letters(wanted);
         let may_be = |number: &u32| {
             let others = own ^ self.letters[*number as usize];
-            others.count_ones() as usize <= 2 * slips
+            others.count_ones() as usize <= 2 * typos
         };
         let listed = rarest.into_iter().flat_map(|bucket| &self.words[range(bucket)]).copied();
         let mut candidates: Vec<u32> = listed.filter(may_be).collect();
@@ -116,7 +115,7 @@ fn letters(word: &str) -> u32 {
     word.chars().fold(0, |bits, letter| bits | 1 << (u32::from(letter) % 32))
 }
 
-/// The bucket of every pair of neighbours, the spaces around the word included.
+/// The bucket of every pair of neighbouring letters, with spaces around the word.
 fn buckets(word: &str) -> impl Iterator<Item = usize> {
     let after = word.chars().chain([' ']);
     [' '].into_iter().chain(word.chars()).zip(after).map(|(before, letter)| {
@@ -128,11 +127,11 @@ fn buckets(word: &str) -> impl Iterator<Item = usize> {
 /// The letters of a word, and how many there are.
 struct Letters([char; WIDTH], usize);
 
-/// Room for the longest word that can stand in, and one a little longer.
+/// Room for the longest correction, and a little more.
 const WIDTH: usize = LONGEST + 8;
 
 impl Letters {
-    /// None when there is no room.
+    /// `None` when the word is too long.
     fn new(word: &str) -> Option<Letters> {
         let mut letters = Letters([' '; WIDTH], 0);
         for letter in word.chars() {
@@ -143,8 +142,8 @@ impl Letters {
     }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two
-/// words, or none when there are more than `most`.
+/// The edit distance of two words (insertions, deletions, replacements and swaps of
+/// neighbours); `None` when it is more than `most`.
 fn distance(Letters(left, n_left): &Letters, right: &str, most: u8) -> Option<u8> {
     let Letters(right, n_right) = Letters::new(right)?;
     let mut before = [0_u8; WIDTH + 1];
@@ -177,7 +176,7 @@ fn distance(Letters(left, n_left): &Letters, right: &str, most: u8) -> Option<u8
 mod tests {
     use super::*;
 
-    fn slips(wrong: &str, right: &str, most: u8) -> Option<u8> {
+    fn typos(wrong: &str, right: &str, most: u8) -> Option<u8> {
         distance(&Letters::new(wrong).unwrap(), right, most)
     }
 
@@ -190,9 +189,9 @@ mod tests {
             ("fole", "file", 1),
         ];
         for (wrong, right, edits) in cases {
-            assert_eq!(slips(wrong, right, 2), Some(edits), "{wrong}");
+            assert_eq!(typos(wrong, right, 2), Some(edits), "{wrong}");
         }
-        assert_eq!(slips("weather", "whether", 1), None);
+        assert_eq!(typos("weather", "whether", 1), None);
         assert!(Letters::new(&"x".repeat(100)).is_none());
     }
 
@@ -209,8 +208,8 @@ mod tests {
                     continue;
                 }
                 let near = pairs.nearest(&words, &wrong);
-                let best = near.first().map(|number| slips(&wrong, words.get(*number), 2));
-                let linear = all.iter().filter_map(|other| slips(&wrong, other, 1)).min();
+                let best = near.first().map(|number| typos(&wrong, words.get(*number), 2));
+                let linear = all.iter().filter_map(|other| typos(&wrong, other, 1)).min();
                 assert_eq!(best.flatten(), linear.map(|_| 1), "{wrong}: {near:?}");
             }
         }

@@ -9,26 +9,27 @@ use super::table;
 /// A word longer than this is unknown, as in BERT.
 const LONGEST: usize = 100;
 
-/// Calls `emit` with the rows of every word of `text`; unknown words emit none.
+/// Calls `emit` with every word of `text` and its rows in the embedding table; an unknown
+/// word has no rows.
 pub(crate) fn each(text: &str, mut emit: impl FnMut(&str, &[u16])) {
-    let mut cutter = Cutter { word: String::new(), rows: Vec::new(), emit: &mut emit };
+    let mut splitter = WordSplitter { word: String::new(), rows: Vec::new(), emit: &mut emit };
     if text.is_ascii() {
-        text.chars().for_each(|c| cutter.take(c.to_ascii_lowercase()));
+        text.chars().for_each(|c| splitter.take(c.to_ascii_lowercase()));
     } else {
         let lower = text.chars().flat_map(char::to_lowercase);
-        lower.nfd().filter(|c| !is_combining_mark(*c)).for_each(|c| cutter.take(c));
+        lower.nfd().filter(|c| !is_combining_mark(*c)).for_each(|c| splitter.take(c));
     }
-    cutter.end();
+    splitter.end();
 }
 
-/// Gathers characters until a word ends.
-struct Cutter<'a> {
+/// Collects characters until a word ends.
+struct WordSplitter<'a> {
     word: String,
     rows: Vec<u16>,
     emit: &'a mut dyn FnMut(&str, &[u16]),
 }
 
-impl Cutter<'_> {
+impl WordSplitter<'_> {
     fn take(&mut self, c: char) {
         if c.is_whitespace() {
             self.end();
@@ -53,7 +54,8 @@ impl Cutter<'_> {
     }
 }
 
-/// The longest known piece first, then the rest; all or nothing.
+/// Splits a word greedily into the longest known pieces; without result if a part is
+/// unknown.
 fn pieces(word: &str, rows: &mut Vec<u16>) {
     if LONGEST < word.chars().count() {
         return;

@@ -1,10 +1,8 @@
 //! Splits text into search terms.
 //!
-//! The same cutting serves descriptions, identifiers and queries: identifiers
-//! fall apart at case and punctuation but keep their joined form, words are
-//! stemmed, scripts without spaces become pairs of characters. No language is
-//! assumed beyond English stems and stop words; whatever is not English simply
-//! passes unstemmed.
+//! Descriptions, identifiers and queries are split in the same way: identifiers are split
+//! at case and punctuation and also kept whole, words are stemmed, and scripts without
+//! spaces become pairs of characters. Only English is stemmed.
 
 use std::borrow::Cow;
 
@@ -12,7 +10,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// One term of a text.
+/// The kind of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Shape {
     /// A word or a part of an identifier.
@@ -32,9 +30,9 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().collect())
 }
 
-/// A text with its typographic marks as a keyboard has them. Most texts are
-/// plain ASCII then, and need no folding.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+/// Replaces typographic punctuation by ASCII. Most texts are plain ASCII then, and need no
+/// folding.
+pub(crate) fn with_ascii_punctuation(text: &str) -> Cow<'_, str> {
     let mark = |c: char| match c {
         '\u{2018}' | '\u{2019}' => Some('\''),
         '\u{201c}' | '\u{201d}' => Some('"'),
@@ -51,14 +49,17 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 /// Calls `emit` with every word of `text`, in order, lower case, unstemmed.
 pub(crate) fn each(text: &str, mut emit: impl FnMut(&str, Shape)) {
     let folded = fold(text);
-    let mut parts = Parts::default();
+    let mut parts = IdentifierParts::default();
     let mut rest = &*folded;
     while let Some(c) = rest.chars().next() {
         if is_unspaced(c) {
             parts.flush(&mut emit);
             pairs(run(&mut rest, is_unspaced), &mut emit);
         } else if c.is_alphanumeric() {
-            humps(run(&mut rest, |n| n.is_alphanumeric() && !is_unspaced(n)), &mut parts);
+            split_camel_case(
+                run(&mut rest, |n| n.is_alphanumeric() && !is_unspaced(n)),
+                &mut parts,
+            );
             match rest.chars().next() {
                 Some('_' | '-') => {
                     rest = &rest[1..];
@@ -80,7 +81,7 @@ pub(crate) fn each(text: &str, mut emit: impl FnMut(&str, Shape)) {
     parts.flush(&mut emit);
 }
 
-/// Takes the longest start of `rest` whose characters all belong.
+/// Takes the longest prefix of `rest` whose characters all belong.
 fn run<'a>(rest: &mut &'a str, belongs: impl Fn(char) -> bool) -> &'a str {
     let end = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
     let (run, after) = rest.split_at(end);
@@ -88,14 +89,14 @@ fn run<'a>(rest: &mut &'a str, belongs: impl Fn(char) -> bool) -> &'a str {
     run
 }
 
-/// The parts of one identifier, one after the other in one text.
+/// The parts of one identifier, concatenated, and where each ends.
 #[derive(Default)]
-struct Parts {
+struct IdentifierParts {
     text: String,
     ends: Vec<usize>,
 }
 
-impl Parts {
+impl IdentifierParts {
     fn push(&mut self, c: char) {
         if c.is_ascii() {
             self.text.push(c.to_ascii_lowercase());
@@ -146,19 +147,19 @@ pub(crate) fn stemmer() -> Stemmer {
     Stemmer::create(Algorithm::English)
 }
 
-/// Returns whether a word carries no meaning of its own.
+/// Whether a word is a stop word.
 pub(crate) fn is_stop(word: &str) -> bool {
     STOP.binary_search(&word).is_ok()
 }
 
-/// Returns whether a word is small talk beside others: `hello, help me send a mail`
-/// is about mail. Where it stands alone, it is what is meant.
+/// Whether a word is small talk: `hello, help me send a mail` is about mail. A query that
+/// has nothing else is searched for it.
 pub(crate) fn is_small_talk(word: &str) -> bool {
     SMALL_TALK.contains(&word)
 }
 
-/// Cuts `readHTTPFile` into `read`, `http`, `file`; digits stay where they are.
-fn humps(run: &str, parts: &mut Parts) {
+/// Splits `readHTTPFile` into `read`, `http`, `file`; digits stay where they are.
+fn split_camel_case(run: &str, parts: &mut IdentifierParts) {
     let mut chars = run.chars().peekable();
     let mut before = None;
     let mut length = 0;
@@ -179,7 +180,7 @@ fn humps(run: &str, parts: &mut Parts) {
     parts.end();
 }
 
-/// TypoIndex of neighbouring characters; a single character stands for itself.
+/// Emits pairs of neighbouring characters; a single character stands for itself.
 fn pairs(run: &str, emit: &mut impl FnMut(&str, Shape)) {
     let starts = || run.char_indices().map(|(at, _)| at).chain([run.len()]);
     if starts().count() == 2 {
@@ -201,7 +202,7 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | 0xAC00..=0xD7AF) // Hangul
 }
 
-/// Sorted, for the binary search.
+/// Stop words, sorted for the binary search.
 #[rustfmt::skip]
 pub(crate) const STOP: &[&str] = &[
     "a", "able", "about", "actually", "after", "again", "all", "also", "am", "an", "and", "any",

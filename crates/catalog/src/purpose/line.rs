@@ -2,9 +2,9 @@
 
 use crate::summary;
 
-/// The most words of a line that nobody wrote for this purpose.
+/// The most words of a line.
 pub const WORDS: usize = 12;
-/// Its most characters: some scripts have no words.
+/// The most characters of a line: some scripts have no spaces.
 const CHARS: usize = 120;
 
 /// Upstream text as one line of at most [`WORDS`] words.
@@ -12,8 +12,8 @@ pub fn one_line(text: &str) -> String {
     cut(&cleaned(text))
 }
 
-/// Upstream text on one line, without what could pass for something else:
-/// control and formatting characters, and the marks of Markdown.
+/// Upstream text on one line, without control characters, formatting characters and the
+/// punctuation of Markdown.
 pub(super) fn cleaned(text: &str) -> String {
     let kept = |c: &char| !matches!(c, '`' | '*' | '#' | '|' | '<' | '>' | '[' | ']' | '{' | '}');
     let plain: String = text.chars().filter(kept).filter(|c| !is_invisible(*c)).collect();

@@ -1,4 +1,4 @@
-//! Derives what functions are for from their names: verbs and their objects.
+//! Derives what functions are for from the verbs and objects in their names.
 
 use super::line::WORDS;
 use crate::index::words::{self, Shape};
@@ -8,32 +8,32 @@ const VERBS_SHOWN: usize = 3;
 /// The most words of an object.
 const OBJECT: usize = 3;
 
-/// Several functions that act on one thing.
+/// Several functions that act on the same object.
 struct Group {
-    /// The object with its last word in the singular; with a mark before it
-    /// when no verb goes with it.
+    /// The object with its last word in the singular; marked with `=` when there is no
+    /// verb, and `!verb` when there is no object.
     key: String,
     object: Vec<String>,
     verbs: Vec<String>,
     count: usize,
 }
 
-/// The line that names make: what most functions are about comes first.
+/// One line about functions with these names; the most common object comes first.
 pub(crate) fn from_names<'a>(label: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<Vec<String>> = names.map(split).filter(|words| !words.is_empty()).collect();
     let common = common_prefix(&names);
     let label = split(label);
     let mut groups: Vec<Group> = Vec::new();
     for name in &names {
-        let Some(group) = Group::read(&label, &name[common..]) else { continue };
-        match groups.iter_mut().find(|known| known.key == group.key) {
-            Some(known) => known.join(group),
+        let Some(group) = Group::parse(&label, &name[common..]) else { continue };
+        match groups.iter_mut().find(|other| other.key == group.key) {
+            Some(other) => other.join(group),
             None => groups.push(group),
         }
     }
     // Stable: of equal ones, the server's order stays.
     groups.sort_by_key(|group| std::cmp::Reverse(group.count));
-    written(&groups)
+    render(&groups)
 }
 
 /// The words of a name, lower case.
@@ -47,7 +47,7 @@ fn split(name: &str) -> Vec<String> {
     all
 }
 
-/// Returns how many words all names begin with, a verb excepted.
+/// The number of words that all names begin with; a verb does not count.
 fn common_prefix(names: &[Vec<String>]) -> usize {
     let [first, _, ..] = names else { return 0 };
     let shared = |at: &usize| {
@@ -61,7 +61,7 @@ fn common_prefix(names: &[Vec<String>]) -> usize {
 }
 
 impl Group {
-    fn read(label: &[String], name: &[String]) -> Option<Group> {
+    fn parse(label: &[String], name: &[String]) -> Option<Group> {
         let telling = |word: &&String| !label.contains(word) && !FILLERS.contains(&word.as_str());
         let mut rest: Vec<String> = name.iter().filter(telling).cloned().collect();
         if rest.is_empty() {
@@ -112,9 +112,8 @@ impl Group {
     }
 }
 
-/// As many groups as twelve words hold. What has the same verbs stands behind
-/// them together.
-fn written(groups: &[Group]) -> String {
+/// Renders as many groups as twelve words hold. Objects with the same verbs are joined.
+fn render(groups: &[Group]) -> String {
     let mut items: Vec<(String, Vec<String>)> = Vec::new();
     let (mut left, mut complete) = (WORDS, true);
     for group in groups {
@@ -146,7 +145,7 @@ fn written(groups: &[Group]) -> String {
     line
 }
 
-/// Near enough to tell `table` and `tables` to be one thing.
+/// The approximate singular, so that `table` and `tables` are the same.
 fn singular(word: &str) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
     let less = |n: usize| word[..word.len() - n].to_owned();
@@ -162,22 +161,22 @@ pub(super) fn is_verb(word: &str) -> bool {
     CORE.contains(&word) || VERBS.split_whitespace().any(|verb| verb == word)
 }
 
-/// Words of a name that say nothing by themselves.
+/// Words of a name without meaning.
 const FILLERS: &[&str] = &["tool", "mcp", "a", "an", "the"];
 
-/// What follows them says how or where, not what.
+/// Words after which a name says how or where, not what.
 const LINKS: &[&str] = &[
     "by", "for", "from", "with", "to", "in", "of", "on", "at", "into", "as", "via", "using",
     "within", "without", "per", "between", "and", "or", "near",
 ];
 
-/// Verbs that are verbs also behind other words: `jira_get_issue`.
+/// Verbs that are recognised also behind other words: `jira_get_issue`.
 const CORE: &[&str] = &[
     "get", "list", "create", "update", "delete", "add", "remove", "set", "find", "read", "write",
     "send", "fetch", "execute", "run", "edit", "modify",
 ];
 
-/// Other first words of functions that are verbs.
+/// Verbs that are recognised as the first word only.
 const VERBS: &str = "
     access activate allocate analyze annotate append apply approve archive ask assign attach
     authenticate authorize backup bind book browse build calculate call cancel capture change chat

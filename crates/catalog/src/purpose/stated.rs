@@ -1,4 +1,4 @@
-//! What the operator or the server says a server is for.
+//! The description of a server by its operator or by the server itself, in one line.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use super::names;
 use crate::index::words::{self, Shape};
 use crate::{Source, name, summary};
 
-/// How long the operator's words may be.
+/// The most characters of the operator's description.
 const LINE: usize = 150;
-/// How much of a server's text is looked at, in characters and sentences.
-const READ: usize = 4_000;
-const SENTENCES: usize = 6;
+/// The most characters and sentences of a server's text that are considered.
+const MAX_CHARS: usize = 4_000;
+const MAX_SENTENCES: usize = 6;
 
-/// The operator's words for an upstream, or else a sentence of the server that
-/// says what it does; nothing where neither does.
+/// The operator's description of an upstream, or else the first sentence of the server
+/// that says what it does.
 pub(crate) fn stated(source: &Source) -> Option<String> {
     let own = source.description.as_deref().map(|words| summary::sentence(words, LINE));
     if let Some(own) = own.filter(|own| !own.is_empty()) {
@@ -23,29 +23,28 @@ pub(crate) fn stated(source: &Source) -> Option<String> {
     let server = &source.listing.server;
     let member = |key: &str| server.raw.member_as::<String>(key);
     let own = OwnWords::new([source.label.as_str(), &server.name]);
-    let told = |text: Option<String>, kind: Text| {
+    let first_informative = |text: Option<String>, kind: Text| {
         let sentences = sentences(text.as_deref()?);
-        sentences.iter().find_map(|sentence| own.telling(sentence, kind))
+        sentences.iter().find_map(|sentence| own.informative_part(sentence, kind))
     };
-    told(member("description"), Text::Description)
-        .or_else(|| told(server.instructions.clone(), Text::Instructions))
-        .or_else(|| told(member("title"), Text::Description))
+    first_informative(member("description"), Text::Description)
+        .or_else(|| first_informative(server.instructions.clone(), Text::Instructions))
+        .or_else(|| first_informative(member("title"), Text::Description))
         .filter(|line| !name::same(line, &source.label))
 }
 
-/// What a text is there for.
+/// The purpose of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Text {
-    /// To say what the server is.
+    /// It says what the server is.
     Description,
-    /// To tell a model how to use it; only some sentences say what it is.
+    /// It tells a model how to use the server; only some sentences say what it is.
     Instructions,
 }
 
-/// The first sentences of a text, on one line each. Headings, code and tables
-/// are none.
+/// The first sentences of a text, each on one line, without headings, code and tables.
 fn sentences(text: &str) -> Vec<String> {
-    let text: String = text.chars().take(READ).collect();
+    let text: String = text.chars().take(MAX_CHARS).collect();
     let mut all = Vec::new();
     let (mut paragraph, mut code) = (String::new(), false);
     let mut close = |paragraph: &mut String| {
@@ -72,11 +71,11 @@ fn sentences(text: &str) -> Vec<String> {
         }
     }
     close(&mut paragraph);
-    all.truncate(SENTENCES);
+    all.truncate(MAX_SENTENCES);
     all
 }
 
-/// The words that a server is called by: they say nothing new in its line.
+/// The words of a server's names, which add nothing to its description.
 struct OwnWords(HashSet<String>);
 
 impl OwnWords {
@@ -90,31 +89,31 @@ impl OwnWords {
         OwnWords(known)
     }
 
-    /// The sentence without its beginning that every server's has (`This server
-    /// provides tools to`), if it says what the server does.
-    fn telling(&self, sentence: &str, kind: Text) -> Option<String> {
+    /// The sentence without its generic beginning (`This server provides tools to`), if it
+    /// says what the server does.
+    fn informative_part(&self, sentence: &str, kind: Text) -> Option<String> {
         let lower = sentence.to_lowercase();
         let orders = ORDERS.iter().any(|order| lower.contains(order));
         let technical = sentence.contains(['`', '_', '/', '{']) || sentence.ends_with(':');
-        if orders || technical || shouts(sentence) {
+        if orders || technical || is_shouted(sentence) {
             return None;
         }
         let clean = cleaned(sentence);
         let all: Vec<&str> = clean.split(' ').collect();
-        let empty = |word: &&str| self.is_empty(word);
-        let start = all.iter().take_while(|word| self.is_empty(word)).count();
-        let telling = all.iter().filter(|word| !self.is_empty(word)).count();
+        let empty = |word: &&str| self.is_uninformative(word);
+        let start = all.iter().take_while(|word| self.is_uninformative(word)).count();
+        let telling = all.iter().filter(|word| !self.is_uninformative(word)).count();
         if telling < 2 {
             return None;
         }
-        // Instructions speak of many things; a sentence about the server names
-        // it first, or begins with what it does.
+        // In instructions, only a sentence that begins with the server or with a verb is
+        // about the server.
         let first = all.iter().find(|word| !empty(word)).map(|word| plain(word));
         let about = all[..start].iter().any(|word| {
             let word = plain(word);
             matches!(word.as_str(), "server" | "mcp" | "tools") || self.0.contains(&word)
         });
-        if kind == Text::Instructions && !about && !first.is_some_and(|word| acts(&word)) {
+        if kind == Text::Instructions && !about && !first.is_some_and(|word| is_verb_form(&word)) {
             return None;
         }
         let line = all[if start + 2 <= all.len() { start } else { 0 }..].join(" ");
@@ -123,7 +122,8 @@ impl OwnWords {
         Some(cut(&first.to_uppercase().chain(chars).collect::<String>()))
     }
 
-    fn is_empty(&self, word: &str) -> bool {
+    /// Whether a word is generic or part of the server's names.
+    fn is_uninformative(&self, word: &str) -> bool {
         let word = plain(word);
         word.is_empty() || GENERIC.contains(&word.as_str()) || self.0.contains(&word)
     }
@@ -139,21 +139,22 @@ fn plain(word: &str) -> String {
     plain
 }
 
-/// `search`, `searches`, `searching`.
-fn acts(word: &str) -> bool {
+/// Whether a word is a form of a verb: `search`, `searches`, `searching`.
+fn is_verb_form(word: &str) -> bool {
     let stems = [word.strip_suffix("ing"), word.strip_suffix("es"), word.strip_suffix('s')];
     let stem = |stem: &str| names::is_verb(stem) || names::is_verb(&format!("{stem}e"));
     names::is_verb(word) || stems.into_iter().flatten().any(stem)
 }
 
-fn shouts(sentence: &str) -> bool {
+/// Whether most letters of a sentence are capitals.
+fn is_shouted(sentence: &str) -> bool {
     let letters = sentence.chars().filter(|c| c.is_alphabetic());
     let (upper, all) =
         letters.fold((0, 0), |(upper, all), c| (upper + usize::from(c.is_uppercase()), all + 1));
     all == 0 || all < 2 * upper
 }
 
-/// What speaks to a model about how to behave is no description.
+/// Texts that mark a sentence as an instruction to the model, not a description.
 const ORDERS: &[&str] = &[
     "instruction",
     "audience",
@@ -198,7 +199,7 @@ const ORDERS: &[&str] = &[
     "install ",
 ];
 
-/// Words that any server's description has.
+/// Words that occur in the description of any server.
 const GENERIC: &[&str] = &[
     "a",
     "an",

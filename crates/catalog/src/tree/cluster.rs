@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::node::{Branch, Leaf, Node, WIDTH};
 
-/// Words that say what is done, not with what: they make poor clusters.
+/// Verbs and function words, which make poor clusters.
 const VERBS: &[&str] = &[
     "add", "all", "and", "append", "batch", "by", "cancel", "check", "clear", "close", "copy",
     "count", "create", "delete", "describe", "disable", "download", "enable", "execute", "export",
@@ -20,14 +20,14 @@ pub(super) fn divide(leaves: &[Leaf<'_>], namespace: &str, members: Vec<usize>) 
     level(leaves, members, &mut taken)
 }
 
-/// One level: leaves when there is room, clusters otherwise. `taken` holds the
-/// words that led here; everything below has them, so they divide nothing.
+/// One level: leaves when they are few, clusters otherwise. `taken` holds the words of
+/// the clusters above, which all members share.
 fn level(leaves: &[Leaf<'_>], members: Vec<usize>, taken: &mut BTreeSet<String>) -> Vec<Node> {
     if members.len() <= WIDTH {
-        return leafs(leaves, members);
+        return leaf_nodes(leaves, members);
     }
     let (groups, rest) = by_word(leaves, &members, taken);
-    // Words that divide nothing leave only the alphabet.
+    // Where no word divides the members, the alphabet does.
     if groups.is_empty() {
         return by_letter(leaves, members);
     }
@@ -43,7 +43,8 @@ fn level(leaves: &[Leaf<'_>], members: Vec<usize>, taken: &mut BTreeSet<String>)
     branches(named)
 }
 
-/// At most `WIDTH - 1` groups by the most common words, and who shares none.
+/// At most `WIDTH - 1` groups by the most common words, and the members without such a
+/// word.
 fn by_word(
     leaves: &[Leaf<'_>],
     members: &[usize],
@@ -60,7 +61,7 @@ fn by_word(
     for word in own.values().flat_map(|words| words.iter().collect::<BTreeSet<_>>()) {
         *counts.entry(word).or_default() += 1;
     }
-    // A word that everything shares divides as little as one that nobody does.
+    // A word that all members share divides nothing.
     let useful = |count: usize| 2 <= count && count < members.len();
     let mut ranked: Vec<(&str, usize)> =
         counts.into_iter().filter(|(_, count)| useful(*count)).collect();
@@ -77,10 +78,10 @@ fn by_word(
     (groups, rest)
 }
 
-/// Even parts in the order of the alphabet, named by where they begin and end.
+/// Groups of equal size in alphabetical order, named by their first and last letter.
 fn by_letter(leaves: &[Leaf<'_>], mut members: Vec<usize>) -> Vec<Node> {
     if members.len() <= WIDTH {
-        return leafs(leaves, members);
+        return leaf_nodes(leaves, members);
     }
     members.sort_by_key(|&at| (leaves[at].name.to_lowercase(), at));
     let parts = members.len().div_ceil(WIDTH).min(WIDTH);
@@ -110,7 +111,8 @@ fn branches(named: Vec<(String, Vec<Node>)>) -> Vec<Node> {
     named.into_iter().map(node).collect()
 }
 
-fn leafs(leaves: &[Leaf<'_>], mut members: Vec<usize>) -> Vec<Node> {
+/// The members as leaves, sorted by name.
+fn leaf_nodes(leaves: &[Leaf<'_>], mut members: Vec<usize>) -> Vec<Node> {
     members.sort_by_key(|&at| (leaves[at].name, at));
     let mut used = BTreeSet::new();
     let node = |leaf: usize| Node::Leaf { segment: unique(leaves[leaf].name, &mut used), leaf };

@@ -1,9 +1,9 @@
 //! The nodes of the tree.
 
-/// More children than this under one namespace or cluster are divided.
+/// The most children of a branch; more are divided into clusters.
 pub const WIDTH: usize = 20;
 
-/// One thing to be placed.
+/// The names of one leaf from which the tree is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf<'a> {
     /// A legal namespace, as in an id.
@@ -12,7 +12,7 @@ pub struct Leaf<'a> {
     pub name: &'a str,
 }
 
-/// A place with things below it.
+/// An inner node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     pub segment: String,
@@ -23,6 +23,7 @@ pub struct Branch {
     pub children: Vec<Node>,
 }
 
+/// A branch, or a leaf by its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     Branch(Branch),
@@ -30,7 +31,7 @@ pub enum Node {
 }
 
 impl Branch {
-    /// Returns whether a leaf to `keep` is below.
+    /// Whether there is a leaf below that `keep` accepts.
     pub fn has(&self, keep: &dyn Fn(usize) -> bool) -> bool {
         self.children.iter().any(|child| child.has(keep))
     }
@@ -44,7 +45,7 @@ impl Node {
         }
     }
 
-    /// Returns whether this is a leaf to `keep`, or one is below.
+    /// Whether `keep` accepts this leaf, or one below this branch.
     pub fn has(&self, keep: &dyn Fn(usize) -> bool) -> bool {
         match self {
             Node::Branch(branch) => branch.has(keep),

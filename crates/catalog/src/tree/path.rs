@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A well-formed path: where to look, not whether something is there.
+/// A well-formed path. It need not exist in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     segments: Vec<String>,
     all: bool,
 }
 
-/// Why a text is no path.
+/// Why a text is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
     #[error("a path starts with `/`, as in `/namespace/cluster`")]
@@ -33,7 +33,7 @@ impl Path {
         &self.segments
     }
 
-    /// Returns whether the path ends in `*`, which asks for what is below.
+    /// Whether the path ends in `*`, which asks for everything below.
     pub fn all(&self) -> bool {
         self.all
     }

@@ -16,13 +16,13 @@ fn check(names: &[(String, String)]) {
     let tree = Tree::build(&leaves);
     for at in 0..leaves.len() {
         let path = tree.path(at).parse::<Path>().unwrap();
-        assert_eq!(tree.walk(&path), Some(Found::Leaf(at)), "{path}");
+        assert_eq!(tree.walk(&path), Some(PathTarget::Leaf(at)), "{path}");
     }
     let mut open: Vec<&Branch> = tree.namespaces().collect();
     let mut seen = 0;
     while let Some(branch) = open.pop() {
         let found = tree.walk(&branch.path.parse().unwrap());
-        assert_eq!(found, Some(Found::Children(&branch.children)));
+        assert_eq!(found, Some(PathTarget::Children(&branch.children)));
         assert!(branch.children.len() <= WIDTH, "{} is too wide", branch.path);
         for child in &branch.children {
             match child {
@@ -43,7 +43,9 @@ fn the_root_has_one_branch_per_namespace_however_few_tools() {
     let names = owned(&[("github", "create_issue"), ("mcp", "read_file"), ("github", "x.y")]);
     let leaves: Vec<Leaf<'_>> = names.iter().map(leaf).collect();
     let tree = Tree::build(&leaves);
-    let Some(Found::Branches(root)) = tree.walk(&"/".parse().unwrap()) else { panic!("no root") };
+    let Some(PathTarget::Branches(root)) = tree.walk(&"/".parse().unwrap()) else {
+        panic!("no root")
+    };
     let shown: Vec<_> = root.iter().map(|b| (b.path.as_str(), b.n_leaves)).collect();
     assert_eq!(shown, [("/github", 2), ("/mcp", 1)]);
     assert_eq!(tree.path(2), "/github/x-y");
@@ -60,7 +62,7 @@ fn a_large_namespace_is_divided_by_what_its_names_are_about() {
         .collect();
     let leaves: Vec<Leaf<'_>> = names.iter().map(leaf).collect();
     let tree = Tree::build(&leaves);
-    let Some(Found::Children(children)) = tree.walk(&"/github".parse().unwrap()) else {
+    let Some(PathTarget::Children(children)) = tree.walk(&"/github".parse().unwrap()) else {
         panic!("no children")
     };
     let segments: Vec<&str> = children.iter().map(Node::segment).collect();

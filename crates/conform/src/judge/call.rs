@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tool::Tool;
 
-use super::observation::{Check, Observation, none_of, not_visible, when};
+use super::observation::{Check, Observation, good_if, good_if_empty, not_visible};
 use crate::answer::Answer;
 use crate::survey::Transcript;
 
@@ -36,14 +36,14 @@ pub(super) fn schema(transcript: &Transcript, name: &str) -> Option<Value> {
     tool.input_schema.to_value().ok()
 }
 
-fn extras(transcript: &Transcript) -> Vec<&str> {
+fn extra_tool_names(transcript: &Transcript) -> Vec<&str> {
     let name = |tool: &'_ Tool| !NAMES.contains(&tool.name.as_str());
     transcript.tools.iter().filter(|tool| name(tool)).map(|tool| tool.name.as_str()).collect()
 }
 
 fn only_three(transcript: &Transcript) -> Observation {
-    let extras = extras(transcript);
-    when(
+    let extras = extra_tool_names(transcript);
+    good_if(
         extras.is_empty() && transcript.tools.len() <= 3,
         format!("{} tools", transcript.tools.len()),
         format!("more tools than call, help and skill: {}", extras.join(", ")),
@@ -51,7 +51,7 @@ fn only_three(transcript: &Transcript) -> Observation {
 }
 
 fn extra_tools(transcript: &Transcript) -> Observation {
-    Observation::Good(format!("{} extra tools", extras(transcript).len()))
+    Observation::Good(format!("{} extra tools", extra_tool_names(transcript).len()))
 }
 
 fn all_three(transcript: &Transcript) -> Observation {
@@ -65,11 +65,12 @@ fn all_three(transcript: &Transcript) -> Observation {
             Some(_) => None,
         })
         .collect();
-    none_of(&wrong, "call, help and skill are registered")
+    good_if_empty(&wrong, "call, help and skill are registered")
 }
 
-/// Problems of a tool's schema against `(name, type)` pairs.
-pub(super) fn parameters(
+/// Checks that a tool's schema has the `wanted` parameters, which are `(name, type)`
+/// pairs, and one of the allowed lists of `required` ones.
+pub(super) fn check_parameters(
     schema: &Value,
     wanted: &[(&str, &str)],
     required: &[&[&str]],
@@ -95,7 +96,7 @@ pub(super) fn parameters(
     if !required.contains(&found.as_slice()) {
         wrong.push(format!("required is {found:?}"));
     }
-    none_of(&wrong, "parameters are as the document says")
+    good_if_empty(&wrong, "parameters are as the document says")
 }
 
 fn call_parameters(transcript: &Transcript) -> Observation {
@@ -108,12 +109,12 @@ fn call_parameters(transcript: &Transcript) -> Observation {
         ("kwargs", "object"),
         ("sizelimit", "integer"),
     ];
-    parameters(&schema, &wanted, &[&["function"]])
+    check_parameters(&schema, &wanted, &[&["function"]])
 }
 
 fn empty_namespace_is_root(transcript: &Transcript) -> Observation {
     let (omitted, empty) = (&transcript.root_function, &transcript.root_function_empty);
-    when(
+    good_if(
         omitted == empty,
         format!("both answer: {}", omitted.excerpt()),
         format!("omitted: {} / empty: {}", omitted.excerpt(), empty.excerpt()),
@@ -124,7 +125,7 @@ fn omitted_kwargs(transcript: &Transcript) -> Observation {
     let Some((without, null)) = &transcript.bare else {
         return not_visible("no harmless function without required arguments");
     };
-    when(
+    good_if(
         !without.is_error && !null.is_error,
         "a function that needs nothing answers without kwargs",
         format!("without kwargs: {}; with null: {}", without.excerpt(), null.excerpt()),
@@ -136,14 +137,14 @@ pub(super) const NO_TRIAL: &str = "no harmless function to try: name one with --
 fn functions_are_no_tools(transcript: &Transcript) -> Observation {
     let listed = transcript.namespace_pages.iter().flat_map(|page| &page.outline.functions);
     let wrong: Vec<String> = listed
-        .filter(|entry| extras(transcript).contains(&entry.name.as_str()))
+        .filter(|entry| extra_tool_names(transcript).contains(&entry.name.as_str()))
         .map(|entry| format!("`{}` is a tool of its own", entry.name))
         .collect();
-    none_of(&wrong, "no listed function is a tool")
+    good_if_empty(&wrong, "no listed function is a tool")
 }
 
-/// An error that names what was wrong and says where to look.
-fn teaches(answer: &Answer, names: &str, points_to: &str) -> Observation {
+/// Checks that a reply is an error that contains `names` and mentions `points_to`.
+fn check_error_text(answer: &Answer, names: &str, points_to: &str) -> Observation {
     let text = answer.text.to_ascii_lowercase();
     let problem = if !answer.is_error {
         "not reported as an error"
@@ -158,19 +159,19 @@ fn teaches(answer: &Answer, names: &str, points_to: &str) -> Observation {
 }
 
 fn unknown_namespace(transcript: &Transcript) -> Observation {
-    teaches(&transcript.unknown_namespace, "zzznope", "help")
+    check_error_text(&transcript.unknown_namespace, "zzznope", "help")
 }
 
 fn unknown_function(transcript: &Transcript) -> Observation {
     match &transcript.unknown_function {
-        Some(answer) => teaches(answer, "zzznope", "help"),
+        Some(answer) => check_error_text(answer, "zzznope", "help"),
         None => not_visible("no namespace is listed"),
     }
 }
 
 fn valid_call(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
-    when(
+    good_if(
         !tried.plain.is_error && 0 < tried.plain.blocks,
         format!("{}: {}", tried.name, tried.plain.excerpt()),
         format!("{} fails: {}", tried.name, tried.plain.excerpt()),
@@ -181,7 +182,7 @@ fn missing_function(transcript: &Transcript) -> Observation {
     let both = [&transcript.no_function, &transcript.empty_function];
     let wrong: Vec<String> =
         both.iter().filter(|a| !a.is_error).map(|a| format!("answered: {}", a.excerpt())).collect();
-    none_of(&wrong, both[0].excerpt())
+    good_if_empty(&wrong, both[0].excerpt())
 }
 
 fn bad_arguments(transcript: &Transcript) -> Observation {
@@ -189,7 +190,7 @@ fn bad_arguments(transcript: &Transcript) -> Observation {
         return not_visible("no function that reads has a required parameter");
     };
     let named = answer.text.contains(&parameter.name);
-    when(
+    good_if(
         answer.is_error && named,
         answer.excerpt(),
         format!("missing `{}` is not named as an error: {}", parameter.name, answer.excerpt()),
@@ -198,7 +199,7 @@ fn bad_arguments(transcript: &Transcript) -> Observation {
 
 fn normalised_before_routing(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
-    when(
+    good_if(
         !tried.respelled.is_error,
         "another spelling of namespace and function is routed alike",
         format!("another spelling fails: {}", tried.respelled.excerpt()),
@@ -215,12 +216,12 @@ fn errors_use_the_channel(transcript: &Transcript) -> Observation {
         answer.filter(|answer| !answer.is_error).map(|_| format!("{what} is no error"))
     };
     let wrong: Vec<String> = errors.iter().filter_map(silent).collect();
-    none_of(&wrong, "unknown names are errors")
+    good_if_empty(&wrong, "unknown names are errors")
 }
 
 fn function_is_separate(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
-    when(
+    good_if(
         tried.dotted.is_error,
         "a dotted path in `function` is refused",
         "a dotted path in `function` is accepted",
@@ -229,5 +230,5 @@ fn function_is_separate(transcript: &Transcript) -> Observation {
 
 fn merged_help(transcript: &Transcript) -> Observation {
     let n = transcript.root.namespaces.len();
-    when(0 < n, format!("help() lists {n} namespaces"), "help() lists no namespace")
+    good_if(0 < n, format!("help() lists {n} namespaces"), "help() lists no namespace")
 }

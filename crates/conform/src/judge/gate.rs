@@ -1,33 +1,34 @@
 //! Checks of the size gate, which holds long replies back.
 
 use super::call::NO_TRIAL;
-use super::observation::{Check, Observation, not_visible, when};
+use super::observation::{Check, Observation, good_if, not_visible};
 use crate::survey::{Transcript, TrialResult};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
-    ("C015", |t| with(t, gated)),
-    ("C108", |t| with(t, gated)),
-    ("C111", |t| with(t, holds_back)),
-    ("C112", |t| with(t, gated)),
-    ("C113", |t| with(t, counts)),
-    ("C114", |t| with(t, suggests)),
-    ("C115", |t| with(t, suggestion_works)),
-    ("C116", |t| with(t, has_margin)),
-    ("C117", |t| with(t, directs)),
-    ("C118", |t| with(t, suggestion_works)),
+    ("C015", |t| with_trial(t, gated)),
+    ("C108", |t| with_trial(t, gated)),
+    ("C111", |t| with_trial(t, holds_back)),
+    ("C112", |t| with_trial(t, gated)),
+    ("C113", |t| with_trial(t, counts)),
+    ("C114", |t| with_trial(t, suggests)),
+    ("C115", |t| with_trial(t, suggestion_works)),
+    ("C116", |t| with_trial(t, has_margin)),
+    ("C117", |t| with_trial(t, directs)),
+    ("C118", |t| with_trial(t, suggestion_works)),
     ("C119", default_threshold),
-    ("C120", |t| with(t, one_request_only)),
-    ("C121", |t| with(t, gated)),
+    ("C120", |t| with_trial(t, one_request_only)),
+    ("C121", |t| with_trial(t, gated)),
     ("C122", advertised),
-    ("C126", |t| with(t, narrowing_first)),
+    ("C126", |t| with_trial(t, narrowing_first)),
 ];
 
-fn with(transcript: &Transcript, check: impl Fn(&TrialResult) -> Observation) -> Observation {
+/// Applies a check to the trial, if one was made.
+fn with_trial(transcript: &Transcript, check: impl Fn(&TrialResult) -> Observation) -> Observation {
     transcript.tried.as_ref().map_or_else(|| not_visible(NO_TRIAL), check)
 }
 
 fn gated(tried: &TrialResult) -> Observation {
-    when(
+    good_if(
         tried.gated.is_gated(),
         tried.gated.excerpt(),
         format!("sizelimit=1 lets it through: {}", tried.gated.excerpt()),
@@ -39,7 +40,7 @@ fn holds_back(tried: &TrialResult) -> Observation {
     let tail: String = tail.chars().rev().collect();
     let leaks = 24 <= tried.plain.chars() && tried.gated.text.contains(&tail);
     let long = 2_000 < tried.gated.chars();
-    when(
+    good_if(
         !leaks && !long && tried.gated.is_gated(),
         format!("{} characters instead of the response", tried.gated.chars()),
         "the gated answer still holds the response",
@@ -49,7 +50,7 @@ fn holds_back(tried: &TrialResult) -> Observation {
 fn counts(tried: &TrialResult) -> Observation {
     let actual = tried.plain.chars();
     let near = |n: &usize| n.abs_diff(actual) * 20 <= actual.max(20);
-    when(
+    good_if(
         tried.gated.numbers().iter().any(near),
         format!("tells the size of about {actual}"),
         format!("no figure near {actual}: {}", tried.gated.excerpt()),
@@ -67,7 +68,7 @@ fn suggestion_works(tried: &TrialResult) -> Observation {
     let Some(answer) = &tried.with_suggested_limit else {
         return Observation::Bad("suggests no sizelimit".into());
     };
-    when(
+    good_if(
         !answer.is_gated() && !answer.is_error && !answer.text.is_empty(),
         "the suggested limit lets the response through",
         format!("with the suggested limit: {}", answer.excerpt()),
@@ -79,7 +80,7 @@ fn has_margin(tried: &TrialResult) -> Observation {
         return Observation::Bad("suggests no sizelimit".into());
     };
     let actual = tried.plain.chars();
-    when(
+    good_if(
         actual * 102 <= limit * 100,
         format!("{limit} for {actual} characters"),
         format!("{limit} for {actual} characters leaves no margin"),
@@ -91,7 +92,7 @@ const NARROW: &[&str] = &["narrow", "filter", "fewer", "smaller page", "part"];
 fn directs(tried: &TrialResult) -> Observation {
     let text = tried.gated.text.to_ascii_lowercase();
     let narrows = NARROW.iter().any(|word| text.contains(word));
-    when(
+    good_if(
         narrows && text.contains("sizelimit"),
         "says how to narrow and how to let it through",
         format!("does not say what to do: {}", tried.gated.excerpt()),
@@ -102,7 +103,7 @@ fn narrowing_first(tried: &TrialResult) -> Observation {
     let text = tried.gated.text.to_ascii_lowercase();
     let narrow = NARROW.iter().filter_map(|word| text.find(word)).min();
     let limit = text.find("sizelimit");
-    when(
+    good_if(
         narrow.is_some() && (limit.is_none() || narrow < limit),
         "narrowing comes before raising the limit",
         "raising the limit comes before narrowing",
@@ -110,7 +111,7 @@ fn narrowing_first(tried: &TrialResult) -> Observation {
 }
 
 fn one_request_only(tried: &TrialResult) -> Observation {
-    when(
+    good_if(
         !tried.afterwards.is_gated() && !tried.afterwards.is_error && tried.bad_limit.is_error,
         "the limit holds for one request, and a limit of 0 is refused",
         format!(
@@ -126,21 +127,22 @@ fn default_threshold(transcript: &Transcript) -> Observation {
         return not_visible("needs a function with a long answer: name one with --large");
     };
     let chars = full.as_ref().map_or(0, |full| full.chars());
-    when(
+    good_if(
         gated.is_gated() && 10_000 < chars,
         format!("{chars} characters are gated by default"),
         format!("{chars} characters, and: {}", gated.excerpt()),
     )
 }
 
-/// The threshold itself cannot be asked for; what is gated above it shows it.
+/// Checks the default threshold indirectly: by a long answer that is gated, or by
+/// `help()`.
 fn advertised(transcript: &Transcript) -> Observation {
     let Some((gated, _)) = &transcript.large else {
         return not_visible("needs a function with a long answer: name one with --large");
     };
     let limit = gated.numbers().into_iter().find(|n| 10_000 < *n);
     let says = transcript.help.text.to_ascii_lowercase();
-    when(
+    good_if(
         gated.is_gated() || says.contains("characters"),
         "the default applies, or help() states another",
         format!("a higher threshold ({limit:?}) is not stated in help()"),

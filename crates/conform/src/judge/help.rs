@@ -1,7 +1,7 @@
 //! Checks of `help`: the root, the pages of namespaces and the pages of functions.
 
-use super::call::{parameters, schema};
-use super::observation::{Check, Observation, none_of, not_visible, when};
+use super::call::{check_parameters, schema};
+use super::observation::{Check, Observation, good_if, good_if_empty, not_visible};
 use crate::outline::Entry;
 use crate::survey::{FunctionPage, Transcript, canonical};
 
@@ -47,7 +47,7 @@ fn help_parameters(transcript: &Transcript) -> Observation {
         );
     }
     let wanted = [("namespace", "string"), ("function", "string"), ("kwargs", "object")];
-    parameters(&schema, &wanted, &[&[]])
+    check_parameters(&schema, &wanted, &[&[]])
 }
 
 fn root_lists_namespaces(transcript: &Transcript) -> Observation {
@@ -58,11 +58,11 @@ fn root_lists_namespaces(transcript: &Transcript) -> Observation {
     let wrong = bad_lines(entries.clone());
     match entries.count() {
         0 => Observation::Bad("help() lists nothing".into()),
-        n => none_of(&wrong, format!("{n} entries, one line each")),
+        n => good_if_empty(&wrong, format!("{n} entries, one line each")),
     }
 }
 
-/// Entries without a description, or far longer than one line.
+/// Returns the problems of entries without a description or with a very long line.
 fn bad_lines<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<String> {
     entries
         .filter_map(|entry| {
@@ -91,7 +91,10 @@ fn namespaces_list_entries(transcript: &Transcript) -> Observation {
                 .then(|| format!("`{}` lists nothing: {}", page.path, page.answer.excerpt()))
         })
         .collect();
-    none_of(&wrong, format!("{} namespaces list their entries", transcript.namespace_pages.len()))
+    good_if_empty(
+        &wrong,
+        format!("{} namespaces list their entries", transcript.namespace_pages.len()),
+    )
 }
 
 fn function_pages_document(transcript: &Transcript) -> Observation {
@@ -104,7 +107,7 @@ fn function_pages_document(transcript: &Transcript) -> Observation {
         .filter(|page| page.answer.is_error || page.answer.chars() < 10)
         .map(|page| format!("`{}` has no page: {}", name(page), page.answer.excerpt()))
         .collect();
-    none_of(&wrong, format!("{} functions have a page", transcript.function_pages.len()))
+    good_if_empty(&wrong, format!("{} functions have a page", transcript.function_pages.len()))
 }
 
 fn name(page: &FunctionPage) -> String {
@@ -119,7 +122,7 @@ fn more_on_request(transcript: &Transcript) -> Observation {
         .filter(|page| page.full.chars() < page.answer.chars() / 2 || page.full.is_error)
         .map(|page| format!("`{}` says less with params=\"full\"", name(page)))
         .collect();
-    none_of(&shorter, "a full page never says less")
+    good_if_empty(&shorter, "a full page never says less")
 }
 
 fn detail_is_advertised_on_the_function_page(transcript: &Transcript) -> Observation {
@@ -129,10 +132,10 @@ fn detail_is_advertised_on_the_function_page(transcript: &Transcript) -> Observa
         .filter(|page| page.full != page.answer && !page.answer.text.contains("params"))
         .map(|page| format!("`{}` honours `params` without saying so", name(page)))
         .collect();
-    none_of(&silent, "pages that have more say how to get it")
+    good_if_empty(&silent, "pages that have more say how to get it")
 }
 
-/// A parameter with its type, in a text of an outer layer.
+/// Returns a parameter whose type is shown in a text that should not show parameters.
 fn leaked(transcript: &Transcript, text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     transcript.function_pages.iter().flat_map(|page| &page.parameters).find_map(|parameter| {
@@ -158,7 +161,7 @@ fn no_signatures_in_namespaces(transcript: &Transcript) -> Observation {
             wrong.push(format!("`{}` has a table", page.path));
         }
     }
-    none_of(&wrong, "no listing shows parameters")
+    good_if_empty(&wrong, "no listing shows parameters")
 }
 
 fn root_shows_no_functions(transcript: &Transcript) -> Observation {
@@ -180,7 +183,7 @@ fn root_shows_no_functions(transcript: &Transcript) -> Observation {
         })
         .map(|entry| format!("help() names the function `{}`", entry.name))
         .collect();
-    none_of(&wrong, "help() names no function of a namespace")
+    good_if_empty(&wrong, "help() names no function of a namespace")
 }
 
 fn layers_stay_apart(transcript: &Transcript) -> Observation {
@@ -195,17 +198,17 @@ fn layers_stay_apart(transcript: &Transcript) -> Observation {
 fn namespace_lines(transcript: &Transcript) -> Observation {
     let below = transcript.namespace_pages.iter().flat_map(|page| &page.outline.namespaces);
     let wrong = bad_lines(transcript.root.namespaces.iter().chain(below));
-    none_of(&wrong, "namespaces have one descriptive line each")
+    good_if_empty(&wrong, "namespaces have one descriptive line each")
 }
 
 fn function_lines(transcript: &Transcript) -> Observation {
     let wrong =
         bad_lines(transcript.namespace_pages.iter().flat_map(|page| &page.outline.functions));
-    none_of(&wrong, "functions have one descriptive line each")
+    good_if_empty(&wrong, "functions have one descriptive line each")
 }
 
 fn empty_namespace(transcript: &Transcript) -> Observation {
-    when(
+    good_if(
         transcript.help_empty == transcript.help,
         "help(namespace=\"\") equals help()",
         format!("they differ: {}", transcript.help_empty.excerpt()),
@@ -214,7 +217,7 @@ fn empty_namespace(transcript: &Transcript) -> Observation {
 
 fn root_is_one_kind(transcript: &Transcript) -> Observation {
     let mixed = !transcript.root.namespaces.is_empty() && !transcript.root.functions.is_empty();
-    when(!mixed, "the root holds one kind", "the root holds functions and namespaces")
+    good_if(!mixed, "the root holds one kind", "the root holds functions and namespaces")
 }
 
 fn mixed_namespaces(transcript: &Transcript) -> Observation {
@@ -232,10 +235,10 @@ fn shallow(transcript: &Transcript) -> Observation {
         .map(|page| page.path.split('.').count())
         .max()
         .unwrap_or(0);
-    when(depth <= 3, format!("depth {depth}"), format!("{depth} levels deep"))
+    good_if(depth <= 3, format!("depth {depth}"), format!("{depth} levels deep"))
 }
 
-/// Arguments of `help` that changed something, though not asked for by name.
+/// Returns the optional arguments of `help` that change its answer.
 fn honoured(transcript: &Transcript) -> Vec<&'static str> {
     let mut honoured = Vec::new();
     if transcript.help_json != transcript.help {
@@ -257,7 +260,7 @@ fn arguments_are_advertised(transcript: &Transcript) -> Observation {
         .filter(|argument| !transcript.help.text.contains(argument))
         .map(|argument| format!("help() does not mention `{argument}`"))
         .collect();
-    none_of(&wrong, "help() names the arguments it honours")
+    good_if_empty(&wrong, "help() names the arguments it honours")
 }
 
 fn unknown_arguments_never_fail(transcript: &Transcript) -> Observation {
@@ -269,12 +272,12 @@ fn unknown_arguments_never_fail(transcript: &Transcript) -> Observation {
         .filter(|answer| answer.is_error || !names.iter().all(|n| answer.text.contains(n)))
         .map(|answer| format!("an unknown argument gives: {}", answer.excerpt()))
         .collect();
-    none_of(&wrong, "unknown arguments do no harm")
+    good_if_empty(&wrong, "unknown arguments do no harm")
 }
 
 fn unknown_arguments_are_ignored(transcript: &Transcript) -> Observation {
     let same = transcript.help_unknown.text.starts_with(transcript.help.text.trim_end());
-    when(
+    good_if(
         same || transcript.help_unknown.text.contains("zzz"),
         "the same text, apart from a note",
         format!("another text: {}", transcript.help_unknown.excerpt()),
@@ -290,7 +293,7 @@ fn is_markdown(transcript: &Transcript) -> Observation {
     let text = transcript.help.text.trim();
     let marked = text.lines().any(|line| line.starts_with('#') || line.starts_with("- "));
     let is_json = serde_json::from_str::<serde_json::Value>(text).is_ok();
-    when(marked && !is_json, "Markdown", format!("not Markdown: {}", transcript.help.excerpt()))
+    good_if(marked && !is_json, "Markdown", format!("not Markdown: {}", transcript.help.excerpt()))
 }
 
 fn other_formats(transcript: &Transcript) -> Observation {
@@ -311,7 +314,7 @@ fn other_formats(transcript: &Transcript) -> Observation {
         .filter(|entry| !text.contains(&format!("\"{}\"", entry.name)))
         .map(|entry| format!("the JSON form lacks `{}`", entry.name))
         .collect();
-    none_of(&missing, "the JSON form has the same entries")
+    good_if_empty(&missing, "the JSON form has the same entries")
 }
 
 fn kinds_are_told_apart(transcript: &Transcript) -> Observation {
@@ -321,7 +324,7 @@ fn kinds_are_told_apart(transcript: &Transcript) -> Observation {
         .flat_map(|page| &page.mislabelled)
         .map(|path| format!("`{path}` is a namespace but stands among the functions"))
         .collect();
-    none_of(&wrong, "namespaces and functions stand under their own headings")
+    good_if_empty(&wrong, "namespaces and functions stand under their own headings")
 }
 
 fn no_skills_in_help(transcript: &Transcript) -> Observation {
@@ -341,7 +344,7 @@ fn no_skills_in_help(transcript: &Transcript) -> Observation {
         })
         .map(|(place, _)| format!("{place} refers to a skill"))
         .collect();
-    none_of(&wrong, "help mentions no skill")
+    good_if_empty(&wrong, "help mentions no skill")
 }
 
 fn everything_is_addressable(transcript: &Transcript) -> Observation {
@@ -352,5 +355,5 @@ fn everything_is_addressable(transcript: &Transcript) -> Observation {
         .chain(function_pages.map(name))
         .map(|place| format!("`{place}` is listed but help does not know it"))
         .collect();
-    none_of(&wrong, "every listed name can be asked for")
+    good_if_empty(&wrong, "every listed name can be asked for")
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::observation::{Check, Observation, none_of, not_visible, when};
+use super::observation::{Check, Observation, good_if, good_if_empty, not_visible};
 use crate::survey::Transcript;
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -16,14 +16,14 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C089", |t| field(t, "endpoint", Need::Required, url)),
     ("C090", |t| field(t, "cache_ttl", Need::Optional, seconds)),
     ("C091", |t| field(t, "authentication", Need::Optional, mapping)),
-    ("C092", |t| inside(t, "authentication", "scheme", Need::Required, scheme)),
-    ("C093", |t| inside(t, "authentication", "docs_url", Need::Optional, url)),
+    ("C092", |t| nested_field(t, "authentication", "scheme", Need::Required, scheme)),
+    ("C093", |t| nested_field(t, "authentication", "docs_url", Need::Optional, url)),
     ("C094", |t| field(t, "namespaces", Need::Required, entries)),
-    ("C095", |t| each(t, "namespaces", "suggested", label)),
-    ("C096", |t| each(t, "namespaces", "description", line)),
+    ("C095", |t| each_entry(t, "namespaces", "suggested", label)),
+    ("C096", |t| each_entry(t, "namespaces", "description", line)),
     ("C097", |t| field(t, "skills", Need::Optional, list)),
-    ("C098", |t| each(t, "skills", "name", text)),
-    ("C099", |t| each(t, "skills", "description", text)),
+    ("C098", |t| each_entry(t, "skills", "name", text)),
+    ("C099", |t| each_entry(t, "skills", "description", text)),
     ("C100", identity_exists),
     ("C101", identity_is_the_manifest),
 ];
@@ -39,7 +39,7 @@ enum Need {
 
 fn is_published(transcript: &Transcript) -> Observation {
     let Some(page) = &transcript.manifest else { return not_visible(NO_WEB) };
-    when(
+    good_if(
         page.status == 200,
         "GET /.well-known/cash-mcp.yaml answers 200",
         format!("GET /.well-known/cash-mcp.yaml answers {}", page.status),
@@ -51,7 +51,7 @@ fn is_yaml(transcript: &Transcript) -> Observation {
         return not_visible("there is no manifest");
     };
     let kind = page.content_type.split(';').next().unwrap_or_default().trim();
-    when(kind == "application/yaml", kind, format!("content type is `{}`", page.content_type))
+    good_if(kind == "application/yaml", kind, format!("content type is `{}`", page.content_type))
 }
 
 fn json_by_negotiation(transcript: &Transcript) -> Observation {
@@ -63,57 +63,70 @@ fn json_by_negotiation(transcript: &Transcript) -> Observation {
     }
     let varies = page.vary.to_ascii_lowercase().contains("accept");
     let parses = serde_json::from_str::<Value>(&page.body).is_ok();
-    when(
+    good_if(
         page.content_type.starts_with("application/json") && parses && varies,
         "JSON on request, with Vary: Accept",
         format!("content type `{}`, vary `{}`", page.content_type, page.vary),
     )
 }
 
-/// The manifest as a tree, from its YAML form.
+/// Parses the YAML form of the manifest.
 fn manifest(transcript: &Transcript) -> Result<Value, Observation> {
     let page = transcript.manifest.as_ref().filter(|page| page.status == 200);
     let Some(page) = page else { return Err(not_visible("there is no manifest")) };
-    // Whoever is judged may be hostile: a walk over the tree must come to an end.
+    // The server may be hostile, so the depth is limited.
     let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: 64 } };
     let tree = serde_saphyr::from_str_with_options(&page.body, options);
     tree.map_err(|error| Observation::Bad(format!("not YAML: {error}")))
 }
 
-fn field(transcript: &Transcript, name: &str, need: Need, is: fn(&Value) -> bool) -> Observation {
+/// Checks a member of the manifest.
+fn field(
+    transcript: &Transcript,
+    name: &str,
+    need: Need,
+    is_valid: fn(&Value) -> bool,
+) -> Observation {
     match manifest(transcript) {
-        Ok(manifest) => member(&manifest[name], name, need, is),
+        Ok(manifest) => check_value(&manifest[name], name, need, is_valid),
         Err(seen) => seen,
     }
 }
 
-fn member(value: &Value, name: &str, need: Need, is: fn(&Value) -> bool) -> Observation {
+fn check_value(value: &Value, name: &str, need: Need, is_valid: fn(&Value) -> bool) -> Observation {
     if value.is_null() {
         return match need {
             Need::Required => Observation::Bad(format!("`{name}` is missing")),
             Need::Optional => Observation::Good(format!("`{name}` is left out")),
         };
     }
-    when(is(value), format!("`{name}` is there"), format!("`{name}` is {value}"))
+    good_if(is_valid(value), format!("`{name}` is there"), format!("`{name}` is {value}"))
 }
 
-fn inside(
+/// Checks a member of the block `block`, if the manifest has that.
+fn nested_field(
     transcript: &Transcript,
     block: &str,
     name: &str,
     need: Need,
-    is: fn(&Value) -> bool,
+    is_valid: fn(&Value) -> bool,
 ) -> Observation {
     match manifest(transcript) {
         Ok(manifest) if manifest[block].is_null() => {
             Observation::Good(format!("no `{block}` block"))
         }
-        Ok(manifest) => member(&manifest[block][name], name, need, is),
+        Ok(manifest) => check_value(&manifest[block][name], name, need, is_valid),
         Err(seen) => seen,
     }
 }
 
-fn each(transcript: &Transcript, list: &str, name: &str, is: fn(&Value) -> bool) -> Observation {
+/// Checks the member `name` of every entry of a list.
+fn each_entry(
+    transcript: &Transcript,
+    list: &str,
+    name: &str,
+    is_valid: fn(&Value) -> bool,
+) -> Observation {
     let manifest = match manifest(transcript) {
         Ok(manifest) => manifest,
         Err(seen) => return seen,
@@ -122,10 +135,10 @@ fn each(transcript: &Transcript, list: &str, name: &str, is: fn(&Value) -> bool)
     let wrong: Vec<String> = entries
         .iter()
         .enumerate()
-        .filter(|(_, entry)| !is(&entry[name]))
+        .filter(|(_, entry)| !is_valid(&entry[name]))
         .map(|(at, entry)| format!("`{list}[{at}].{name}` is {}", entry[name]))
         .collect();
-    none_of(&wrong, format!("{} entries of `{list}`", entries.len()))
+    good_if_empty(&wrong, format!("{} entries of `{list}`", entries.len()))
 }
 
 fn text(value: &Value) -> bool {
@@ -180,7 +193,7 @@ fn entries(value: &Value) -> bool {
 }
 
 fn identity_exists(transcript: &Transcript) -> Observation {
-    when(
+    good_if(
         transcript.identity.is_some() && transcript.has_resources,
         "cash://server can be read",
         "cash://server cannot be read, or resources are not declared",
@@ -195,7 +208,7 @@ fn identity_is_the_manifest(transcript: &Transcript) -> Observation {
         return Observation::Bad(format!("media type `{}`", transcript.identity_type));
     }
     match manifest(transcript) {
-        Ok(manifest) => when(
+        Ok(manifest) => good_if(
             manifest == *identity,
             "the resource equals the manifest",
             "the resource differs from the manifest",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::call::NO_TRIAL;
-use super::observation::{Check, Observation, none_of, not_visible, when};
+use super::observation::{Check, Observation, good_if, good_if_empty, not_visible};
 use crate::survey::{Transcript, canonical};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -34,7 +34,7 @@ fn labels_are_plain(transcript: &Transcript) -> Observation {
         .filter(|label| !is_plain(label))
         .map(|label| format!("`{label}` is no label"))
         .collect();
-    none_of(&wrong, "labels are letters, digits and underscores")
+    good_if_empty(&wrong, "labels are letters, digits and underscores")
 }
 
 fn labels_are_normalised(transcript: &Transcript) -> Observation {
@@ -47,7 +47,7 @@ fn labels_are_normalised(transcript: &Transcript) -> Observation {
         .filter(|page| page.respelled != page.answer)
         .map(|page| format!("`{}` in another spelling: {}", page.path, page.respelled.excerpt()))
         .collect();
-    none_of(&wrong, "another spelling of a namespace gives the same page")
+    good_if_empty(&wrong, "another spelling of a namespace gives the same page")
 }
 
 fn labels_are_unique(transcript: &Transcript) -> Observation {
@@ -59,7 +59,7 @@ fn labels_are_unique(transcript: &Transcript) -> Observation {
             wrong.push(format!("`{other}` and `{}` are the same label", page.path));
         }
     }
-    none_of(&wrong, "no two labels are the same")
+    good_if_empty(&wrong, "no two labels are the same")
 }
 
 fn display_forms(transcript: &Transcript) -> Observation {
@@ -77,7 +77,7 @@ fn no_dot_in_a_label(transcript: &Transcript) -> Observation {
         .filter(|entry| entry.name.contains('.'))
         .map(|entry| format!("`{}` is listed as one label", entry.name))
         .collect();
-    none_of(&wrong, "no label holds a dot")
+    good_if_empty(&wrong, "no label holds a dot")
 }
 
 fn every_level_is_a_label(transcript: &Transcript) -> Observation {
@@ -90,7 +90,7 @@ fn every_level_is_a_label(transcript: &Transcript) -> Observation {
         .filter(|(_, answer)| !answer.is_error)
         .map(|(path, _)| format!("`{path}` is accepted"))
         .collect();
-    none_of(&wrong, "empty levels are refused")
+    good_if_empty(&wrong, "empty levels are refused")
 }
 
 fn identifiers_are_plain(transcript: &Transcript) -> Observation {
@@ -102,12 +102,12 @@ fn identifiers_are_plain(transcript: &Transcript) -> Observation {
         .filter(|name| !is_plain(name))
         .map(|name| format!("`{name}` is no identifier"))
         .collect();
-    none_of(&wrong, "functions and skills are letters, digits and underscores")
+    good_if_empty(&wrong, "functions and skills are letters, digits and underscores")
 }
 
 fn identifiers_are_normalised(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return not_visible(NO_TRIAL) };
-    when(
+    good_if(
         !tried.respelled.is_error,
         format!("{} answers in another spelling", tried.name),
         format!("{} in another spelling: {}", tried.name, tried.respelled.excerpt()),
@@ -118,7 +118,7 @@ fn arguments_are_normalised(transcript: &Transcript) -> Observation {
     let Some((exact, respelled)) = &transcript.respelled_arguments else {
         return not_visible("the trial has no arguments");
     };
-    when(
+    good_if(
         exact == respelled,
         "another spelling of the arguments gives the same answer",
         format!("another spelling of the arguments: {}", respelled.excerpt()),
@@ -134,5 +134,5 @@ fn expressive_names(transcript: &Transcript) -> Observation {
         .filter(|(_, entry)| BARE.contains(&canonical(&entry.name).as_str()))
         .map(|(page, entry)| format!("`{}.{}` says little", page.path, entry.name))
         .collect();
-    none_of(&wrong, "names say what they do")
+    good_if_empty(&wrong, "names say what they do")
 }

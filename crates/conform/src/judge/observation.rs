@@ -1,26 +1,26 @@
-//! The type of a check, and of what it observes.
+//! The types of checks and their observations.
 
 use crate::survey::Transcript;
 
-/// What a check observed.
+/// The result of a check, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
     Good(String),
     Bad(String),
-    /// It cannot be seen on this server, and why.
+    /// The check is impossible on this server, and why.
     NotVisible(String),
 }
 
 /// A check: a function from the transcript to an observation.
 pub(super) type Check = fn(&Transcript) -> Observation;
 
-/// Good when `holds`, with evidence either way.
-pub(super) fn when(holds: bool, good: impl Into<String>, bad: impl Into<String>) -> Observation {
+/// Returns [`Observation::Good`] if `holds`, with the evidence for either case.
+pub(super) fn good_if(holds: bool, good: impl Into<String>, bad: impl Into<String>) -> Observation {
     if holds { Observation::Good(good.into()) } else { Observation::Bad(bad.into()) }
 }
 
-/// Good when nothing was found that is wrong.
-pub(super) fn none_of(wrong: &[String], good: impl Into<String>) -> Observation {
+/// Returns [`Observation::Good`] if the list of problems is empty.
+pub(super) fn good_if_empty(wrong: &[String], good: impl Into<String>) -> Observation {
     match wrong {
         [] => Observation::Good(good.into()),
         [only] => Observation::Bad(only.clone()),

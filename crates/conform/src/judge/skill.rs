@@ -2,8 +2,8 @@
 
 use regex::Regex;
 
-use super::call::{parameters, schema};
-use super::observation::{Check, Observation, none_of, not_visible, when};
+use super::call::{check_parameters, schema};
+use super::observation::{Check, Observation, good_if, good_if_empty, not_visible};
 use crate::survey::{SkillPage, Transcript};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -29,19 +29,19 @@ fn skill_parameters(transcript: &Transcript) -> Observation {
         return Observation::Bad("no `skill`".into());
     };
     let wanted = [("namespace", "string"), ("skillname", "string"), ("kwargs", "object")];
-    parameters(&schema, &wanted, &[&[], &["skillname"]])
+    check_parameters(&schema, &wanted, &[&[], &["skillname"]])
 }
 
 fn empty_namespace(transcript: &Transcript) -> Observation {
-    when(
+    good_if(
         transcript.skills == transcript.skill_again,
         "skill(namespace=\"\") equals skill()",
         format!("they differ: {}", transcript.skill_again.excerpt()),
     )
 }
 
-/// Judges every skill; good when none is wrong.
-fn each(
+/// Checks every skill. `wrong` returns the problem of a skill, if it has one.
+fn each_skill(
     transcript: &Transcript,
     good: &str,
     wrong: impl Fn(&SkillPage) -> Option<String>,
@@ -52,14 +52,14 @@ fn each(
     let wrong: Vec<String> = transcript
         .skill_pages
         .iter()
-        .filter_map(|lesson| wrong(lesson).map(|what| format!("`{}` {what}", lesson.name)))
+        .filter_map(|page| wrong(page).map(|what| format!("`{}` {what}", page.name)))
         .collect();
-    none_of(&wrong, format!("{}: {good}", transcript.skill_pages.len()))
+    good_if_empty(&wrong, format!("{}: {good}", transcript.skill_pages.len()))
 }
 
 fn is_text(transcript: &Transcript) -> Observation {
-    each(transcript, "skills are one text each", |lesson| {
-        let answer = &lesson.answer;
+    each_skill(transcript, "skills are one text each", |page| {
+        let answer = &page.answer;
         let bad = answer.is_error || answer.blocks != 1 || answer.text.trim().is_empty();
         bad.then(|| format!("is not one text: {}", answer.excerpt()))
     })
@@ -95,27 +95,27 @@ const LANGUAGES: &[&str] = &[
 ];
 
 fn no_code(transcript: &Transcript) -> Observation {
-    each(transcript, "skills without executable content", |lesson| {
-        if let Some(kind) = lesson.answer.other_kinds.first() {
+    each_skill(transcript, "skills without executable content", |page| {
+        if let Some(kind) = page.answer.other_kinds.first() {
             return Some(format!("returns {kind} content"));
         }
         let fence =
             |line: &str| line.trim_start().strip_prefix("```").map(str::trim).map(str::to_owned);
-        let language = lesson.answer.text.lines().filter_map(fence).find(|language| {
+        let language = page.answer.text.lines().filter_map(fence).find(|language| {
             LANGUAGES.contains(&language.to_ascii_lowercase().split(' ').next().unwrap_or(""))
         });
         if let Some(language) = language {
             return Some(format!("holds {language} code"));
         }
-        let lower = lesson.answer.text.to_ascii_lowercase();
+        let lower = page.answer.text.to_ascii_lowercase();
         let marks = ["<script", "data:text/", "data:application/"];
         marks.iter().find(|mark| lower.contains(**mark)).map(|mark| format!("holds `{mark}`"))
     })
 }
 
 fn self_contained(transcript: &Transcript) -> Observation {
-    each(transcript, "skills stand alone", |lesson| {
-        let lower = lesson.answer.text.to_ascii_lowercase();
+    each_skill(transcript, "skills stand alone", |page| {
+        let lower = page.answer.text.to_ascii_lowercase();
         let leans = ["previous message", "as discussed above", "earlier in this conversation"];
         leans.iter().find(|words| lower.contains(**words)).map(|words| format!("says `{words}`"))
     })
@@ -123,10 +123,9 @@ fn self_contained(transcript: &Transcript) -> Observation {
 
 fn references_resolve(transcript: &Transcript) -> Observation {
     let reference = Regex::new(r#"skill\([^)]*skillname="([^"]+)""#).expect("a fixed expression");
-    let known: Vec<&str> =
-        transcript.skill_pages.iter().map(|lesson| lesson.name.as_str()).collect();
-    each(transcript, "references to other skills resolve", |lesson| {
-        let names = reference.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
+    let known: Vec<&str> = transcript.skill_pages.iter().map(|page| page.name.as_str()).collect();
+    each_skill(transcript, "references to other skills resolve", |page| {
+        let names = reference.captures_iter(&page.answer.text).map(|found| found[1].to_owned());
         let missing = names.into_iter().find(|name| !known.iter().any(|known| same(known, name)));
         missing.map(|name| format!("refers to the unknown skill `{name}`"))
     })
@@ -141,8 +140,8 @@ fn same(a: &str, b: &str) -> bool {
 
 fn targets_resolve(transcript: &Transcript) -> Observation {
     let target = Regex::new(r#"(?:call|help)\(namespace="([^"]+)""#).expect("a fixed expression");
-    each(transcript, "namespaces that skills name exist", |lesson| {
-        let names = target.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
+    each_skill(transcript, "namespaces that skills name exist", |page| {
+        let names = target.captures_iter(&page.answer.text).map(|found| found[1].to_owned());
         let missing = names.into_iter().find(|name| {
             !name.contains('{')
                 && !transcript.namespace_pages.iter().any(|page| same(&page.path, name))
@@ -154,7 +153,7 @@ fn targets_resolve(transcript: &Transcript) -> Observation {
 fn unknown_skill(transcript: &Transcript) -> Observation {
     let answer = &transcript.skill_unknown;
     let named = answer.text.contains("zzznope") && answer.text.contains("skill(");
-    when(
+    good_if(
         answer.is_error && named,
         answer.excerpt(),
         format!("does not teach: {}", answer.excerpt()),
@@ -164,11 +163,11 @@ fn unknown_skill(transcript: &Transcript) -> Observation {
 fn read_only(transcript: &Transcript) -> Observation {
     let tool = transcript.tools.iter().find(|tool| tool.name == "skill");
     let hint = tool.and_then(|tool| tool.annotations.read_only);
-    when(hint == Some(true), "annotated as read-only", "`skill` lacks readOnlyHint: true")
+    good_if(hint == Some(true), "annotated as read-only", "`skill` lacks readOnlyHint: true")
 }
 
 fn no_bundled_files(transcript: &Transcript) -> Observation {
-    when(
+    good_if(
         transcript.skill_path.is_error,
         "a path instead of a name is refused",
         format!("a path is served: {}", transcript.skill_path.excerpt()),
@@ -176,8 +175,8 @@ fn no_bundled_files(transcript: &Transcript) -> Observation {
 }
 
 fn is_structured(transcript: &Transcript) -> Observation {
-    each(transcript, "skills have a heading and steps", |lesson| {
-        let lines: Vec<&str> = lesson.answer.text.lines().map(str::trim_start).collect();
+    each_skill(transcript, "skills have a heading and steps", |page| {
+        let lines: Vec<&str> = page.answer.text.lines().map(str::trim_start).collect();
         let heading = lines.iter().any(|line| line.starts_with('#'));
         let is_step = |line: &&str| {
             let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -190,7 +189,7 @@ fn is_structured(transcript: &Transcript) -> Observation {
 }
 
 fn lists_itself(transcript: &Transcript) -> Observation {
-    when(
+    good_if(
         !transcript.skills.is_error,
         transcript.skills.excerpt(),
         format!("skill() fails: {}", transcript.skills.excerpt()),

@@ -1,9 +1,9 @@
-//! Converts loosely typed values as the contract says: integers and flags may be
-//! text, `3.0` is an integer, `true` is one.
+//! Converts loosely typed arguments as the contract says: integers and flags may be
+//! text, `3.0` is the integer 3, `true` is 1.
 
 use serde_json::Value;
 
-/// An integer by the contract's reading, if it is one.
+/// Converts a value to an integer, if the contract takes it for one.
 pub(super) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(true) => Some(1),
@@ -13,10 +13,10 @@ pub(super) fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// What counts as surrounding space.
+/// The characters that are trimmed from both ends of a text.
 pub(super) const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\0', '\x0b'];
 
-/// Decimal digits with an optional sign, no leading zeros, within 64 bits.
+/// Parses decimal digits with an optional sign, without leading zeros, within 64 bits.
 fn plain_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -26,13 +26,14 @@ fn plain_integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `3.0` is three; numbers too long to print whole are no integers.
+/// Converts a number without a fraction, such as `3.0`, to an integer, unless it has too
+/// many digits to be printed in full.
 #[expect(clippy::cast_possible_truncation, reason = "whole and below 1e15")]
 fn integral(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64)
 }
 
-/// A flag: `true`, `false`, 0, 1, or one of these digits as text.
+/// Converts a value to a flag: `true`, `false`, 0, 1, or one of these digits as text.
 pub(super) fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -54,7 +55,7 @@ fn zero_or_one(number: i64) -> Option<bool> {
     }
 }
 
-/// A scalar as the text it is compared as; lists and objects have none.
+/// Converts a scalar to the text that it is compared as; `None` for null, lists and objects.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -68,7 +69,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Null and blank text say nothing.
+/// Returns whether a value is null or blank text.
 pub(super) fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -78,7 +79,7 @@ pub(super) fn is_blank(value: &Value) -> bool {
 }
 
 /// Returns how many members a list or an object has; `None` for scalars.
-pub(super) fn members(value: &Value) -> Option<usize> {
+pub(super) fn count_members(value: &Value) -> Option<usize> {
     match value {
         Value::Array(items) => Some(items.len()),
         Value::Object(members) => Some(members.len()),
@@ -86,7 +87,7 @@ pub(super) fn members(value: &Value) -> Option<usize> {
     }
 }
 
-/// The measure that "at least" looks at: the number, or else the length.
+/// The size that "must be at least" compares: the number itself, or else a length.
 #[expect(clippy::cast_precision_loss, reason = "a length compared with a small bound")]
 pub(super) fn size(value: &Value) -> f64 {
     match value {
@@ -96,13 +97,12 @@ pub(super) fn size(value: &Value) -> f64 {
         Value::String(text) => {
             text.trim_matches(BLANKS).parse().unwrap_or_else(|_| text.chars().count() as f64)
         }
-        Value::Array(_) | Value::Object(_) => members(value).unwrap_or(0) as f64,
+        Value::Array(_) | Value::Object(_) => count_members(value).unwrap_or(0) as f64,
     }
 }
 
-/// The text of a value that goes into a message: bounded, so that an answer
-/// never repeats a megabyte.
-pub(super) fn shown(text: &str) -> String {
+/// Shortens a caller's text for an error message, and drops control characters.
+pub(super) fn shorten(text: &str) -> String {
     let mut short: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
     if short.len() < text.len() && text.chars().count() > 100 {
         short.push('…');

@@ -1,8 +1,8 @@
-//! Checks the type of every argument, and reports all failures together.
+//! Checks presence and type of every argument, and reports all failures together.
 //!
-//! Plain arguments are looked at first, in the order of the rules, then the
-//! members of lists. A plain name is shown with spaces for underscores; the
-//! path of a list member is shown as it is.
+//! As the contract demands, rules for plain arguments come first, in their order, then
+//! rules for members of lists. In messages the underscores of a plain name are
+//! replaced by spaces; the path of a list member stays as it is.
 
 use serde_json::Value;
 
@@ -13,15 +13,15 @@ use super::coerce;
 pub(crate) struct Rule {
     /// Names joined by dots; `*` stands for every member of a list.
     pub(crate) path: &'static str,
-    pub(crate) need: Presence,
-    pub(crate) shape: ArgumentType,
+    pub(crate) presence: Presence,
+    pub(crate) argument_type: ArgumentType,
 }
 
 /// When an argument must be given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Presence {
     Required,
-    /// Required as soon as the other argument says something.
+    /// Required if the other argument has a value.
     With(&'static str),
     Optional,
     /// May be missing or blank, but not null.
@@ -31,7 +31,7 @@ pub(crate) enum Presence {
 /// The type that an argument must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ArgumentType {
-    Integer { least: i64 },
+    Integer { min: i64 },
     Flag,
     Text,
     List,
@@ -44,13 +44,13 @@ pub(crate) fn check(rules: &[Rule], arguments: &Value) -> Vec<String> {
     let mut failures = Vec::new();
     for rule in plain {
         let value = find(arguments, rule.path);
-        judge(rule, &rule.path.replace('_', " "), value, arguments, &mut failures);
+        check_rule(rule, &rule.path.replace('_', " "), value, arguments, &mut failures);
     }
     for rule in members {
-        for path in expand(arguments, rule.path) {
-            // An object may be used as a list, and its keys are the caller's.
-            let name = coerce::shown(&path);
-            judge(rule, &name, find(arguments, &path), arguments, &mut failures);
+        for path in expand_wildcard(arguments, rule.path) {
+            // An object may be used as a list, and then the caller chose its keys.
+            let name = coerce::shorten(&path);
+            check_rule(rule, &name, find(arguments, &path), arguments, &mut failures);
             if failures.len() >= MAX_FAILURES {
                 return failures;
             }
@@ -59,22 +59,23 @@ pub(crate) fn check(rules: &[Rule], arguments: &Value) -> Vec<String> {
     failures
 }
 
-/// A caller that sends a thousand wrong members learns enough from these.
+/// After so many failures the check of list members stops.
 const MAX_FAILURES: usize = 50;
 
-fn judge(
+/// Checks one rule; `name` is the argument's name for messages.
+fn check_rule(
     rule: &Rule,
     name: &str,
     value: Option<&Value>,
     arguments: &Value,
     failures: &mut Vec<String>,
 ) {
-    let says_something = value.is_some_and(is_filled);
-    match rule.need {
-        Presence::Required if !says_something => {
+    let has_value = value.is_some_and(is_filled);
+    match rule.presence {
+        Presence::Required if !has_value => {
             return failures.push(format!("The {name} field is required."));
         }
-        Presence::With(other) if !says_something => {
+        Presence::With(other) if !has_value => {
             if find(arguments, other).is_some_and(is_filled) {
                 let other = other.replace('_', " ");
                 failures.push(format!("The {name} field is required when {other} is present."));
@@ -91,13 +92,13 @@ fn judge(
         Presence::Required | Presence::With(_) | Presence::Optional => {}
     }
     let value = value.unwrap_or(&Value::Null);
-    match rule.shape {
-        ArgumentType::Integer { least } => {
+    match rule.argument_type {
+        ArgumentType::Integer { min } => {
             if coerce::integer(value).is_none() {
                 failures.push(format!("The {name} must be an integer."));
             }
-            if below(value, least) {
-                failures.push(format!("The {name} must be at least {least}."));
+            if is_below(value, min) {
+                failures.push(format!("The {name} must be at least {min}."));
             }
         }
         ArgumentType::Flag if coerce::flag(value).is_none() => {
@@ -106,7 +107,7 @@ fn judge(
         ArgumentType::Text if !value.is_string() => {
             failures.push(format!("The {name} must be a string."));
         }
-        ArgumentType::List if coerce::members(value).is_none() => {
+        ArgumentType::List if coerce::count_members(value).is_none() => {
             failures.push(format!("The {name} must be an array."));
         }
         ArgumentType::Flag | ArgumentType::Text | ArgumentType::List => {}
@@ -114,16 +115,16 @@ fn judge(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bounds are 0 or 1")]
-fn below(value: &Value, least: i64) -> bool {
-    coerce::size(value) < least as f64
+fn is_below(value: &Value, min: i64) -> bool {
+    coerce::size(value) < min as f64
 }
 
-/// Neither null nor blank nor an empty list.
+/// Returns whether a value is neither null nor blank nor an empty list.
 fn is_filled(value: &Value) -> bool {
-    !coerce::is_blank(value) && coerce::members(value) != Some(0)
+    !coerce::is_blank(value) && coerce::count_members(value) != Some(0)
 }
 
-/// The value at a path of names and positions.
+/// Returns the value at a path of names and positions, joined by dots.
 fn find<'a>(arguments: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(arguments, |value, key| match value {
         Value::Object(members) => members.get(key),
@@ -132,8 +133,8 @@ fn find<'a>(arguments: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// Every path that a pattern with one `*` stands for.
-fn expand(arguments: &Value, pattern: &str) -> Vec<String> {
+/// Returns every path that a pattern with one `*` stands for.
+fn expand_wildcard(arguments: &Value, pattern: &str) -> Vec<String> {
     let Some((before, after)) = pattern.split_once(".*") else { return Vec::new() };
     let keys: Vec<String> = match find(arguments, before) {
         Some(Value::Array(items)) => (0..items.len()).map(|at| at.to_string()).collect(),

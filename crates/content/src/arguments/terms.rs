@@ -1,13 +1,13 @@
-//! Parses operators and sort directions, for documents and for records.
+//! Parses the operators and sort directions that document and record tools share.
 
 use serde_json::Value;
 
-use super::coerce::shown;
+use super::coerce::shorten;
 use super::{Arguments, InvalidArguments, coerce};
 use crate::query::{Comparison, Direction, TextPosition};
 
-/// The values of a list, or of an object that is used as one.
-pub(super) fn members(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+/// Iterates over the values of a list, or of an object that is used as one.
+pub(super) fn member_values(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     let (items, object) = match value {
         Some(Value::Array(items)) => (Some(items.iter()), None),
         Some(Value::Object(object)) => (None, Some(object.values())),
@@ -16,7 +16,7 @@ pub(super) fn members(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     items.into_iter().flatten().chain(object.into_iter().flatten())
 }
 
-/// What a condition asks of a value.
+/// The operator of a filter.
 #[derive(Clone, Copy)]
 pub(super) enum Operator {
     Compare(Comparison),
@@ -27,12 +27,12 @@ pub(super) enum Operator {
     NotNull,
 }
 
-/// The operator of a condition as it is written, without space around it.
-pub(super) fn written_operator(term: &Value) -> &str {
-    term["op"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS)
+/// Returns the text of a filter's operator, trimmed.
+pub(super) fn operator_text(filter: &Value) -> &str {
+    filter["op"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS)
 }
 
-pub(super) fn operator(op: &str) -> Option<Operator> {
+pub(super) fn parse_operator(op: &str) -> Option<Operator> {
     Some(match op {
         "=" => Operator::Compare(Comparison::Equal),
         "!=" => Operator::Compare(Comparison::Unequal),
@@ -51,13 +51,15 @@ pub(super) fn operator(op: &str) -> Option<Operator> {
     })
 }
 
+/// Parses the argument `order_dir`.
 pub(super) fn order_dir(arguments: &Arguments<'_>) -> Result<Direction, InvalidArguments> {
     let Some(dir) = arguments.text("order_dir") else { return Ok(Direction::Ascending) };
     let dir = dir.trim_matches(coerce::BLANKS);
-    direction(dir).ok_or_else(|| InvalidArguments(format!("Invalid order_dir [{}].", shown(dir))))
+    parse_direction(dir)
+        .ok_or_else(|| InvalidArguments(format!("Invalid order_dir [{}].", shorten(dir))))
 }
 
-pub(super) fn direction(text: &str) -> Option<Direction> {
+pub(super) fn parse_direction(text: &str) -> Option<Direction> {
     match text.to_ascii_lowercase().as_str() {
         "asc" => Some(Direction::Ascending),
         "desc" => Some(Direction::Descending),
@@ -65,10 +67,10 @@ pub(super) fn direction(text: &str) -> Option<Direction> {
     }
 }
 
-/// Engines limit how many values one statement may bind.
+/// The longest list of values: engines limit how many one statement may bind.
 pub(super) const MAX_LIST: usize = 1000;
 
-pub(super) fn too_many(name: &str, n_values: usize) -> Result<(), InvalidArguments> {
+pub(super) fn check_list_length(name: &str, n_values: usize) -> Result<(), InvalidArguments> {
     if n_values <= MAX_LIST {
         return Ok(());
     }

@@ -133,7 +133,7 @@ fn conditions_on_fields_say_what_they_lack() {
 fn blanks_in_a_list_are_dropped() {
     let filters = list_where(&json!({"field": "id", "op": "in", "value": [null, 1, false]}));
     let one = vec![Operand::Text("1".to_owned())];
-    assert_eq!(filters.unwrap()[0].test, Condition::In(one));
+    assert_eq!(filters.unwrap()[0].condition, Condition::In(one));
 }
 
 #[test]

@@ -1,23 +1,25 @@
-//! Parses the arguments of a search that are about template variables and tags.
+//! Parses the arguments about template variables (TVs) and tags.
 
 use serde_json::Value;
 
-use super::coerce::shown;
-use super::terms::{Operator, direction, members, operator, too_many, written_operator};
+use super::coerce::shorten;
+use super::terms::{
+    Operator, check_list_length, member_values, operator_text, parse_direction, parse_operator,
+};
 use super::{Arguments, InvalidArguments, MAX_TEXT, coerce};
 use crate::models::is_sensitive;
 use crate::query::{
     Cast, Condition, Direction, Fallback, MAX_SCALE, Operand, Order, OrderKey, Tags, Tv, TvFilter,
 };
 
-/// More template variables than this in one call are refused.
+/// How many template variables one call may name.
 const MAX_TVS: usize = 100;
 
-/// The variables to return: blanks skipped, each name once, and with its
-/// default as soon as one mention asks for it.
-pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArguments> {
+/// Parses the variables to return. Each name is listed once; it has its default as the
+/// fallback if any of its mentions asks for that.
+pub(super) fn parse_with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArguments> {
     let mut tvs: Vec<Tv> = Vec::new();
-    for entry in members(arguments.get("with_tvs")).filter_map(Value::as_str) {
+    for entry in member_values(arguments.get("with_tvs")).filter_map(Value::as_str) {
         let entry = entry.trim_matches(coerce::BLANKS);
         if entry.is_empty() {
             continue;
@@ -26,8 +28,8 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArgu
             Some(name) => (name, Fallback::Default),
             None => (entry, Fallback::Null),
         };
-        if !is_name(name) {
-            return Err(InvalidArguments(format!("Invalid with_tvs entry [{}].", shown(entry))));
+        if !is_tv_name(name) {
+            return Err(InvalidArguments(format!("Invalid with_tvs entry [{}].", shorten(entry))));
         }
         match tvs.iter_mut().find(|tv| tv.name == name) {
             Some(tv) if fallback == Fallback::Default => tv.fallback = fallback,
@@ -43,45 +45,45 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, InvalidArgu
     Ok(tvs)
 }
 
-pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, InvalidArguments> {
-    let tv = tv(filter)?;
-    let op = written_operator(filter);
-    let operator = operator(op)
-        .ok_or_else(|| InvalidArguments(format!("Invalid tv operator [{}].", shown(op))))?;
-    let cast = cast(filter)?;
-    let test = match operator {
+pub(super) fn parse_tv_filter(filter: &Value) -> Result<TvFilter, InvalidArguments> {
+    let tv = parse_tv(filter)?;
+    let op = operator_text(filter);
+    let operator = parse_operator(op)
+        .ok_or_else(|| InvalidArguments(format!("Invalid tv operator [{}].", shorten(op))))?;
+    let cast = parse_cast(filter)?;
+    let condition = match operator {
         Operator::Null => Condition::Null,
         Operator::NotNull => Condition::NotNull,
-        Operator::In => Condition::In(list(op, &filter["value"])?),
-        Operator::NotIn => Condition::NotIn(list(op, &filter["value"])?),
-        Operator::Like(place) => {
+        Operator::In => Condition::In(parse_list(op, &filter["value"])?),
+        Operator::NotIn => Condition::NotIn(parse_list(op, &filter["value"])?),
+        Operator::Like(position) => {
             if cast.is_some() {
                 let message = "Numeric casts are allowed only for comparison operators.";
                 return Err(InvalidArguments(message.to_owned()));
             }
-            Condition::Like { place, text: scalar(op, &filter["value"])? }
+            Condition::Like { position, text: parse_scalar(op, &filter["value"])? }
         }
         Operator::Compare(comparison) => {
-            let text = scalar(op, &filter["value"])?;
-            let with = match &cast {
-                Some((name, _)) => number(name, &text)?,
+            let text = parse_scalar(op, &filter["value"])?;
+            let operand = match &cast {
+                Some((name, _)) => parse_number(name, &text)?,
                 None => Operand::Text(text),
             };
-            Condition::Compare { op: comparison, with, cast: cast.map(|(_, cast)| cast) }
+            Condition::Compare { op: comparison, operand, cast: cast.map(|(_, cast)| cast) }
         }
     };
-    Ok(TvFilter { tv, test })
+    Ok(TvFilter { tv, condition })
 }
 
-pub(super) fn tv_order(term: &Value) -> Result<Order, InvalidArguments> {
-    let tv = tv(term)?;
+pub(super) fn parse_tv_order(term: &Value) -> Result<Order, InvalidArguments> {
+    let tv = parse_tv(term)?;
     let direction = match term["dir"].as_str().map(|dir| dir.trim_matches(coerce::BLANKS)) {
         None => Direction::Ascending,
-        Some(dir) => direction(dir).ok_or_else(|| {
-            InvalidArguments(format!("Invalid tv sort direction [{}].", shown(dir)))
+        Some(dir) => parse_direction(dir).ok_or_else(|| {
+            InvalidArguments(format!("Invalid tv sort direction [{}].", shorten(dir)))
         })?,
     };
-    let cast = match cast(term)? {
+    let cast = match parse_cast(term)? {
         Some((_, Cast::Decimal { .. })) => {
             let message = "DECIMAL cast is not supported for tv_order; use SIGNED or UNSIGNED.";
             return Err(InvalidArguments(message.to_owned()));
@@ -92,37 +94,38 @@ pub(super) fn tv_order(term: &Value) -> Result<Order, InvalidArguments> {
     Ok(Order { by: OrderKey::Tv { tv, cast }, direction })
 }
 
-/// The variable that a filter or an order term names.
-fn tv(term: &Value) -> Result<Tv, InvalidArguments> {
+/// Parses the variable that a filter or a sort term names.
+fn parse_tv(term: &Value) -> Result<Tv, InvalidArguments> {
     let name = term["tv"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
-    if !is_name(name) {
-        return Err(InvalidArguments(format!("Invalid tv name [{}].", shown(name))));
+    if !is_tv_name(name) {
+        return Err(InvalidArguments(format!("Invalid tv name [{}].", shorten(name))));
     }
     let default = term.get("use_default").and_then(coerce::flag).unwrap_or(false);
     let fallback = if default { Fallback::Default } else { Fallback::Null };
     Ok(Tv { name: name.to_owned(), fallback })
 }
 
-pub(super) fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, InvalidArguments> {
-    let Some(data) = arguments.get("tags_data").filter(|data| coerce::members(data) != Some(0))
+pub(super) fn parse_tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, InvalidArguments> {
+    let Some(data) =
+        arguments.get("tags_data").filter(|data| coerce::count_members(data) != Some(0))
     else {
         return Ok(None);
     };
     let mut names = Vec::new();
-    for tag in members(data.get("tags")) {
+    for tag in member_values(data.get("tags")) {
         let tag = tag.as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
         if tag.is_empty() || tag.contains([':', ';', '\0']) || tag.len() > MAX_TEXT {
-            return Err(InvalidArguments(format!("Invalid tag value [{}].", shown(tag))));
+            return Err(InvalidArguments(format!("Invalid tag value [{}].", shorten(tag))));
         }
         names.push(tag.to_owned());
     }
-    too_many("tags_data.tags", names.len())?;
+    check_list_length("tags_data.tags", names.len())?;
     let tv_id = data.get("tv_id").and_then(coerce::integer).unwrap_or_default();
     Ok(Some(Tags { tv_id, names }))
 }
 
-/// A cast and its name in capitals.
-fn cast(term: &Value) -> Result<Option<(String, Cast)>, InvalidArguments> {
+/// Parses the cast of a filter or a sort term; returns its name in capitals too.
+fn parse_cast(term: &Value) -> Result<Option<(String, Cast)>, InvalidArguments> {
     let text = term["cast"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
     if text.is_empty() {
         return Ok(None);
@@ -130,16 +133,16 @@ fn cast(term: &Value) -> Result<Option<(String, Cast)>, InvalidArguments> {
     let name = text.to_uppercase();
     let cast = match name.as_str() {
         "UNSIGNED" | "SIGNED" => Some(Cast::Integer),
-        _ => decimal(&name),
+        _ => parse_decimal(&name),
     };
     match cast {
         Some(cast) => Ok(Some((name, cast))),
-        None => Err(InvalidArguments(format!("Invalid tv cast [{}].", shown(&name)))),
+        None => Err(InvalidArguments(format!("Invalid tv cast [{}].", shorten(&name)))),
     }
 }
 
-/// `DECIMAL(p,s)` with one or two digits each.
-fn decimal(name: &str) -> Option<Cast> {
+/// Parses `DECIMAL(p,s)` with one or two digits each.
+fn parse_decimal(name: &str) -> Option<Cast> {
     let (precision, scale) = name.strip_prefix("DECIMAL(")?.strip_suffix(')')?.split_once(',')?;
     let digits =
         |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
@@ -150,11 +153,11 @@ fn decimal(name: &str) -> Option<Cast> {
     Some(Cast::Decimal { scale: scale.min(MAX_SCALE) })
 }
 
-/// The values of `in`: a list, or text with commas.
-fn list(op: &str, value: &Value) -> Result<Vec<Operand>, InvalidArguments> {
+/// Parses the values of `in`: a list, or text with commas.
+fn parse_list(op: &str, value: &Value) -> Result<Vec<Operand>, InvalidArguments> {
     let bad = || InvalidArguments(format!("Invalid value for operator [{op}]."));
-    let texts: Vec<String> = match coerce::members(value) {
-        Some(_) => members(Some(value))
+    let texts: Vec<String> = match coerce::count_members(value) {
+        Some(_) => member_values(Some(value))
             .map(|item| coerce::text(item).ok_or_else(bad))
             .collect::<Result<_, _>>()?,
         None => {
@@ -165,7 +168,7 @@ fn list(op: &str, value: &Value) -> Result<Vec<Operand>, InvalidArguments> {
     if texts.is_empty() {
         return Err(InvalidArguments(format!("Operator [{op}] requires at least one value.")));
     }
-    too_many("value", texts.len())?;
+    check_list_length("value", texts.len())?;
     let operand = |text: String| {
         let text = text.trim_matches(coerce::BLANKS);
         let odd = text.is_empty() || text.contains([':', ';', '\0']) || text.len() > MAX_TEXT;
@@ -174,22 +177,22 @@ fn list(op: &str, value: &Value) -> Result<Vec<Operand>, InvalidArguments> {
     texts.into_iter().map(operand).collect()
 }
 
-/// The value of a comparison. The characters of the CMS's own filter language
-/// are refused, as the contract's suite expects.
-fn scalar(op: &str, value: &Value) -> Result<String, InvalidArguments> {
+/// Parses the value of a comparison. Separators of the CMS's own filter language are
+/// refused, as the contract's test suite expects.
+fn parse_scalar(op: &str, value: &Value) -> Result<String, InvalidArguments> {
     let text = coerce::text(value).unwrap_or_default();
     let text = text.trim_matches(coerce::BLANKS);
     if text.is_empty() {
         return Err(InvalidArguments(format!("Operator [{op}] requires a value.")));
     }
     if text.contains([':', ';', '\0']) || text.len() > MAX_TEXT {
-        return Err(InvalidArguments(format!("Invalid value [{}].", shown(text))));
+        return Err(InvalidArguments(format!("Invalid value [{}].", shorten(text))));
     }
     Ok(text.to_owned())
 }
 
-/// A number for a cast: digits, perhaps a minus, perhaps a fraction.
-fn number(cast: &str, text: &str) -> Result<Operand, InvalidArguments> {
+/// Parses a number for a cast: digits with an optional minus and an optional fraction.
+fn parse_number(cast: &str, text: &str) -> Result<Operand, InvalidArguments> {
     let bare = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = match bare.split_once('.') {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -209,9 +212,9 @@ fn number(cast: &str, text: &str) -> Result<Operand, InvalidArguments> {
     Err(InvalidArguments(format!("Cast [{cast}] requires a numeric value.")))
 }
 
-/// A variable's name as the contract allows it. A variable that is called like
-/// a sensitive field is as sensitive as that field.
-fn is_name(name: &str) -> bool {
+/// Returns whether the contract allows this name of a variable. A variable with the
+/// name of a sensitive field is as sensitive as that field.
+fn is_tv_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     !name.is_empty() && name.len() <= 255 && name.bytes().all(legal) && !is_sensitive(name)
 }

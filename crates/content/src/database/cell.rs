@@ -1,4 +1,4 @@
-//! The values in result rows, the same for all engines.
+//! Converts the result rows of the three engines to one type of value.
 
 use sqlx::mysql::{MySqlColumn, MySqlRow};
 use sqlx::postgres::PgRow;
@@ -17,11 +17,12 @@ pub(crate) enum Cell {
 pub(crate) type Rows = Vec<Vec<Cell>>;
 
 impl Cell {
+    /// The value as an integer; of a text, the integer at its start or 0.
     pub(crate) fn number(&self) -> Option<i64> {
         match self {
             Cell::Null => None,
             Cell::Integer(number) => Some(*number),
-            Cell::Text(text) => Some(leading(text)),
+            Cell::Text(text) => Some(leading_integer(text)),
         }
     }
 
@@ -35,14 +36,15 @@ impl Cell {
 }
 
 /// The integer at the start of a text, 0 where there is none.
-fn leading(text: &str) -> i64 {
+fn leading_integer(text: &str) -> i64 {
     let text = text.trim_start();
     let signs = text.len() - text.trim_start_matches(['+', '-']).len();
     let digits = text[signs..].bytes().take_while(u8::is_ascii_digit).count();
     text[..signs + digits].parse().unwrap_or(0)
 }
 
-/// Text as text. Almost all of it is; a check costs less than a repair.
+/// Converts bytes to text and replaces invalid UTF-8. Nearly all bytes are valid, and
+/// the check alone is faster than `from_utf8_lossy`.
 fn lossy(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -51,7 +53,7 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 pub(super) fn sqlite(rows: &[SqliteRow]) -> Result<Rows, Error> {
-    // Each value has its own type here, whatever its column says.
+    // In SQLite each value has a type of its own, whatever its column declares.
     let cell = |row: &SqliteRow, at: usize| {
         let raw = row.try_get_raw(at)?;
         if raw.is_null() {
@@ -71,9 +73,9 @@ pub(super) fn sqlite(rows: &[SqliteRow]) -> Result<Rows, Error> {
     rows.iter().map(|row| (0..row.len()).map(|at| cell(row, at)).collect()).collect()
 }
 
-/// How a column's values are read.
+/// The type as which the values of a MySQL column are decoded.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ColumnKind {
     Signed,
     Unsigned,
     Bytes,
@@ -81,21 +83,21 @@ enum Kind {
 
 pub(super) fn mysql(rows: &[MySqlRow]) -> Result<Rows, Error> {
     let kind = |column: &MySqlColumn| match column.type_info().name() {
-        "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => Kind::Signed,
+        "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => ColumnKind::Signed,
         "TINYINT UNSIGNED" | "SMALLINT UNSIGNED" | "MEDIUMINT UNSIGNED" | "INT UNSIGNED"
-        | "BIGINT UNSIGNED" => Kind::Unsigned,
-        _ => Kind::Bytes,
+        | "BIGINT UNSIGNED" => ColumnKind::Unsigned,
+        _ => ColumnKind::Bytes,
     };
     let Some(first) = rows.first() else { return Ok(Rows::new()) };
-    let kinds: Vec<Kind> = first.columns().iter().map(kind).collect();
-    let cell = |row: &MySqlRow, at: usize, kind: Kind| {
+    let kinds: Vec<ColumnKind> = first.columns().iter().map(kind).collect();
+    let cell = |row: &MySqlRow, at: usize, kind: ColumnKind| {
         let cell = match kind {
-            Kind::Signed => row.try_get_unchecked::<Option<i64>, _>(at)?.map(Cell::Integer),
-            Kind::Unsigned => {
+            ColumnKind::Signed => row.try_get_unchecked::<Option<i64>, _>(at)?.map(Cell::Integer),
+            ColumnKind::Unsigned => {
                 let number = row.try_get_unchecked::<Option<u64>, _>(at)?;
                 number.map(|number| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
             }
-            Kind::Bytes => {
+            ColumnKind::Bytes => {
                 let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at)?;
                 bytes.map(|bytes| Cell::Text(lossy(bytes)))
             }

@@ -1,4 +1,4 @@
-//! Opens databases read-only.
+//! Opens read-only connection pools to SQLite, MySQL and PostgreSQL.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{Opener, Pool};
-use super::sqlite::{Sqlite, with_numbers};
+use super::sqlite::{Sqlite, with_number_collations};
 use crate::config::{self, Source};
 
-/// The site that comes with gatelet, as SQL for SQLite. Computed for this
-/// project; invented content.
+/// The sample site that comes with gatelet, as SQL for SQLite. Its content is invented.
 const SAMPLE: &str = include_str!("../../assets/sample.sql");
 
 /// A pool of connections to one of the engines.
@@ -50,7 +49,7 @@ pub(super) async fn open(source: &Source, pool: &config::Pool) -> Result<Engine,
         Some(("mariadb", rest)) => mysql(&format!("mysql:{rest}"), pool).await,
         Some(("postgres" | "postgresql", _)) => postgres(url, pool).await,
         Some((scheme, _)) => Err(ConnectError::Scheme(format!("{scheme}:…"))),
-        // Anything else may be a password typed into the wrong place.
+        // Not quoted, because it may be a password in the wrong place.
         None => Err(ConnectError::Scheme("…".to_owned())),
     }
 }
@@ -64,8 +63,8 @@ async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> 
         .pragma("query_only", "on")
         .disable_statement_logging();
     let file = options.get_filename().to_owned();
-    let opener = Sqlite::File(Box::new(with_numbers(options)));
-    match opened(opener, pool.connections, pool).await {
+    let opener = Sqlite::File(Box::new(with_number_collations(options)));
+    match open_pool(opener, pool.connections, pool).await {
         Ok(pool) => Ok(Engine::Sqlite(pool)),
         Err(ConnectError::Unreachable(_)) if !file.exists() => {
             Err(ConnectError::NoFile(file.display().to_string()))
@@ -74,16 +73,16 @@ async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> 
     }
 }
 
-/// Every connection would have its own copy, so one is enough.
+/// Opens the sample site with one connection, because each would have its own copy.
 async fn sample(pool: &config::Pool) -> Result<Engine, ConnectError> {
-    opened(Sqlite::Memory(SAMPLE), 1, pool).await.map(Engine::Sqlite)
+    open_pool(Sqlite::Memory(SAMPLE), 1, pool).await.map(Engine::Sqlite)
 }
 
 async fn mysql(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> {
     let options =
         MySqlConnectOptions::from_str(url).map_err(ConnectError::Url)?.disable_statement_logging();
-    let opener = MySql { options: Box::new(options), limit: pool.statement };
-    opened(opener, pool.connections, pool).await.map(Engine::MySql)
+    let opener = MySql { options: Box::new(options), statement_timeout: pool.statement };
+    open_pool(opener, pool.connections, pool).await.map(Engine::MySql)
 }
 
 async fn postgres(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> {
@@ -94,10 +93,10 @@ async fn postgres(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError
             ("statement_timeout", pool.statement.as_millis().to_string()),
         ])
         .disable_statement_logging();
-    opened(Postgres(Box::new(options)), pool.connections, pool).await.map(Engine::Postgres)
+    open_pool(Postgres(Box::new(options)), pool.connections, pool).await.map(Engine::Postgres)
 }
 
-async fn opened<O: Opener>(
+async fn open_pool<O: Opener>(
     opener: O,
     n_connections: u32,
     pool: &config::Pool,
@@ -105,23 +104,25 @@ async fn opened<O: Opener>(
     Pool::open(opener, n_connections, pool.acquire).await.map_err(ConnectError::Unreachable)
 }
 
-/// MariaDB and MySQL.
+/// Opens connections to MariaDB or MySQL.
 pub(super) struct MySql {
     options: Box<MySqlConnectOptions>,
-    limit: Duration,
+    statement_timeout: Duration,
 }
 
 impl Opener for MySql {
     type Connection = MySqlConnection;
 
-    /// A session that is read-only, with a limit for every statement.
+    /// Opens a read-only session with a time limit for every statement.
     async fn open(&self) -> Result<MySqlConnection, Error> {
         let mut connection = self.options.connect().await?;
         connection.execute("set session transaction read only").await?;
-        // MariaDB counts in seconds; MySQL has another name for it.
-        let mariadb = format!("set session max_statement_time = {:.3}", self.limit.as_secs_f64());
+        // MariaDB's variable counts in seconds; MySQL has another one, in milliseconds.
+        let mariadb =
+            format!("set session max_statement_time = {:.3}", self.statement_timeout.as_secs_f64());
         if connection.execute(AssertSqlSafe(mariadb)).await.is_err() {
-            let mysql = format!("set session max_execution_time = {}", self.limit.as_millis());
+            let mysql =
+                format!("set session max_execution_time = {}", self.statement_timeout.as_millis());
             connection.execute(AssertSqlSafe(mysql)).await?;
         }
         Ok(connection)
@@ -133,6 +134,7 @@ impl Opener for MySql {
     }
 }
 
+/// Opens connections to PostgreSQL.
 pub(super) struct Postgres(Box<PgConnectOptions>);
 
 impl Opener for Postgres {

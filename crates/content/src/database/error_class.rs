@@ -1,12 +1,16 @@
-//! Classifies the errors of the engines by what a caller can do about them.
+//! Classifies the errors of the three engines by what a caller can do about them.
 
 use sqlx::Error;
 use sqlx::mysql::MySqlDatabaseError;
 
+/// The class of an error, as in [`DatabaseError`](super::DatabaseError).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorClass {
+    /// The connection broke, or the database is too busy.
     Lost,
+    /// The statement ran into its time limit.
     Slow,
+    /// The database rejected the statement.
     Refused,
 }
 
@@ -40,29 +44,29 @@ pub(super) fn classify(error: &Error) -> ErrorClass {
 
 /// Why a database server refused a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum ConnectionRefusal {
     /// There is no such database.
-    Database,
-    /// The user may not, or is not who it says.
-    User,
+    NoDatabase,
+    /// The user is unknown, its password is wrong, or it lacks the right.
+    AccessDenied,
 }
 
-/// Returns what a server found wrong with a connection, if it was the server.
-pub(crate) fn refused(error: &Error) -> Option<Refused> {
+/// Returns why the server refused a connection; `None` for errors of other kinds.
+pub(crate) fn connection_refusal(error: &Error) -> Option<ConnectionRefusal> {
     let refusal = error.as_database_error()?;
     if let Some(refusal) = refusal.try_downcast_ref::<MySqlDatabaseError>() {
         return match refusal.number() {
-            1049 => Some(Refused::Database),
-            // Access denied, to a database or at all; this host; locked.
-            1044 | 1045 | 1130 | 1698 | 3118 | 4151 => Some(Refused::User),
+            1049 => Some(ConnectionRefusal::NoDatabase),
+            // Access denied to the database or to the server, host not allowed, account locked.
+            1044 | 1045 | 1130 | 1698 | 3118 | 4151 => Some(ConnectionRefusal::AccessDenied),
             _ => None,
         };
     }
     match refusal.code().as_deref() {
-        // SQLite: the file is something else, which shows when it is read.
-        // PostgreSQL: no such database; authorization; no privilege.
-        Some("26" | "3D000") => Some(Refused::Database),
-        Some("28000" | "28P01" | "42501") => Some(Refused::User),
+        // SQLite: the file is not a database. PostgreSQL: no such database;
+        // authorization failed; no privilege.
+        Some("26" | "3D000") => Some(ConnectionRefusal::NoDatabase),
+        Some("28000" | "28P01" | "42501") => Some(ConnectionRefusal::AccessDenied),
         _ => None,
     }
 }

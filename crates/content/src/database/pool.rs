@@ -1,9 +1,9 @@
-//! A pool of idle connections.
+//! A pool of connections to one database.
 //!
 //! A general pool does not know how a connection was used, so it pings each one
-//! that comes back: a round trip to the database for every statement. This pool
-//! takes a connection back only from a statement that ended; one that broke or was
-//! left in the middle of a statement is closed.
+//! that is returned: a round trip to the database for every statement. This pool
+//! takes a connection back only after its statement ended; a connection that broke
+//! or was dropped in the middle of a statement is closed.
 
 #[cfg(test)]
 mod tests;
@@ -17,16 +17,16 @@ use sqlx::Error;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// How often unused connections are looked for.
-const ROUND: Duration = Duration::from_secs(60);
+/// How often stale connections are closed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// An unused connection is given back to the database after this long.
+/// How long a connection may stay unused before it is closed.
 const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
 
-/// A database may move or be replaced under us, so no connection lives for ever.
+/// The maximum age of a connection: the database may have moved to another host.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
-/// How connections to one database are made and ended.
+/// Opens and closes connections to one database.
 pub(super) trait Opener: Send + Sync + 'static {
     type Connection: Send + 'static;
 
@@ -34,8 +34,8 @@ pub(super) trait Opener: Send + Sync + 'static {
 
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// Returns how long a connection lives; `None` where the connection is the
-    /// database.
+    /// Returns the maximum age of a connection; `None` for a database in memory, which
+    /// ends with its connection.
     fn max_age(&self) -> Option<Duration> {
         Some(MAX_AGE)
     }
@@ -54,18 +54,19 @@ struct Shared<O: Opener> {
     opener: O,
     /// How long a statement waits for a connection.
     timeout: Duration,
+    /// One permit for each connection that may be open.
     permits: Semaphore,
     idle: Mutex<Vec<PooledConnection<O::Connection>>>,
 }
 
 struct PooledConnection<C> {
     connection: C,
-    opened: Instant,
-    used: Instant,
+    opened_at: Instant,
+    last_used: Instant,
 }
 
 impl<O: Opener> Pool<O> {
-    /// Opens the first connection, to see that it can be.
+    /// Creates a pool and opens its first connection, so that a wrong address is found.
     pub(super) async fn open(
         opener: O,
         n_connections: u32,
@@ -81,23 +82,24 @@ impl<O: Opener> Pool<O> {
             permits: Semaphore::new(n_connections.clamp(1, Semaphore::MAX_PERMITS)),
             idle: Mutex::new(vec![PooledConnection::new(first)]),
         });
-        tokio::spawn(tidy(Arc::downgrade(&shared)));
+        tokio::spawn(close_stale(Arc::downgrade(&shared)));
         Ok(Pool(shared))
     }
 
-    /// A connection for one statement, waited for no longer than is allowed.
+    /// Takes an idle connection for one statement, or opens one; waits for at most the
+    /// pool's timeout.
     pub(super) async fn take(&self) -> Result<LentConnection<'_, O>, Error> {
         let taken = tokio::time::timeout(self.0.timeout, async {
             let permit = self.0.permits.acquire().await.map_err(|_| Error::PoolClosed)?;
-            let (kept, stale) = self.0.pick();
+            let (pooled, stale) = self.0.take_idle();
             for connection in stale {
                 O::close(connection).await;
             }
-            let kept = match kept {
-                Some(kept) => kept,
+            let pooled = match pooled {
+                Some(pooled) => pooled,
                 None => PooledConnection::new(self.0.opener.open().await?),
             };
-            Ok(LentConnection { shared: &self.0, kept, _permit: permit })
+            Ok(LentConnection { shared: &self.0, pooled, _permit: permit })
         });
         taken.await.unwrap_or(Err(Error::PoolTimedOut))
     }
@@ -109,8 +111,8 @@ impl<O: Opener> Pool<O> {
     pub(super) async fn close(&self) {
         self.0.permits.close();
         let idle = std::mem::take(&mut *self.0.idle());
-        for kept in idle {
-            O::close(kept.connection).await;
+        for pooled in idle {
+            O::close(pooled.connection).await;
         }
     }
 }
@@ -120,30 +122,31 @@ impl<O: Opener> Shared<O> {
         self.idle.lock()
     }
 
-    /// The connection that was used last, and those that are to be closed.
-    fn pick(&self) -> (Option<PooledConnection<O::Connection>>, Vec<O::Connection>) {
+    /// Takes the connection that was used last, if any, and those that are to be closed.
+    fn take_idle(&self) -> (Option<PooledConnection<O::Connection>>, Vec<O::Connection>) {
         let mut idle = self.idle();
-        let stale = self.stale(&mut idle);
+        let stale = self.remove_stale(&mut idle);
         (idle.pop(), stale)
     }
 
-    fn stale(&self, idle: &mut Vec<PooledConnection<O::Connection>>) -> Vec<O::Connection> {
+    /// Removes the connections that are too old or unused for too long.
+    fn remove_stale(&self, idle: &mut Vec<PooledConnection<O::Connection>>) -> Vec<O::Connection> {
         let Some(max_age) = self.opener.max_age() else { return Vec::new() };
-        let old = |kept: &mut PooledConnection<O::Connection>| {
-            kept.opened.elapsed() >= max_age || kept.used.elapsed() >= MAX_IDLE
+        let old = |pooled: &mut PooledConnection<O::Connection>| {
+            pooled.opened_at.elapsed() >= max_age || pooled.last_used.elapsed() >= MAX_IDLE
         };
-        idle.extract_if(.., old).map(|kept| kept.connection).collect()
+        idle.extract_if(.., old).map(|pooled| pooled.connection).collect()
     }
 }
 
-/// Closes what nobody has used for long, as long as there is a pool.
-async fn tidy<O: Opener>(pool: Weak<Shared<O>>) {
-    let mut rounds = interval(ROUND);
+/// Closes stale connections from time to time, until the pool is dropped.
+async fn close_stale<O: Opener>(pool: Weak<Shared<O>>) {
+    let mut rounds = interval(SWEEP_INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         rounds.tick().await;
         let Some(shared) = pool.upgrade() else { return };
-        let stale = shared.stale(&mut shared.idle());
+        let stale = shared.remove_stale(&mut shared.idle());
         drop(shared);
         for connection in stale {
             O::close(connection).await;
@@ -154,26 +157,27 @@ async fn tidy<O: Opener>(pool: Weak<Shared<O>>) {
 impl<C> PooledConnection<C> {
     fn new(connection: C) -> PooledConnection<C> {
         let now = Instant::now();
-        PooledConnection { connection, opened: now, used: now }
+        PooledConnection { connection, opened_at: now, last_used: now }
     }
 }
 
-/// A connection while a statement runs on it. Dropped, it is gone: whoever
-/// stops waiting leaves it in the middle of something.
+/// A connection while a statement runs on it. Dropping it closes it, because the
+/// statement may not have ended; `give_back` keeps it.
 pub(super) struct LentConnection<'a, O: Opener> {
     shared: &'a Shared<O>,
-    kept: PooledConnection<O::Connection>,
+    pooled: PooledConnection<O::Connection>,
     _permit: SemaphorePermit<'a>,
 }
 
 impl<O: Opener> LentConnection<'_, O> {
-    /// Keeps the connection for the next statement, unless there will be none.
+    /// Returns the connection to the pool, unless the pool was closed.
     pub(super) fn give_back(mut self) {
-        self.kept.used = Instant::now();
-        // Asked under the lock: whoever closes the pool empties it after that.
+        self.pooled.last_used = Instant::now();
+        // Checked under the lock, because `close` first closes the semaphore and then
+        // empties the list.
         let mut idle = self.shared.idle();
         if !self.shared.permits.is_closed() {
-            idle.push(self.kept);
+            idle.push(self.pooled);
         }
     }
 }
@@ -182,12 +186,12 @@ impl<O: Opener> Deref for LentConnection<'_, O> {
     type Target = O::Connection;
 
     fn deref(&self) -> &O::Connection {
-        &self.kept.connection
+        &self.pooled.connection
     }
 }
 
 impl<O: Opener> DerefMut for LentConnection<'_, O> {
     fn deref_mut(&mut self) -> &mut O::Connection {
-        &mut self.kept.connection
+        &mut self.pooled.connection
     }
 }

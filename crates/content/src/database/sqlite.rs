@@ -1,10 +1,9 @@
-//! Connections to SQLite, each with a deadline of its own.
+//! Connections to SQLite with a time limit for every statement.
 //!
-//! SQLite has no time limit for a statement; it calls a handler every so many steps
-//! to ask whether to go on. The handler is set once for each connection and reads
-//! the deadline from a number that we share with it. Setting it anew for every
-//! statement, which is all that a general pool allows, costs a round trip to
-//! the connection's thread: as much as a small statement itself.
+//! SQLite has no time limit of its own, but calls a progress handler every so many
+//! steps to ask whether to go on. The handler is set once for each connection and
+//! reads the deadline from a shared number. Setting a handler for every statement
+//! would cost a round trip to the connection's thread, as much as a small statement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,21 +16,22 @@ use super::pool::{MAX_AGE, Opener};
 use crate::number_prefix::{self, collation_name};
 use crate::query::{Cast, MAX_SCALE};
 
-/// Steps of SQLite's machine between two looks at the clock: well under a
-/// millisecond, and no cost that could be measured.
-const STEPS: i32 = 10_000;
+/// Steps of SQLite's virtual machine between two checks of the deadline: well under a
+/// millisecond, and without a measurable cost.
+const STEPS_PER_CHECK: i32 = 10_000;
 
-/// What a connection is opened to.
+/// The SQLite database that connections are opened to.
 pub(super) enum Sqlite {
     File(Box<SqliteConnectOptions>),
     /// A database in memory, filled by these statements.
     Memory(&'static str),
 }
 
+/// A read-only connection with the deadline of its current statement.
 pub(super) struct Reader {
     pub(super) connection: SqliteConnection,
     opened: Instant,
-    /// Nanoseconds since `opened`.
+    /// In nanoseconds since `opened`.
     deadline: Arc<AtomicU64>,
 }
 
@@ -43,7 +43,7 @@ impl Opener for Sqlite {
             Sqlite::File(options) => options.connect().await?,
             Sqlite::Memory(statements) => {
                 let options = SqliteConnectOptions::new().in_memory(true);
-                let options = with_numbers(options).disable_statement_logging();
+                let options = with_number_collations(options).disable_statement_logging();
                 let mut connection = options.connect().await?;
                 connection.execute(*statements).await?;
                 connection.execute("pragma query_only = on").await?;
@@ -54,7 +54,7 @@ impl Opener for Sqlite {
         let deadline = Arc::new(AtomicU64::new(u64::MAX));
         let limit = Arc::clone(&deadline);
         let in_time = move || nanoseconds(opened.elapsed()) < limit.load(Ordering::Relaxed);
-        connection.lock_handle().await?.set_progress_handler(STEPS, in_time);
+        connection.lock_handle().await?.set_progress_handler(STEPS_PER_CHECK, in_time);
         Ok(Reader { connection, opened, deadline })
     }
 
@@ -71,8 +71,8 @@ impl Opener for Sqlite {
     }
 }
 
-/// Adds the collations that compare texts by the number they start with.
-pub(super) fn with_numbers(options: SqliteConnectOptions) -> SqliteConnectOptions {
+/// Registers the collations that compare texts by the number at their start.
+pub(super) fn with_number_collations(options: SqliteConnectOptions) -> SqliteConnectOptions {
     let decimals = (0..=MAX_SCALE).map(|scale| Cast::Decimal { scale });
     decimals.chain([Cast::Integer]).fold(options, |options, cast| {
         let name: Arc<str> = collation_name(cast).into();
@@ -81,16 +81,15 @@ pub(super) fn with_numbers(options: SqliteConnectOptions) -> SqliteConnectOption
 }
 
 impl Reader {
-    /// Gives the next statement its time, and no more than the caller waits.
-    pub(super) fn allow(&self, timeout: Duration) -> StatementTime {
+    /// Starts the time limit of the next statement, which ends when the result is dropped.
+    pub(super) fn limit_statement(&self, timeout: Duration) -> StatementTime {
         let deadline = self.opened.elapsed().saturating_add(timeout);
         self.deadline.store(nanoseconds(deadline), Ordering::Relaxed);
         StatementTime(Arc::clone(&self.deadline))
     }
 }
 
-/// The time that a statement has; it is over when this is dropped, and so is
-/// the statement.
+/// The time limit of a running statement; dropping it interrupts the statement.
 pub(super) struct StatementTime(Arc<AtomicU64>);
 
 impl Drop for StatementTime {

@@ -1,4 +1,4 @@
-//! The audit log: one line per request with caller, method and status, without
+//! The audit log: one JSON line per request with caller, method and status, but without
 //! arguments and results.
 
 use std::time::Duration;
@@ -41,15 +41,16 @@ impl Record {
         Record { started, line }
     }
 
-    pub(super) fn caller(&mut self, caller: &Caller, rate_name: &str) {
+    pub(super) fn set_caller(&mut self, caller: &Caller, rate_key: &str) {
         self.line["actor_user_id"] = json!(caller.user);
-        self.line["rate_limit_identity"] = json!(rate_name);
+        self.line["rate_limit_identity"] = json!(rate_key);
     }
 
-    pub(super) fn task(&mut self, id: i64) {
+    pub(super) fn set_task(&mut self, id: i64) {
         self.line["task_id"] = json!(id);
     }
 
+    /// Adds status and duration, and renders the line.
     pub(super) fn line(&mut self, status: StatusCode, now: Duration) -> String {
         self.line["status"] = json!(status.as_u16());
         let spent = now.saturating_sub(self.started).as_millis();
@@ -58,17 +59,17 @@ impl Record {
     }
 }
 
-/// The time as RFC 3339 has it.
+/// Formats a time as RFC 3339.
 pub(super) fn timestamp(time: Duration) -> String {
     let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     jiff::Timestamp::from_millisecond(millis).map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// Keys whose values are never written down.
+/// Keys of members whose values are masked.
 const SECRET_KEYS: [&str; 7] =
     ["authorization", "token", "jwt", "secret", "cookie", "password", "api_key"];
 
-/// Returns a copy of the value with all secrets masked, at any depth.
+/// Returns a copy of the value with the values of secret keys masked, at any depth.
 pub fn redact(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Authenticates callers: by a signed token of the site, or a personal access token.
+//! Authenticates callers by a JWT that the site signed, or by a personal access token.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -22,15 +22,15 @@ pub enum Auth {
     /// Personal access tokens.
     Tokens,
     Jwt(Jwt),
-    /// Either; personal tokens are known by how they start.
+    /// Personal access tokens, recognised by their prefix, and JWTs.
     Both(Jwt),
 }
 
-/// Tokens signed with HS256.
+/// How JWTs are verified (HS256).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Jwt {
     pub secret: String,
-    /// Who must have signed, when that matters.
+    /// The `iss` claim that a token must have, if any.
     pub issuer: Option<String>,
 }
 
@@ -40,21 +40,21 @@ impl std::fmt::Debug for Jwt {
     }
 }
 
-/// How the name of the holder of a personal token begins.
-const PERSONAL: &str = "token:";
+/// The prefix of the subject of a caller with a personal token.
+const PERSONAL_SUBJECT: &str = "token:";
 
-/// Somebody who was let in.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) identity: Arc<Identity>,
     /// The CMS user this caller acts for.
     pub(super) user: Option<i64>,
-    /// Nobody was asked for credentials.
+    /// Whether no credentials are needed, by [`Auth::Open`].
     pub(super) open: bool,
 }
 
-/// Whose rate limit a request counts against. A user and a subject with the same
-/// number are different keys.
+/// The key under which a caller's requests are counted. A user and a subject with the
+/// same number are different keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum RateKey {
     User(i64),
@@ -74,8 +74,8 @@ impl std::fmt::Display for RateKey {
 }
 
 impl Caller {
-    /// Under whom requests are counted.
-    pub(super) fn counted(&self, peer: Option<IpAddr>) -> RateKey {
+    /// Returns the key under which the caller's requests are counted.
+    pub(super) fn rate_key(&self, peer: Option<IpAddr>) -> RateKey {
         match (self.user, self.identity.subject.as_str()) {
             (Some(user), _) => RateKey::User(user),
             (None, "") => RateKey::Address(peer),
@@ -83,9 +83,9 @@ impl Caller {
         }
     }
 
-    /// Whose tasks and idempotency keys these are. Not the name that requests
-    /// are counted under: callers who cannot be told apart are counted as one,
-    /// and own nothing. A user and a subject of the same number are not the same.
+    /// Returns the name that owns the caller's tasks and idempotency keys. It is not the
+    /// rate key: callers without a name share a rate limit by address, but must not share
+    /// tasks, so they own none.
     pub(super) fn owner(&self) -> Option<String> {
         match (self.user, self.identity.subject.as_str()) {
             (Some(user), _) => Some(format!("user:{user}")),
@@ -95,7 +95,7 @@ impl Caller {
         }
     }
 
-    /// A caller by what its token says.
+    /// A caller with the claims of its token.
     pub(super) fn new(subject: &str, user: Option<i64>, scopes: BTreeSet<String>) -> Caller {
         let roles = user.map(|user| format!("{OWNER_ROLE}{user}")).into_iter().collect();
         let subject = subject.to_owned();
@@ -104,7 +104,8 @@ impl Caller {
     }
 }
 
-pub(super) async fn identify(
+/// Authenticates the caller of a request by its headers.
+pub(super) async fn authenticate(
     auth: &Auth,
     headers: &HeaderMap,
     state: &State,
@@ -117,11 +118,11 @@ pub(super) async fn identify(
             Ok(Caller { identity, user: None, open: true })
         }
         (Auth::Tokens | Auth::Jwt(_) | Auth::Both(_), None) => Err(Refusal::Unauthenticated),
-        (Auth::Tokens, Some(token)) => personal(token, state, now).await,
-        (Auth::Both(_), Some(token)) if token.starts_with(tokens::MARK) => {
-            personal(token, state, now).await
+        (Auth::Tokens, Some(token)) => authenticate_personal(token, state, now).await,
+        (Auth::Both(_), Some(token)) if token.starts_with(tokens::TOKEN_PREFIX) => {
+            authenticate_personal(token, state, now).await
         }
-        (Auth::Jwt(jwt) | Auth::Both(jwt), Some(token)) => signed(jwt, token, now),
+        (Auth::Jwt(jwt) | Auth::Both(jwt), Some(token)) => authenticate_jwt(jwt, token, now),
     }
 }
 
@@ -132,11 +133,15 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-async fn personal(token: &str, state: &State, now: Duration) -> Result<Caller, Refusal> {
+async fn authenticate_personal(
+    token: &str,
+    state: &State,
+    now: Duration,
+) -> Result<Caller, Refusal> {
     match tokens::find(state, token, now).await {
         Ok(Some(token)) => {
-            let subject = format!("{PERSONAL}{}", token.id);
-            Ok(Caller::new(&subject, token.user_id, token.granted()))
+            let subject = format!("{PERSONAL_SUBJECT}{}", token.id);
+            Ok(Caller::new(&subject, token.user_id, token.effective_scopes()))
         }
         Ok(None) => Err(Refusal::InvalidToken),
         Err(error) => {
@@ -146,37 +151,36 @@ async fn personal(token: &str, state: &State, now: Duration) -> Result<Caller, R
     }
 }
 
-/// A token of three parts, of which the last signs the first two.
-fn signed(jwt: &Jwt, token: &str, now: Duration) -> Result<Caller, Refusal> {
+fn authenticate_jwt(jwt: &Jwt, token: &str, now: Duration) -> Result<Caller, Refusal> {
     if jwt.secret.is_empty() {
         tracing::error!("no secret is configured for signed tokens");
         return Err(Refusal::Internal);
     }
-    claims(jwt, token, now).ok_or(Refusal::Unauthenticated)
+    verify_jwt(jwt, token, now).ok_or(Refusal::Unauthenticated)
 }
 
-fn claims(jwt: &Jwt, token: &str, now: Duration) -> Option<Caller> {
+/// Verifies signature, times and issuer of a token, and returns its holder.
+fn verify_jwt(jwt: &Jwt, token: &str, now: Duration) -> Option<Caller> {
     let keys = jwt::Keys::Secret(jwt.secret.as_bytes().into());
     let claims = Value::Object(jwt::verify(&keys, token).ok()?);
     let seconds = |name: &str| claims.get(name).map(|time| time.as_f64().unwrap_or(f64::NAN));
     let now = now.as_secs_f64();
-    // A time that cannot be read is not a time that was kept, and a token that
-    // never ends is one that cannot be taken back: the contract's own issuer
-    // always says `exp`.
+    // A malformed time makes the token invalid. `exp` is required, because a token that
+    // never expires cannot be revoked; the contract's own issuer always sets it.
     let expired = seconds("exp").is_none_or(|exp| exp.is_nan() || exp <= now);
     let early = seconds("nbf").is_some_and(|nbf| nbf.is_nan() || nbf > now);
     let stranger = jwt.issuer.as_ref().is_some_and(|issuer| claims["iss"] != issuer.as_str());
     if expired || early || stranger {
         return None;
     }
-    let user = owner(&claims["user_id"])?;
-    Some(Caller::new(&subject(&claims["sub"])?, user, scopes(&claims["scopes"])))
+    let user = parse_user(&claims["user_id"])?;
+    Some(Caller::new(&parse_subject(&claims["sub"])?, user, parse_scopes(&claims["scopes"])))
 }
 
-/// The CMS user that a token acts for. Whoever has none may see more than
-/// whoever has one, so a claim that cannot be read is not a claim that is not
-/// there: `None` refuses the token.
-fn owner(claim: &Value) -> Option<Option<i64>> {
+/// Parses the CMS user for whom the holder acts; the outer `None` refuses the token. A
+/// caller without a user may see more than one with a user, so a malformed claim must not
+/// count as a missing one.
+fn parse_user(claim: &Value) -> Option<Option<i64>> {
     match claim {
         Value::Null => Some(None),
         Value::Number(number) => number.as_i64().map(Some),
@@ -185,21 +189,21 @@ fn owner(claim: &Value) -> Option<Option<i64>> {
     }
 }
 
-/// Returns what a token calls its holder. The operator may have said what that name
-/// may see, so here too only what can be read passes.
-fn subject(claim: &Value) -> Option<String> {
+/// Parses the subject of a token; `None` refuses the token. The operator may have
+/// configured rights by subject, so a malformed claim must not count as a missing one.
+fn parse_subject(claim: &Value) -> Option<String> {
     match claim {
         Value::Null => Some(String::new()),
         Value::Number(number) => number.as_i64().map(|number| number.to_string()),
-        // Nobody signs himself into being the holder of a personal token.
-        Value::String(text) if text.starts_with(PERSONAL) => None,
+        // A JWT must not pass for a personal token.
+        Value::String(text) if text.starts_with(PERSONAL_SUBJECT) => None,
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-/// A list, or text with commas.
-fn scopes(claim: &Value) -> BTreeSet<String> {
+/// Parses scopes from a list, or from text with commas.
+fn parse_scopes(claim: &Value) -> BTreeSet<String> {
     let texts: Vec<&str> = match claim {
         Value::String(text) => text.split(',').collect(),
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),

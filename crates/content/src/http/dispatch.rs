@@ -1,8 +1,8 @@
-//! Asynchronous requests: dispatched now, their result fetched later.
+//! Accepts asynchronous requests: dispatched now, their result fetched later.
 //!
-//! A dispatched request becomes a task in the state file, at most once per
-//! idempotency key and caller: the key, its payload and the task are written
-//! in one transaction. [`tasks`] runs them.
+//! A dispatched request becomes a task in the state file, at most once per owner and
+//! idempotency key: key and task are written in one transaction. [`tasks`] runs the
+//! tasks.
 
 mod tasks;
 
@@ -22,7 +22,7 @@ use super::incoming::Incoming;
 use super::queue::{Failover, Queue};
 use super::state::{StateError, seconds};
 use super::tokens::hash;
-use super::{Edge, MessageHandler, session};
+use super::{Edge, MessageResponder, session};
 
 /// The states of a task, as numbers in the state file.
 const QUEUED: i64 = 10;
@@ -31,19 +31,19 @@ const FAILED: i64 = 100;
 
 const MAX_ATTEMPTS: i64 = 3;
 
-/// Longest idempotency key that is taken.
+/// The length of the longest idempotency key.
 const MAX_KEY: usize = 255;
 
-/// How many tasks of one owner may wait or run.
+/// How many tasks of one owner may be queued or running.
 pub(super) const MAX_TASKS: i64 = 1_000;
 
-/// How many of all owners.
+/// How many tasks of all owners together may be queued or running.
 const MAX_ALL_TASKS: i64 = 20_000;
 
-/// When somebody whose queue is full is told to come again, in seconds.
-const QUEUE_PAUSE: u64 = 60;
+/// The `retry-after` for a caller whose queue is full, in seconds.
+const FULL_QUEUE_RETRY_AFTER: u64 = 60;
 
-/// SHA-256 of what makes two dispatched requests the same.
+/// Returns the SHA-256 by which two dispatched requests are the same or not.
 pub fn payload_hash(
     server: &str,
     method: &str,
@@ -51,7 +51,7 @@ pub fn payload_hash(
     user: Option<i64>,
 ) -> String {
     let params = match params {
-        Some(params @ (Value::Object(_) | Value::Array(_))) => listed(params),
+        Some(params @ (Value::Object(_) | Value::Array(_))) => empty_objects_as_lists(params),
         _ => json!([]),
     };
     let text = json!({
@@ -63,31 +63,36 @@ pub fn payload_hash(
     hash(&text.to_string())
 }
 
-/// Whether no more tasks of an owner are taken.
-async fn is_full(owner: &str, work: &mut SqliteConnection) -> Result<bool, StateError> {
+/// Returns whether no more tasks of an owner are accepted.
+async fn is_queue_full(
+    owner: &str,
+    transaction: &mut SqliteConnection,
+) -> Result<bool, StateError> {
     let (all, own): (i64, Option<i64>) =
         sqlx::query_as("select count(*), sum(owner = ?) from tasks where status < ?")
             .bind(owner)
             .bind(FINISHED)
-            .fetch_one(work)
+            .fetch_one(transaction)
             .await?;
     Ok(MAX_ALL_TASKS <= all || MAX_TASKS <= own.unwrap_or(0))
 }
 
-/// The same value with empty objects as empty lists, which is how the
-/// contract's hash is defined.
-fn listed(value: &Value) -> Value {
+/// Replaces empty objects by empty lists, as the definition of the contract's hash says.
+fn empty_objects_as_lists(value: &Value) -> Value {
     match value {
         Value::Object(members) if members.is_empty() => json!([]),
-        Value::Object(members) => {
-            Value::Object(members.iter().map(|(key, value)| (key.clone(), listed(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(listed).collect()),
+        Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .map(|(key, value)| (key.clone(), empty_objects_as_lists(value)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.iter().map(empty_objects_as_lists).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
-/// What is known of a request that was asked before.
+/// An earlier request with the same idempotency key.
 struct EarlierRequest {
     payload_hash: String,
     task_id: Option<i64>,
@@ -95,32 +100,37 @@ struct EarlierRequest {
     result: Option<String>,
 }
 
-/// What a claim on a key came to.
+/// The outcome of claiming an idempotency key.
 enum Claim {
-    /// Ours to run; as this task where there is a queue.
+    /// The key was free; with a queue, the request was queued as this task.
     New(Option<i64>),
-    Before(EarlierRequest),
-    /// Too many tasks of this owner, or of all, wait already.
-    Full,
+    /// An earlier request has the key.
+    Taken(EarlierRequest),
+    /// The queue has too many tasks of this owner, or of all owners.
+    QueueFull,
 }
 
-/// A request that is about to be claimed.
+/// A request that is being dispatched.
 struct Request<'a> {
     server: &'a str,
     owner: String,
+    /// The idempotency key.
     key: Option<&'a str>,
+    /// The [`payload_hash`].
     hash: String,
+    /// The caller as JSON, for the task.
     caller: String,
     incoming: &'a Incoming,
 }
 
 impl Edge {
+    /// Accepts a request for later, or answers it at once if there is no queue.
     pub(super) async fn dispatch(
         &self,
         incoming: &Incoming,
         caller: &Caller,
         record: &mut Record,
-        inner: &Arc<dyn MessageHandler>,
+        responder: &Arc<dyn MessageResponder>,
     ) -> Result<HttpReply, Refusal> {
         if !incoming.envelope.is_object() {
             return Err(Refusal::InvalidPayload("Invalid payload"));
@@ -133,8 +143,8 @@ impl Edge {
         let params = incoming.envelope.params().and_then(|params| params.to_value().ok());
         let server = incoming.route.server();
         let hash = payload_hash(server, method, params.as_ref(), caller.user);
-        let mut key = key(incoming)?;
-        let owner = caller.owner().ok_or_else(nameless)?;
+        let mut key = idempotency_key(incoming)?;
+        let owner = caller.owner().ok_or_else(no_owner)?;
         match self.config.queue {
             Queue::Durable => {}
             Queue::Off(Failover::Sync) => {
@@ -142,13 +152,13 @@ impl Edge {
             }
             Queue::Off(Failover::Fail) => return Err(Refusal::AsyncUnavailable),
         }
-        let request =
-            Request { server, owner, key: key.as_deref(), hash, caller: written(caller), incoming };
-        match self.claim(&request).await.map_err(broken)? {
-            Claim::Before(known) => reuse(&request, known),
+        let (key, caller_json) = (key.as_deref(), render_caller(caller));
+        let request = Request { server, owner, key, hash, caller: caller_json, incoming };
+        match self.claim(&request).await.map_err(state_error)? {
+            Claim::Taken(earlier) => reuse(&request, earlier),
             Claim::New(Some(task)) => {
-                record.task(task);
-                self.queued.notify_one();
+                record.set_task(task);
+                self.task_queued.notify_one();
                 let body = json!({
                     "status": "accepted",
                     "task_id": task,
@@ -158,16 +168,16 @@ impl Edge {
                 });
                 Ok(json_reply(StatusCode::ACCEPTED, &body))
             }
-            Claim::New(None) => self.run_now(&request, caller, inner).await,
-            Claim::Full => Err(Refusal::RateLimited { seconds: QUEUE_PAUSE }),
+            Claim::New(None) => self.answer_now(&request, caller, responder).await,
+            Claim::QueueFull => Err(Refusal::RateLimited { seconds: FULL_QUEUE_RETRY_AFTER }),
         }
     }
 
-    /// Takes the key, if nobody has, and queues the task with it.
+    /// Claims the idempotency key, if it is free, and queues the task with it.
     async fn claim(&self, request: &Request<'_>) -> Result<Claim, StateError> {
         let now = seconds((self.clock)());
-        let mut work = self.state.0.begin_with("begin immediate").await?;
-        self.forget_old(&mut work).await?;
+        let mut transaction = self.state.0.begin_with("begin immediate").await?;
+        self.delete_expired(&mut transaction).await?;
         if let Some(key) = request.key {
             let row = sqlx::query(
                 "select payload_hash, task_id, trace_id, result from idempotency \
@@ -175,10 +185,10 @@ impl Edge {
             )
             .bind(&request.owner)
             .bind(key)
-            .fetch_optional(&mut *work)
+            .fetch_optional(&mut *transaction)
             .await?;
             if let Some(row) = row {
-                return Ok(Claim::Before(EarlierRequest {
+                return Ok(Claim::Taken(EarlierRequest {
                     payload_hash: row.try_get("payload_hash")?,
                     task_id: row.try_get("task_id")?,
                     trace_id: row.try_get("trace_id")?,
@@ -186,8 +196,10 @@ impl Edge {
                 }));
             }
         }
-        if self.config.queue == Queue::Durable && is_full(&request.owner, &mut work).await? {
-            return Ok(Claim::Full);
+        if self.config.queue == Queue::Durable
+            && is_queue_full(&request.owner, &mut transaction).await?
+        {
+            return Ok(Claim::QueueFull);
         }
         let task = match self.config.queue {
             Queue::Durable => Some(
@@ -207,7 +219,7 @@ impl Edge {
                 .bind(MAX_ATTEMPTS)
                 .bind(now)
                 .bind(now)
-                .execute(&mut *work)
+                .execute(&mut *transaction)
                 .await?
                 .last_insert_rowid(),
             ),
@@ -224,52 +236,53 @@ impl Edge {
             .bind(task)
             .bind(&request.incoming.trace_id)
             .bind(now)
-            .execute(&mut *work)
+            .execute(&mut *transaction)
             .await?;
         }
-        work.commit().await?;
+        transaction.commit().await?;
         Ok(Claim::New(task))
     }
 
-    /// Forgets keys, and tasks that ended, after the lifetime of a key.
-    async fn forget_old(&self, work: &mut SqliteConnection) -> Result<(), StateError> {
+    /// Deletes keys, and tasks that ended, after the lifetime of a key.
+    async fn delete_expired(&self, transaction: &mut SqliteConnection) -> Result<(), StateError> {
         let ttl = self.config.idempotency_ttl.max(Duration::from_secs(60));
         let since = seconds((self.clock)()) - seconds(ttl);
         sqlx::query("delete from idempotency where updated_at <= ?")
             .bind(since)
-            .execute(&mut *work)
+            .execute(&mut *transaction)
             .await?;
         sqlx::query("delete from tasks where status in (?, ?) and updated_at <= ?")
             .bind(FINISHED)
             .bind(FAILED)
             .bind(since)
-            .execute(work)
+            .execute(transaction)
             .await?;
         Ok(())
     }
 
-    /// Runs a request that there is no queue for.
-    async fn run_now(
+    /// Answers a dispatched request at once, because there is no queue.
+    async fn answer_now(
         &self,
         request: &Request<'_>,
         caller: &Caller,
-        inner: &Arc<dyn MessageHandler>,
+        responder: &Arc<dyn MessageResponder>,
     ) -> Result<HttpReply, Refusal> {
         let incoming = request.incoming;
         let session = session(&incoming.headers);
         let envelope = &incoming.envelope;
-        let ran = self.run(request.server, envelope, &incoming.body, caller, session, inner).await;
-        let outcome = match ran {
-            Ok(outcome) => outcome,
+        let (server, body) = (request.server, &incoming.body);
+        let answer = self.answer_message(server, envelope, body, caller, session, responder).await;
+        let reply = match answer {
+            Ok(reply) => reply,
             Err(refusal) => {
-                // Whoever tries again must not find a promise that nobody keeps.
-                self.forget(request).await.map_err(broken)?;
+                // A second attempt must not find a key whose result never comes.
+                self.release_key(request).await.map_err(state_error)?;
                 return Err(refusal);
             }
         };
-        let result = result_of(&outcome, &incoming.trace_id);
+        let result = render_result(&reply, &incoming.trace_id);
         if let Some(key) = request.key {
-            self.remember(&request.owner, key, &result).await.map_err(broken)?;
+            self.store_result(&request.owner, key, &result).await.map_err(state_error)?;
         }
         let body = json!({
             "status": "completed",
@@ -282,7 +295,7 @@ impl Edge {
         Ok(json_reply(StatusCode::OK, &body))
     }
 
-    async fn remember(&self, owner: &str, key: &str, result: &Value) -> Result<(), StateError> {
+    async fn store_result(&self, owner: &str, key: &str, result: &Value) -> Result<(), StateError> {
         sqlx::query(
             "update idempotency set result = ?, updated_at = ? where owner = ? and key = ?",
         )
@@ -295,7 +308,7 @@ impl Edge {
         Ok(())
     }
 
-    async fn forget(&self, request: &Request<'_>) -> Result<(), StateError> {
+    async fn release_key(&self, request: &Request<'_>) -> Result<(), StateError> {
         sqlx::query("delete from idempotency where owner = ? and key = ? and result is null")
             .bind(&request.owner)
             .bind(request.key)
@@ -305,14 +318,14 @@ impl Edge {
     }
 }
 
-/// Nobody could ever read the result, so nothing is begun.
-fn nameless() -> Refusal {
+/// The refusal for a caller without a name, who could never fetch the result.
+fn no_owner() -> Refusal {
     let detail = "a token without `sub` and `user_id` has no tasks of its own".to_owned();
     Refusal::Forbidden { detail }
 }
 
-/// The caller's own key: a header, or a member of the body.
-fn key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
+/// Returns the idempotency key from the header, or else from the body.
+fn idempotency_key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
     let header = incoming.headers.get("idempotency-key").and_then(|value| value.to_str().ok());
     let member = || incoming.envelope.member("idempotency_key").and_then(|key| key.parse_as().ok());
     let key = header.map(|key| key.trim().to_owned()).or_else(member);
@@ -324,18 +337,19 @@ fn key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
     }
 }
 
-fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<HttpReply, Refusal> {
-    if known.payload_hash != request.hash {
+/// Replies with the task or the result of an earlier request, if it was the same.
+fn reuse(request: &Request<'_>, earlier: EarlierRequest) -> Result<HttpReply, Refusal> {
+    if earlier.payload_hash != request.hash {
         return Err(Refusal::Conflict);
     }
     let mut body = json!({
         "status": "accepted",
-        "task_id": known.task_id,
-        "trace_id": known.trace_id,
+        "task_id": earlier.task_id,
+        "trace_id": earlier.trace_id,
         "idempotency_key": request.key,
         "reused": true,
     });
-    let Some(result) = known.result else {
+    let Some(result) = earlier.result else {
         return Ok(json_reply(StatusCode::ACCEPTED, &body));
     };
     body["status"] = json!("completed");
@@ -343,19 +357,20 @@ fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<HttpReply, Refu
     Ok(json_reply(StatusCode::OK, &body))
 }
 
-fn result_of(outcome: &HttpReply, trace_id: &str) -> Value {
-    let reply = Json::parse(outcome.body.clone()).ok().and_then(|json| json.to_value().ok());
-    let raw = || json!({"raw": String::from_utf8_lossy(&outcome.body)});
-    let session = outcome.headers.iter().find(|(name, _)| *name == "mcp-session-id");
+/// Renders the reply to a dispatched request as its stored result.
+fn render_result(reply: &HttpReply, trace_id: &str) -> Value {
+    let body = Json::parse(reply.body.clone()).ok().and_then(|json| json.to_value().ok());
+    let raw = || json!({"raw": String::from_utf8_lossy(&reply.body)});
+    let session = reply.headers.iter().find(|(name, _)| *name == "mcp-session-id");
     json!({
-        "http_status": outcome.status.as_u16(),
+        "http_status": reply.status.as_u16(),
         "session_id": session.map(|(_, id)| id),
         "trace_id": trace_id,
-        "response": reply.unwrap_or_else(raw),
+        "response": body.unwrap_or_else(raw),
     })
 }
 
-fn written(caller: &Caller) -> String {
+fn render_caller(caller: &Caller) -> String {
     json!({
         "subject": caller.identity.subject,
         "scopes": caller.identity.scopes,
@@ -370,9 +385,9 @@ fn json_reply(status: StatusCode, body: &Value) -> HttpReply {
     HttpReply { status, headers, body: body.to_string().into() }
 }
 
-/// The state file failed us; the caller learns no more than that.
+/// Logs an error of the state file; the caller gets no details.
 #[expect(clippy::needless_pass_by_value, reason = "used as an error mapping")]
-fn broken(error: StateError) -> Refusal {
+fn state_error(error: StateError) -> Refusal {
     tracing::error!(%error, "the state of the edge cannot be used");
     Refusal::Internal
 }

@@ -1,23 +1,25 @@
-//! The parts of a message that are parsed before the caller is authorized.
+//! The parts of an MCP message that authorization needs: its method and the tool's name.
 
 use bytes::Bytes;
 use serde_json::json;
 use tool::{Json, Object};
 
-/// The method of a message, and the tool it names.
+/// A message of which only the outer members are parsed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Envelope {
     message: Option<Object>,
     /// Unescaped: some clients write `tools\/call`.
     method: Option<String>,
     params: Option<Object>,
+    /// Whether the body is a JSON-RPC batch, which is not supported.
     batch: bool,
+    /// Whether a member that matters occurs twice.
     ambiguous: bool,
 }
 
 impl Envelope {
-    /// Parses what can be parsed. A body that is not a message has no method.
-    pub(super) fn read(body: &Bytes) -> Envelope {
+    /// Parses a body. One that is not a message gives an envelope without a method.
+    pub(super) fn parse(body: &Bytes) -> Envelope {
         let Ok(json) = Json::parse(body.clone()) else { return Envelope::default() };
         if json.as_str().starts_with('[') {
             return Envelope { batch: true, ..Envelope::default() };
@@ -40,7 +42,7 @@ impl Envelope {
         self.method.as_deref()
     }
 
-    /// The tool that is called, when one is.
+    /// The name of the tool, if the message is a call.
     pub(super) fn tool(&self) -> Option<String> {
         if self.method() != Some("tools/call") {
             return None;
@@ -60,14 +62,14 @@ impl Envelope {
         self.message.is_some()
     }
 
-    /// Whether two readers could understand two different things.
+    /// Returns whether two parsers could see different methods, ids or tools in it.
     pub(super) fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }
 
-    /// Returns what is wrong with the message itself. A method that we cannot read
-    /// was not checked against any scope, so nobody else gets to read it.
-    pub(super) fn complaint(&self) -> Option<Bytes> {
+    /// Returns the JSON-RPC error for a malformed message. A message without a method that
+    /// we can parse was not checked against any scope, so it must not be passed on.
+    pub(super) fn error_reply(&self) -> Option<Bytes> {
         let (code, message) = if self.batch {
             (-32600, "Invalid Request: batches are not supported.")
         } else if self.message.is_none() {

@@ -10,7 +10,7 @@ use super::http_reply::HttpReply;
 pub(super) enum Refusal {
     Unauthenticated,
     InvalidToken,
-    /// The site itself would not, and said why.
+    /// The site does not permit the call, for the reason in `detail`.
     Forbidden {
         detail: String,
     },
@@ -21,11 +21,13 @@ pub(super) enum Refusal {
     NoServer,
     NoTask,
     MethodNotAllowed,
+    /// The idempotency key was used for another request.
     Conflict,
     PayloadTooLarge,
     ResultTooLarge,
     MediaType,
     RateLimited {
+        /// How long to wait.
         seconds: u64,
     },
     InvalidPayload(&'static str),
@@ -34,7 +36,8 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn parts(&self) -> (StatusCode, &'static str, &str) {
+    /// Returns the HTTP status, the code and the message, as the contract defines them.
+    fn status_code_message(&self) -> (StatusCode, &'static str, &str) {
         use StatusCode as Status;
         match self {
             Refusal::Unauthenticated => {
@@ -80,18 +83,17 @@ impl Refusal {
         }
     }
 
-    /// Returns what a task keeps of it, for whoever asks how it went.
+    /// The text that is stored as the error of a failed task.
     pub(super) fn message(&self) -> String {
-        let (_, code, message) = self.parts();
+        let (_, code, message) = self.status_code_message();
         if let Refusal::Forbidden { detail } = self {
             return format!("{code}: {detail}");
         }
         format!("{code}: {message}")
     }
 
-    /// Whether the same request may be let through later without anybody
-    /// changing anything.
-    pub(super) fn may_pass(&self) -> bool {
+    /// Returns whether the same request may succeed later.
+    pub(super) fn is_temporary(&self) -> bool {
         match self {
             Refusal::RateLimited { .. } | Refusal::AsyncUnavailable | Refusal::Internal => true,
             Refusal::Unauthenticated
@@ -112,8 +114,9 @@ impl Refusal {
         }
     }
 
-    pub(super) fn outcome(&self, trace_id: &str) -> HttpReply {
-        let (status, code, message) = self.parts();
+    /// Renders the refusal as an HTTP reply.
+    pub(super) fn to_reply(&self, trace_id: &str) -> HttpReply {
+        let (status, code, message) = self.status_code_message();
         let mut error = json!({"code": code, "message": message, "trace_id": trace_id});
         let mut headers = vec![("content-type", "application/json".to_owned())];
         match self {

@@ -1,4 +1,4 @@
-//! The HTTP response to a request, before it is sent.
+//! The reply to a request, before it becomes an HTTP response.
 
 use ::http::StatusCode;
 use bytes::Bytes;

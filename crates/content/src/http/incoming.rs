@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::envelope::Envelope;
 
-/// What is known of a request before anything is decided.
+/// A request before the caller is authenticated.
 pub(super) struct Incoming {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
@@ -19,12 +19,22 @@ pub(super) struct Incoming {
     pub(super) peer: Option<IpAddr>,
 }
 
-/// What a path asks for.
+/// The meaning of a path; `server` is the handle in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    Call { server: String },
-    Dispatch { server: String },
-    Task { server: String, id: i64 },
+    /// A message to be answered now.
+    Call {
+        server: String,
+    },
+    /// A message to be answered later, as a task.
+    Dispatch {
+        server: String,
+    },
+    /// The status of a task.
+    Task {
+        server: String,
+        id: i64,
+    },
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! Authorization: the scope that a method needs, and the servers and tools that may
-//! be used.
+//! Authorizes requests: which scope a method requires, and which servers and tools are
+//! allowed.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use super::envelope::Envelope;
 use super::errors::Refusal;
 use crate::pattern::matches;
 
-/// Methods by the scope they need; patterns may hold `*`.
+/// For each scope, the patterns of the methods that require it; `*` matches any text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeMap(pub Vec<(String, Vec<String>)>);
 
-/// Which servers and tools may be used at all.
+/// Which servers and tools are allowed, for every caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Security {
     pub allow_servers: Vec<String>,
@@ -19,8 +19,8 @@ pub struct Security {
     pub enable_write_tools: bool,
 }
 
-/// What every map says unless it says otherwise. Notifications and plain
-/// listings only read; without them no ordinary client gets past its start.
+/// The scopes of methods that no configured map lists. Notifications and listings need
+/// only `mcp:read`, because every ordinary client uses them when it starts.
 const BUILT_IN: &[(&str, &[&str])] = &[
     (
         "mcp:read",
@@ -42,7 +42,7 @@ const BUILT_IN: &[(&str, &[&str])] = &[
     ("mcp:admin", &["admin/*"]),
 ];
 
-/// Notifications of the protocol: each is counted by itself.
+/// The notifications of MCP, each of which has a rate limit of its own.
 const NOTIFICATIONS: &[&str] = &[
     "notifications/initialized",
     "notifications/cancelled",
@@ -59,9 +59,9 @@ impl ScopeMap {
         )
     }
 
-    /// The scope for a method: by the server's map, else by this one, else by
-    /// the built-in one. What nobody lists is for administrators.
-    pub(super) fn needed(&self, server: Option<&ScopeMap>, method: &str) -> String {
+    /// Returns the scope that a method requires: by the server's map, else by this one, else
+    /// by the built-in one. A method that none of them lists requires `mcp:admin`.
+    pub(super) fn required_scope(&self, server: Option<&ScopeMap>, method: &str) -> String {
         let listed = server.into_iter().chain([self]).find_map(|map| map.find(method));
         let built_in = || {
             let lists = |methods: &[&str]| methods.iter().any(|pattern| matches(pattern, method));
@@ -71,10 +71,14 @@ impl ScopeMap {
         listed.map_or_else(built_in, str::to_owned)
     }
 
-    /// Returns what a method is counted under: itself where somebody lists it, else
-    /// the pattern that fits it, else all that nobody knows together. Callers can
-    /// make up methods, and must not get a window for each.
-    pub(super) fn counted<'a>(&'a self, server: Option<&'a ScopeMap>, method: &str) -> &'a str {
+    /// Returns the name under which requests of a method are counted: the method if a map
+    /// lists it, else the pattern that matches it, else `unknown`. Callers can invent
+    /// methods, and must not get a rate limit for each.
+    pub(super) fn rate_limit_name<'a>(
+        &'a self,
+        server: Option<&'a ScopeMap>,
+        method: &str,
+    ) -> &'a str {
         let built_in = BUILT_IN.iter().flat_map(|(_, methods)| methods.iter().copied());
         let written = server.into_iter().chain([self]).flat_map(|map| &map.0);
         let written = written.flat_map(|(_, methods)| methods.iter().map(String::as_str));
@@ -90,9 +94,9 @@ impl ScopeMap {
     }
 }
 
-/// Whether the scopes of a token hold the one that is needed.
-pub(super) fn grants(scopes: &BTreeSet<String>, needed: &str) -> bool {
-    scopes.contains(needed) || scopes.contains("*")
+/// Returns whether the scopes of a caller include the required one.
+pub(super) fn grants(scopes: &BTreeSet<String>, required: &str) -> bool {
+    scopes.contains(required) || scopes.contains("*")
 }
 
 impl Security {
@@ -111,11 +115,11 @@ impl Security {
 
     pub(super) fn allow_tool(
         &self,
-        denied_here: &[String],
+        denied_on_server: &[String],
         envelope: &Envelope,
     ) -> Result<(), Refusal> {
         let Some(tool) = envelope.tool() else { return Ok(()) };
-        let mut denied = self.deny_tools.iter().chain(denied_here);
+        let mut denied = self.deny_tools.iter().chain(denied_on_server);
         let writes = tool.starts_with("evo.write.") && !self.enable_write_tools;
         if writes || denied.any(|pattern| matches(pattern, &tool)) {
             return Err(Refusal::ToolDenied);

@@ -1,17 +1,18 @@
-//! Where dispatched requests wait.
+//! The configuration of the queue of dispatched requests.
 
-/// Where dispatched requests go.
+/// Whether dispatched requests are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Into the state file, to be run by [`Edge::work`](super::Edge::work).
+    /// Queued in the state file, to be run by [`Edge::work`](super::Edge::work).
     Durable,
+    /// Not queued.
     Off(Failover),
 }
 
-/// What happens without a queue.
+/// What happens to a dispatched request without a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failover {
-    /// The request is run at once.
+    /// The request is answered at once.
     Sync,
     /// The request is refused.
     Fail,

@@ -10,20 +10,21 @@ use super::errors::Refusal;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// No more windows than this are open at once.
+/// How many windows may be open at once.
 const MAX_WINDOWS: usize = 100_000;
 
-/// How often a full table is swept: a sweep looks at all of it.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often ended windows are removed from a full table, which visits every window.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is counted together.
+/// The key of a window: requests with the same one are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Bucket {
     pub(super) server: String,
     pub(super) method: String,
-    pub(super) counted: RateKey,
+    pub(super) caller: RateKey,
 }
 
+/// The open windows of all callers.
 #[derive(Default)]
 pub(super) struct RateWindows(Mutex<Table>);
 
@@ -35,12 +36,13 @@ struct Table {
 
 struct Window {
     ends: Duration,
-    taken: u32,
+    n_requests: u32,
 }
 
 impl RateWindows {
-    /// Counts one request, or says how long to wait. No limit when zero.
-    pub(super) fn take(&self, bucket: Bucket, limit: u32, now: Duration) -> Result<(), Refusal> {
+    /// Counts one request, or refuses it if its window has reached the limit. A limit of
+    /// zero means no limit.
+    pub(super) fn count(&self, bucket: Bucket, limit: u32, now: Duration) -> Result<(), Refusal> {
         if limit == 0 {
             return Ok(());
         }
@@ -48,25 +50,26 @@ impl RateWindows {
         if !table.windows.contains_key(&bucket) && !table.has_room(now) {
             return Err(Refusal::RateLimited { seconds: WINDOW.as_secs() });
         }
-        let fresh = || Window { ends: now + WINDOW, taken: 0 };
+        let fresh = || Window { ends: now + WINDOW, n_requests: 0 };
         let window = table.windows.entry(bucket).or_insert_with(fresh);
         if window.ends <= now {
             *window = fresh();
         }
-        if window.taken >= limit {
+        if window.n_requests >= limit {
             let left = window.ends.saturating_sub(now);
             return Err(Refusal::RateLimited { seconds: left.as_secs().max(1) });
         }
-        window.taken += 1;
+        window.n_requests += 1;
         Ok(())
     }
 }
 
 impl Table {
+    /// Returns whether another window may be opened; removes ended ones from a full table.
     fn has_room(&mut self, now: Duration) -> bool {
         if self.windows.len() >= MAX_WINDOWS && self.next_sweep <= now {
             self.windows.retain(|_, window| window.ends > now);
-            self.next_sweep = now + SWEEP;
+            self.next_sweep = now + SWEEP_INTERVAL;
         }
         self.windows.len() < MAX_WINDOWS
     }
@@ -77,17 +80,17 @@ mod tests {
     use super::*;
 
     fn bucket(caller: &str) -> Bucket {
-        let counted = RateKey::Subject(caller.to_owned());
-        Bucket { server: "content".to_owned(), method: "tools/call".to_owned(), counted }
+        let caller = RateKey::Subject(caller.to_owned());
+        Bucket { server: "content".to_owned(), method: "tools/call".to_owned(), caller }
     }
 
     #[test]
     fn a_user_and_a_subject_of_the_same_number_are_counted_apart() {
         let (windows, start) = (RateWindows::default(), Duration::from_secs(1_800_000_000));
-        let user = Bucket { counted: RateKey::User(7), ..bucket("") };
-        assert!(windows.take(bucket("7"), 1, start).is_ok());
-        assert!(windows.take(user, 1, start).is_ok());
-        assert!(windows.take(bucket("7"), 1, start).is_err());
+        let user = Bucket { caller: RateKey::User(7), ..bucket("") };
+        assert!(windows.count(bucket("7"), 1, start).is_ok());
+        assert!(windows.count(user, 1, start).is_ok());
+        assert!(windows.count(bucket("7"), 1, start).is_err());
     }
 
     #[test]
@@ -95,12 +98,12 @@ mod tests {
         let windows = RateWindows::default();
         let start = Duration::from_secs(1_800_000_000);
         for caller in 0..MAX_WINDOWS {
-            windows.take(bucket(&format!("caller {caller}")), 9, start).unwrap();
+            windows.count(bucket(&format!("caller {caller}")), 9, start).unwrap();
         }
-        assert!(windows.take(bucket("newcomer"), 9, start).is_err());
-        assert!(windows.take(bucket("caller 7"), 9, start).is_ok());
+        assert!(windows.count(bucket("newcomer"), 9, start).is_err());
+        assert!(windows.count(bucket("caller 7"), 9, start).is_ok());
         assert_eq!(windows.0.lock().windows.len(), MAX_WINDOWS);
-        assert!(windows.take(bucket("newcomer"), 9, start + WINDOW).is_ok());
+        assert!(windows.count(bucket("newcomer"), 9, start + WINDOW).is_ok());
         assert_eq!(windows.0.lock().windows.len(), 1);
     }
 }

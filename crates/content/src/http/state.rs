@@ -1,6 +1,4 @@
-//! The persistent state of the HTTP edge: tokens, tasks and idempotency keys.
-//!
-//! One SQLite file. Every change that must happen once is one transaction.
+//! The SQLite file with the state of the HTTP interface: tokens, tasks, idempotency keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -63,21 +61,20 @@ create index if not exists idempotency_by_age on idempotency (updated_at);
 ";
 
 impl State {
-    /// Opens a file, and makes it when there is none. What was running when
-    /// the last process ended is queued again.
+    /// Opens the file, and creates it if there is none.
     pub async fn open(path: &Path) -> Result<State, StateError> {
-        private(path).map_err(sqlx::Error::Io)?;
+        restrict_to_owner(path).map_err(sqlx::Error::Io)?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(Duration::from_secs(5));
-        // Writers wait for each other anyway; one connection never does.
+        // Writers would wait for each other anyway, and one connection needs no locks.
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         State::prepare(pool).await
     }
 
-    /// A state that ends with the process.
+    /// Opens a state in memory, which is lost when it is dropped.
     pub async fn in_memory() -> Result<State, StateError> {
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
@@ -93,9 +90,9 @@ impl State {
         Ok(State(pool))
     }
 
-    /// Queues again what was running when the last process ended, unless it was
-    /// tried often enough: it may be what ended it. Only for the process that
-    /// works the queue.
+    /// Queues the tasks again that were running when the last process ended. Those without
+    /// attempts left fail, since they may have crashed it. Only for the process that runs
+    /// the tasks.
     pub async fn recover(&self) -> Result<(), StateError> {
         let statements = "
             update tasks set status = 100, progress = 100, error = 'it never came to an end'
@@ -106,9 +103,9 @@ impl State {
     }
 }
 
-/// Makes the file, so that only its owner ever reads it, and closes one that
-/// is open to others. SQLite gives the files beside it the same rights.
-fn private(path: &Path) -> std::io::Result<()> {
+/// Creates the file with permissions for its owner alone, or restricts those of an
+/// existing one. SQLite gives its auxiliary files the same permissions.
+fn restrict_to_owner(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let mut options = std::fs::OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
@@ -116,7 +113,7 @@ fn private(path: &Path) -> std::io::Result<()> {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
         match std::fs::metadata(&name) {
-            Ok(about) if about.permissions().mode() & 0o077 != 0 => {
+            Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
                 std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600))?;
             }
             Ok(_) | Err(_) => {}

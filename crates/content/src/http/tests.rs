@@ -18,17 +18,22 @@ struct Echo {
 }
 
 #[async_trait]
-impl MessageHandler for Echo {
-    async fn respond(&self, message: Bytes, caller: &Arc<Identity>, _: Option<&str>) -> Answered {
+impl MessageResponder for Echo {
+    async fn respond(
+        &self,
+        message: Bytes,
+        caller: &Arc<Identity>,
+        _: Option<&str>,
+    ) -> MessageReply {
         self.n_calls.fetch_add(1, Ordering::SeqCst);
         let message: Value = serde_json::from_slice(&message).unwrap();
         if message.get("id").is_none() {
-            return Answered::default();
+            return MessageReply::default();
         }
         let result = json!({"method": message["method"], "subject": caller.subject});
         let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
         let body = Some(reply.to_string().into());
-        Answered { body, session: None, streamed: self.streamed }
+        MessageReply { body, session: None, streamed: self.streamed }
     }
 }
 
@@ -60,7 +65,7 @@ async fn house_with(inner: Arc<Echo>, change: impl FnOnce(&mut Config)) -> House
         Arc::new(move || *clock.lock().unwrap()),
         Arc::new(move |line| lines.lock().unwrap().push(serde_json::from_str(line).unwrap())),
     );
-    let edge = edge.with("content", Arc::clone(&inner) as Arc<dyn MessageHandler>);
+    let edge = edge.with("content", Arc::clone(&inner) as Arc<dyn MessageResponder>);
     House { edge, inner, time, audit }
 }
 
@@ -293,9 +298,9 @@ async fn a_result_over_its_limit_is_refused() {
 struct Refusing(Value);
 
 #[async_trait]
-impl MessageHandler for Refusing {
-    async fn respond(&self, _: Bytes, _: &Arc<Identity>, _: Option<&str>) -> Answered {
-        Answered { body: Some(self.0.to_string().into()), ..Answered::default() }
+impl MessageResponder for Refusing {
+    async fn respond(&self, _: Bytes, _: &Arc<Identity>, _: Option<&str>) -> MessageReply {
+        MessageReply { body: Some(self.0.to_string().into()), ..MessageReply::default() }
     }
 }
 
@@ -596,7 +601,7 @@ async fn tasks_survive_the_process() {
     let clock: Clock = Arc::new(|| Duration::from_secs(1_800_000_000));
     let make = async || {
         let state = State::open(&path).await.unwrap();
-        let inner: Arc<dyn MessageHandler> = Arc::new(Echo::default());
+        let inner: Arc<dyn MessageResponder> = Arc::new(Echo::default());
         Edge::new(Config::contract(jwt()), state, Arc::clone(&clock), Arc::new(|_| {}))
             .with("content", inner)
     };

@@ -1,4 +1,4 @@
-//! Personal access tokens: made once, shown once, kept as a hash.
+//! Personal access tokens: created, listed, revoked and looked up; stored as a hash.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,37 +12,39 @@ use tool::hex;
 
 use super::state::{State, StateError, seconds};
 
-/// How every personal token begins.
-pub(super) const MARK: &str = "emcp_";
+/// The prefix of every personal token.
+pub(super) const TOKEN_PREFIX: &str = "emcp_";
 
-/// Random characters after the mark.
-const LENGTH: usize = 40;
+/// The number of random characters after the prefix.
+const N_RANDOM: usize = 40;
 
-/// Characters of a token that are kept for people to recognise it by.
-const SHOWN: usize = 12;
+/// How many characters of a token are stored, for people to recognise it by.
+const N_SHOWN: usize = 12;
 
-/// How often the time of last use is written down.
-const USE_GRAIN: i64 = 60;
+/// How often the time of last use is updated, in seconds.
+const LAST_USED_INTERVAL: i64 = 60;
 
-/// A token to be made.
+/// A token to be created.
 #[derive(Clone, Debug)]
 pub struct NewToken {
     pub name: String,
     /// The CMS user it acts for.
     pub user_id: Option<i64>,
     pub scopes: BTreeSet<String>,
+    /// How long the token is valid; `None` for ever.
     pub expires: Option<Duration>,
 }
 
-/// A token as it is kept.
+/// A token as it is stored, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub id: i64,
     pub user_id: Option<i64>,
     pub name: String,
+    /// The beginning of its text.
     pub prefix: String,
     pub scopes: BTreeSet<String>,
-    /// Seconds since 1970.
+    /// In seconds since 1970, as the other times.
     pub last_used_at: Option<i64>,
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
@@ -50,9 +52,9 @@ pub struct Token {
 }
 
 impl Token {
-    /// Its scopes and what they imply: who may call may read, who may write
-    /// may do both.
-    pub(super) fn granted(&self) -> BTreeSet<String> {
+    /// The token's scopes and those that they imply: `mcp:call` implies `mcp:read`, and
+    /// `mcp:write` implies both.
+    pub(super) fn effective_scopes(&self) -> BTreeSet<String> {
         let mut scopes = self.scopes.clone();
         if scopes.contains("mcp:write") {
             scopes.insert("mcp:call".to_owned());
@@ -72,8 +74,8 @@ impl State {
         now: Duration,
     ) -> Result<(String, Token), StateError> {
         let random: String =
-            rand::rng().sample_iter(Alphanumeric).take(LENGTH).map(char::from).collect();
-        let text = format!("{MARK}{random}");
+            rand::rng().sample_iter(Alphanumeric).take(N_RANDOM).map(char::from).collect();
+        let text = format!("{TOKEN_PREFIX}{random}");
         let expires_at = new.expires.map(|after| seconds(now + after));
         let scopes: Vec<&str> = new.scopes.iter().map(String::as_str).collect();
         let row = sqlx::query(
@@ -83,23 +85,23 @@ impl State {
         )
         .bind(new.user_id)
         .bind(&new.name)
-        .bind(&text[..SHOWN])
+        .bind(&text[..N_SHOWN])
         .bind(hash(&text))
         .bind(scopes.join(","))
         .bind(expires_at)
         .bind(seconds(now))
         .fetch_one(&self.0)
         .await?;
-        Ok((text, read(&row)?))
+        Ok((text, parse_row(&row)?))
     }
 
     /// Every token, the oldest first.
     pub async fn list_tokens(&self) -> Result<Vec<Token>, StateError> {
         let rows = sqlx::query("select * from emcp_tokens order by id").fetch_all(&self.0).await?;
-        rows.iter().map(read).collect()
+        rows.iter().map(parse_row).collect()
     }
 
-    /// Revokes a token by its id; whether there was one to revoke.
+    /// Revokes a token by its id, and returns whether there was one to revoke.
     pub async fn revoke_token(&self, id: i64, now: Duration) -> Result<bool, StateError> {
         let done = sqlx::query(
             "update emcp_tokens set revoked_at = ? where id = ? and revoked_at is null",
@@ -112,14 +114,14 @@ impl State {
     }
 }
 
-/// The token with this text, if it is good now.
+/// Finds the token with this text, unless it is expired or revoked.
 pub(super) async fn find(
     state: &State,
     text: &str,
     now: Duration,
 ) -> Result<Option<Token>, StateError> {
-    let random = text.strip_prefix(MARK).unwrap_or_default();
-    if random.len() != LENGTH || !random.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    let random = text.strip_prefix(TOKEN_PREFIX).unwrap_or_default();
+    if random.len() != N_RANDOM || !random.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(None);
     }
     let now = seconds(now);
@@ -132,8 +134,8 @@ pub(super) async fn find(
     .fetch_optional(&state.0)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let token = read(&row)?;
-    if token.last_used_at.is_none_or(|last| now - last >= USE_GRAIN) {
+    let token = parse_row(&row)?;
+    if token.last_used_at.is_none_or(|last| now - last >= LAST_USED_INTERVAL) {
         sqlx::query("update emcp_tokens set last_used_at = ? where id = ?")
             .bind(now)
             .bind(token.id)
@@ -143,7 +145,7 @@ pub(super) async fn find(
     Ok(Some(token))
 }
 
-fn read(row: &SqliteRow) -> Result<Token, StateError> {
+fn parse_row(row: &SqliteRow) -> Result<Token, StateError> {
     let scopes: String = row.try_get("scopes")?;
     let filled = scopes.split(',').map(str::trim).filter(|scope| !scope.is_empty());
     Ok(Token {
@@ -159,7 +161,7 @@ fn read(row: &SqliteRow) -> Result<Token, StateError> {
     })
 }
 
-/// SHA-256 in hexadecimal. A token is random enough that nothing slower helps.
+/// Returns the SHA-256 in hexadecimal. Tokens are random, so a slower hash is not needed.
 pub(super) fn hash(text: &str) -> String {
     hex::encode(&Sha256::digest(text.as_bytes()))
 }

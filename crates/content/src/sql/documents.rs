@@ -1,44 +1,57 @@
 //! Renders queries for documents.
 
-use super::paging::{Paging, Part};
+use super::paging::{Paging, SortedPart};
 use super::variables::JoinedVariables;
 use super::visibility::Visibility;
 use super::writer::{Nulls, Writer};
-use crate::fields::DOCUMENT;
+use crate::fields::DOCUMENT_FIELDS;
 use crate::query::{Direction, DocumentQuery, Order, OrderKey, TreeScope};
 use crate::site::Site;
 use crate::statement::Statement;
 
-/// Renders a query for documents that are visible.
+/// Renders a query for the documents that are visible to the caller.
 pub(crate) fn documents(site: &Site, query: &DocumentQuery, visibility: Visibility) -> Statement {
     let mut writer = Writer::new(site);
-    let slots = JoinedVariables::new(query, site);
+    let joined = JoinedVariables::new(query, site);
     match Paging::new(site, query) {
-        Paging::Whole => {
-            writer.walk(query.scope, visibility).columns(query, &slots, visibility).push(" from ");
-            writer.place(query.scope).matching(query.scope, query, &slots, visibility);
-            writer.push(" order by ").order(query, &slots, visibility).page(query.page);
+        Paging::OneList => {
+            writer
+                .recursive_walk(query.scope, visibility)
+                .columns(query, &joined, visibility)
+                .push(" from ");
+            writer.scope_tables(query.scope).document_conditions(
+                query.scope,
+                query,
+                &joined,
+                visibility,
+            );
+            writer.push(" order by ").order(query, &joined, visibility).page(query.page);
         }
-        Paging::Parts(parts, direction) => {
+        Paging::MergedParts(parts, direction) => {
             writer.columns(query, &JoinedVariables::none(), visibility).push(" from ");
-            writer.merged(query, &parts, direction, |writer, part| {
-                writer.part(part, query, &slots, visibility);
+            writer.merged_page(query, &parts, direction, |writer, part| {
+                writer.part(part, query, &joined, visibility);
             });
-            writer.looked_up(direction);
+            writer.join_page(direction);
         }
-        Paging::Late(column, direction) => {
+        Paging::LateLookup(column, direction) => {
             writer.columns(query, &JoinedVariables::none(), visibility).push(" from ");
-            writer.late(query, column, direction, |writer| {
-                writer.place(query.scope).matching(query.scope, query, &slots, visibility);
+            writer.late_page(query, column, direction, |writer| {
+                writer.scope_tables(query.scope).document_conditions(
+                    query.scope,
+                    query,
+                    &joined,
+                    visibility,
+                );
             });
-            writer.looked_up(direction);
+            writer.join_page(direction);
         }
-        Paging::Parents { top, depth } => {
+        Paging::ByParents { top, depth } => {
             writer.columns(query, &JoinedVariables::none(), visibility).push(" from ");
-            writer.parents(query, top, depth, visibility).push(" join ");
-            writer.from("site_content", "c").push(" on c.parent = p.id").fresh_conditions();
+            writer.first_parents(query, top, depth, visibility).push(" join ");
+            writer.from("site_content", "c").push(" on c.parent = p.id").start_conditions();
             writer.condition().flag("c", "site_content", "deleted", query.deleted);
-            writer.and_visible("c", visibility).start_visible(top, visibility);
+            writer.and_visible("c", visibility).and_start_visible(top, visibility);
             writer.push(" order by ").order(query, &JoinedVariables::none(), visibility);
             writer.page(query.page);
         }
@@ -47,70 +60,70 @@ pub(crate) fn documents(site: &Site, query: &DocumentQuery, visibility: Visibili
 }
 
 impl Writer<'_> {
-    /// The fields of a document, then the variables that are returned.
+    /// Writes the selected columns: the fields of a document, then template variables.
     fn columns(
         &mut self,
         query: &DocumentQuery,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         self.push("select ");
-        for (at, field) in DOCUMENT.iter().enumerate() {
+        for (at, field) in DOCUMENT_FIELDS.iter().enumerate() {
             self.push(if at > 0 { ", " } else { "" }).column("c", field.name);
         }
         for tv in &query.tvs {
-            self.push(", ").projected(tv, slots, visibility);
+            self.push(", ").returned_value(tv, joined, visibility);
         }
         self
     }
 
-    /// The documents of the table `m`, in its order.
-    fn looked_up(&mut self, direction: Direction) -> &mut Self {
+    /// Joins the documents to the table `m` of the page, in its order.
+    fn join_page(&mut self, direction: Direction) -> &mut Self {
         self.push(" join ").from("site_content", "c").push(" on c.id = m.id");
         self.push(" order by m.place").direction(direction, Nulls::Impossible).push(", m.id")
     }
 
-    /// One part of the list: its tables and conditions.
+    /// Writes the tables and conditions of one part of the list.
     fn part(
         &mut self,
-        part: Part,
+        part: SortedPart,
         query: &DocumentQuery,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) {
         let scope = match (part, query.scope) {
-            (Part::Depth(depth), TreeScope::Below { parent, .. }) => {
+            (SortedPart::Level(depth), TreeScope::Below { parent, .. }) => {
                 TreeScope::Level { parent, depth }
             }
             (_, scope) => scope,
         };
-        self.place(scope).matching(scope, query, slots, visibility);
+        self.scope_tables(scope).document_conditions(scope, query, joined, visibility);
         match part {
-            Part::Depth(_) => self,
-            Part::After => self.condition().push("c.pub_date > 0"),
-            Part::Before => self.condition().push("c.pub_date < 0"),
-            Part::Undated => self.condition().push("c.pub_date = 0"),
+            SortedPart::Level(_) => self,
+            SortedPart::DatedAfter1970 => self.condition().push("c.pub_date > 0"),
+            SortedPart::DatedBefore1970 => self.condition().push("c.pub_date < 0"),
+            SortedPart::Undated => self.condition().push("c.pub_date = 0"),
         };
     }
 
-    /// Joins and conditions of everything that a document must be.
-    fn matching(
+    /// Writes all joins and conditions of a query, for the given scope.
+    fn document_conditions(
         &mut self,
         scope: TreeScope,
         query: &DocumentQuery,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
-        slots.join(self, visibility);
-        self.fresh_conditions().reached(scope, visibility);
+        joined.join(self, visibility);
+        self.start_conditions().scope_conditions(scope, visibility);
         self.condition().flag("c", "site_content", "deleted", query.deleted);
-        self.and_visible("c", visibility).conditions(query, slots, visibility)
+        self.and_visible("c", visibility).filter_conditions(query, joined, visibility)
     }
 
-    fn conditions(
+    fn filter_conditions(
         &mut self,
         query: &DocumentQuery,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         if let Some(published) = query.published {
@@ -123,7 +136,7 @@ impl Writer<'_> {
             self.condition().push("c.template = ").integer(template);
         }
         for filter in &query.filters {
-            self.condition().tv_test(&filter.tv, &filter.test, slots, visibility);
+            self.condition().tv_condition(&filter.tv, &filter.condition, joined, visibility);
         }
         if let Some(tags) = &query.tags {
             if !self.site.has_tags() {
@@ -149,7 +162,7 @@ impl Writer<'_> {
     fn order(
         &mut self,
         query: &DocumentQuery,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         for (at, Order { by, direction }) in query.order.iter().enumerate() {
@@ -169,8 +182,8 @@ impl Writer<'_> {
                 }
                 OrderKey::Tv { tv, cast } => {
                     match cast {
-                        Some(cast) => self.cast(tv, *cast, slots, visibility),
-                        None => self.value(tv, slots, visibility),
+                        Some(cast) => self.cast(tv, *cast, joined, visibility),
+                        None => self.value(tv, joined, visibility),
                     };
                     Nulls::Possible
                 }

@@ -1,11 +1,11 @@
-//! Statements about the database itself and about its users.
+//! Statements about the site as such: its tables, closure table, indexes, settings and users.
 
 use super::writer::Writer;
 use crate::indexes::{Column, Index};
 use crate::site::Site;
 use crate::statement::{Dialect, Statement};
 
-/// Table, column and type of every column of the given tables.
+/// Selects table, name and type of every column of the given tables.
 pub(crate) fn columns(site: &Site, tables: &[&'static str]) -> Statement {
     let mut writer = Writer::new(site);
     match site.dialect {
@@ -31,8 +31,8 @@ pub(crate) fn columns(site: &Site, tables: &[&'static str]) -> Statement {
     writer.done()
 }
 
-/// Names of tables that could be the documents of a site.
-pub(crate) fn candidates(site: &Site) -> Statement {
+/// Selects the names of tables that could contain the documents of a site.
+pub(crate) fn document_tables(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     writer.push(match site.dialect {
         Dialect::Sqlite => {
@@ -51,8 +51,8 @@ pub(crate) fn candidates(site: &Site) -> Statement {
     writer.done()
 }
 
-/// A document that the closure table does not know at all.
-pub(crate) fn closure_selfless(site: &Site) -> Statement {
+/// Selects a document without the closure row that links it to itself.
+pub(crate) fn closure_missing_self(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select c.id from ").from("site_content", "c").push(" left join ");
     writer.from("site_content_closure", "k").push(" on k.ancestor = c.id and k.descendant = c.id");
@@ -60,7 +60,7 @@ pub(crate) fn closure_selfless(site: &Site) -> Statement {
     writer.done()
 }
 
-/// A document that is not below everything its parent is below.
+/// Selects a document that lacks the closure row for an ancestor of its parent.
 pub(crate) fn closure_gap(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select c.id from ").from("site_content", "c").push(" join ");
@@ -71,7 +71,7 @@ pub(crate) fn closure_gap(site: &Site) -> Statement {
     writer.done()
 }
 
-/// A document that is below something its parent is not below.
+/// Selects a document with a closure row for an ancestor that its parent does not have.
 pub(crate) fn closure_stale(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select c.id from ").from("site_content", "c").push(" join ");
@@ -82,7 +82,7 @@ pub(crate) fn closure_stale(site: &Site) -> Statement {
     writer.done()
 }
 
-/// A document that is below another more than once.
+/// Selects a document with two closure rows for the same ancestor.
 pub(crate) fn closure_repeated(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select k.descendant from ").from("site_content_closure", "k");
@@ -90,17 +90,16 @@ pub(crate) fn closure_repeated(site: &Site) -> Statement {
     writer.done()
 }
 
-/// Returns how many documents there are; no more than `limit` are counted.
-pub(crate) fn some_documents(site: &Site, limit: i64) -> Statement {
+/// Counts the documents, up to `limit`.
+pub(crate) fn count_documents(site: &Site, limit: i64) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select count(*) from (select c.id from ").from("site_content", "c");
     writer.push(" limit ").integer(limit).push(") counted");
     writer.done()
 }
 
-/// Returns how many documents there are from the roots down to a depth; no more
-/// than `limit` are counted.
-pub(crate) fn below_roots(site: &Site, depth: i64, limit: i64) -> Statement {
+/// Counts the documents from the roots down to a depth, up to `limit`.
+pub(crate) fn count_below_roots(site: &Site, depth: i64, limit: i64) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select count(*) from (select k.descendant from ").from("site_content", "r");
     writer.push(" join ").from("site_content_closure", "k").push(" on k.ancestor = r.id");
@@ -109,13 +108,13 @@ pub(crate) fn below_roots(site: &Site, depth: i64, limit: i64) -> Statement {
     writer.done()
 }
 
-/// Role of a user, whether it is blocked, until when, and from when on. Old
-/// sites may lack the dates.
-pub(crate) fn owner(site: &Site, user: i64) -> Statement {
+/// Selects the role of a user, whether it is blocked, until when, and from when on; 0 for
+/// dates that an old site has no columns for.
+pub(crate) fn user_status(site: &Site, user: i64) -> Statement {
     let mut writer = Writer::new(site);
     writer.push("select u.").name("role").push(", u.blocked");
     for date in ["blockeduntil", "blockedafter"] {
-        if site.has("user_attributes", date) {
+        if site.has_column("user_attributes", date) {
             writer.push(", ").column("u", date);
         } else {
             writer.push(", 0");
@@ -140,7 +139,7 @@ pub(crate) fn setting(site: &Site, name: &'static str) -> Statement {
     writer.done()
 }
 
-/// The engine's plan for a statement.
+/// Selects the engine's plan for a statement.
 pub(crate) fn explain(site: &Site, statement: &Statement) -> Statement {
     let word = match site.dialect {
         Dialect::Sqlite => "explain query plan ",
@@ -149,8 +148,8 @@ pub(crate) fn explain(site: &Site, statement: &Statement) -> Statement {
     Statement { text: format!("{word}{}", statement.text), values: statement.values.clone() }
 }
 
-/// Table, index and column of every index, in the order of the columns, and
-/// whether each goes from high to low.
+/// Selects table, index, column and whether it is descending, for every column of every
+/// index.
 pub(crate) fn indexes(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     match site.dialect {
@@ -179,7 +178,7 @@ pub(crate) fn indexes(site: &Site) -> Statement {
     writer.done()
 }
 
-/// The statement that makes an index, for an operator to run.
+/// Renders the statement that creates an index, for an operator to run.
 pub(crate) fn create_index(site: &Site, index: &Index) -> String {
     let mut writer = Writer::new(site);
     let words = index.columns.iter().map(|column| match column {
@@ -188,7 +187,7 @@ pub(crate) fn create_index(site: &Site, index: &Index) -> String {
     });
     let words: Vec<String> = words.collect();
     let name = format!("{}gatelet_{}_{}", site.prefix.as_str(), index.table, words.join("_"));
-    // Engines cut longer names, or refuse them.
+    // Engines truncate or refuse longer names.
     let name: String = name.chars().take(63).collect();
     writer.push("create index ").name(&name).push(" on ").table(index.table).push(" (");
     for (at, column) in index.columns.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Renders comparisons, for documents and for records.
+//! Renders comparisons, lists of values and `like` patterns.
 
 use super::writer::Writer;
 use crate::query::{Comparison, Operand, TextPosition};
@@ -24,15 +24,15 @@ impl Writer<'_> {
     }
 }
 
-/// The same escape character on every engine. By default two of them take the
-/// backslash, one of these refuses a pattern that ends in it, and the third
-/// has none.
+/// Sets the same escape character for `like` on every engine. The default is the
+/// backslash on two of them, one of which refuses a pattern that ends with it; the third
+/// has no default.
 pub(super) const ESCAPE: &str = " escape '|'";
 
-/// `%` and `_` in the text stay wildcards, as the contract says.
-pub(super) fn pattern(place: TextPosition, text: &str) -> String {
+/// Returns the `like` pattern. `%` and `_` in the text stay wildcards, as the contract says.
+pub(super) fn like_pattern(position: TextPosition, text: &str) -> String {
     let text = text.replace('|', "||");
-    match place {
+    match position {
         TextPosition::Anywhere => format!("%{text}%"),
         TextPosition::AtEnd => format!("%{text}"),
         TextPosition::AtStart => format!("{text}%"),

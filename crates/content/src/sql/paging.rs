@@ -1,9 +1,8 @@
-//! Chooses how a page is found without reading the rest of the list.
+//! Chooses how a page of documents is found without sorting the whole list.
 //!
-//! No index holds a branch of the tree in the order of ids, or the site in the
-//! order of dates: these lists are unions of lists that an index does hold. A
-//! page of the union is on the first pages of its parts, so it is enough to
-//! read that many rows of each.
+//! No index has a branch of the tree sorted by id, or the site sorted by date. But such
+//! a list is the union of parts that an index has sorted, and a page of the union is
+//! among the first rows of its parts, so it is enough to read that many rows of each.
 
 use super::visibility::Visibility;
 use super::writer::Writer;
@@ -13,37 +12,37 @@ use crate::site::{Site, TreeBy};
 /// How the rows of a page are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Paging {
-    /// As one list.
-    Whole,
-    /// As parts that are merged in this direction.
-    Parts(Vec<Part>, Direction),
-    /// By the documents that have some of the list below them.
-    Parents { top: i64, depth: i64 },
-    /// As one list by this column, of which only ids are read until the page
-    /// begins.
-    Late(&'static str, Direction),
+    /// From the whole list.
+    OneList,
+    /// From parts that are merged in this direction.
+    MergedParts(Vec<SortedPart>, Direction),
+    /// From the first parents, by id, that have documents of the list as children.
+    ByParents { top: i64, depth: i64 },
+    /// From the list of ids sorted by this column; the other columns are selected only for
+    /// the rows of the page.
+    LateLookup(&'static str, Direction),
 }
 
-/// A part of a list that one index holds in order.
+/// A part of a list that an index has sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// A branch at one depth, by id.
-    Depth(i64),
-    /// Documents with a publication date, by that date: after 1970.
-    After,
-    /// As `After`, before 1970.
-    Before,
+pub(super) enum SortedPart {
+    /// The documents of a branch at one depth, by id.
+    Level(i64),
+    /// Documents with a publication date after 1970, by that date.
+    DatedAfter1970,
+    /// Documents with a publication date before 1970, by that date.
+    DatedBefore1970,
     /// Documents without a publication date, by the date of creation.
     Undated,
 }
 
-impl Part {
-    /// Returns what orders the part.
+impl SortedPart {
+    /// The column that the part is sorted by.
     fn key(self) -> &'static str {
         match self {
-            Part::Depth(_) => "k.descendant",
-            Part::After | Part::Before => "c.pub_date",
-            Part::Undated => "c.createdon",
+            SortedPart::Level(_) => "k.descendant",
+            SortedPart::DatedAfter1970 | SortedPart::DatedBefore1970 => "c.pub_date",
+            SortedPart::Undated => "c.createdon",
         }
     }
 }
@@ -54,40 +53,42 @@ impl Paging {
         match (query.scope, query.order.as_slice()) {
             (TreeScope::Below { parent, depth }, order) if closure && parent != 0 && depth > 1 => {
                 match order {
-                    [Order { by: OrderKey::Column("id"), direction }] => {
-                        Paging::Parts((1..=depth).map(Part::Depth).collect(), *direction)
-                    }
+                    [Order { by: OrderKey::Column("id"), direction }] => Paging::MergedParts(
+                        (1..=depth).map(SortedPart::Level).collect(),
+                        *direction,
+                    ),
                     [by, ..] if *by == Order::ascending("parent") => {
-                        Paging::Parents { top: parent, depth }
+                        Paging::ByParents { top: parent, depth }
                     }
-                    _ => Paging::Whole,
+                    _ => Paging::OneList,
                 }
             }
-            (TreeScope::Site, [Order { by: OrderKey::Date, direction }, _]) => {
-                Paging::Parts(vec![Part::After, Part::Before, Part::Undated], *direction)
-            }
+            (TreeScope::Site, [Order { by: OrderKey::Date, direction }, _]) => Paging::MergedParts(
+                vec![SortedPart::DatedAfter1970, SortedPart::DatedBefore1970, SortedPart::Undated],
+                *direction,
+            ),
             (TreeScope::Site, [Order { by: OrderKey::Column(column), direction }, ..])
-                if query.page.offset >= FAR =>
+                if query.page.offset >= FAR_OFFSET =>
             {
-                Paging::Late(column, *direction)
+                Paging::LateLookup(column, *direction)
             }
-            _ => Paging::Whole,
+            _ => Paging::OneList,
         }
     }
 }
 
-/// From here on, skipping whole documents costs more than a second look.
-const FAR: i64 = 100;
+/// From this offset on, selecting the columns late is faster than skipping whole rows.
+const FAR_OFFSET: i64 = 100;
 
 impl Writer<'_> {
-    /// A table `m` of ids and places: the page, merged from its parts. `rows`
-    /// writes what stands between `from` and `order by` of a part.
-    pub(super) fn merged(
+    /// Writes a table `m` with the ids and sort keys of the page, merged from its parts.
+    /// `rows` writes the tables and conditions of a part.
+    pub(super) fn merged_page(
         &mut self,
         query: &DocumentQuery,
-        parts: &[Part],
+        parts: &[SortedPart],
         direction: Direction,
-        rows: impl Fn(&mut Self, Part),
+        rows: impl Fn(&mut Self, SortedPart),
     ) -> &mut Self {
         let page = query.page;
         self.push("(select u.id, u.place from (");
@@ -97,7 +98,7 @@ impl Writer<'_> {
             self.push(" as place from ");
             rows(self, *part);
             self.push(" order by ").push(part.key()).plain_direction(direction);
-            if !matches!(part, Part::Depth(_)) {
+            if !matches!(part, SortedPart::Level(_)) {
                 self.push(", c.id");
             }
             self.push(" limit ").integer(page.limit + page.offset).push(") p").number(at);
@@ -106,8 +107,9 @@ impl Writer<'_> {
         self.page(page).push(") m")
     }
 
-    /// A table `m` as of [`Writer::merged`], of a list that is one already.
-    pub(super) fn late(
+    /// Writes a table `m` with the ids and sort keys of the page, from a single list.
+    /// `rows` writes its tables and conditions.
+    pub(super) fn late_page(
         &mut self,
         query: &DocumentQuery,
         column: &'static str,
@@ -120,10 +122,10 @@ impl Writer<'_> {
         self.push(if column == "id" { "" } else { ", c.id" }).page(query.page).push(") m")
     }
 
-    /// A table `p` of the first documents, by id, from `top` down that have
-    /// something visible below them. Each of them has at least one row of the
-    /// list, so as many as the page reaches to are enough.
-    pub(super) fn parents(
+    /// Writes a table `p` with the first documents, by id, from `top` down that have visible
+    /// children. Each of them has at least one row of the list, so no more are needed than
+    /// the page's offset and limit together.
+    pub(super) fn first_parents(
         &mut self,
         query: &DocumentQuery,
         top: i64,
@@ -136,7 +138,7 @@ impl Writer<'_> {
             self.push(if level > 0 { " union all " } else { "" });
             self.push("select * from (select k.descendant as id from ");
             self.from("site_content_closure", "k").push(" where k.ancestor = ").integer(top);
-            // Not `exists`, for the reason that `under_root` gives.
+            // Not `exists`, for the reason given in `below_roots_conditions`.
             self.push(" and k.depth = ").integer(level).push(" and (select 1 from ");
             self.from("site_content", "h").push(" where h.parent = k.descendant and ");
             self.flag("h", "site_content", "deleted", query.deleted).and_visible("h", visibility);

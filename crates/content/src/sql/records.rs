@@ -1,6 +1,6 @@
-//! Renders queries for rows of the listed models.
+//! Renders queries for rows of the readable models.
 
-use super::operators::{ESCAPE, pattern};
+use super::operators::{ESCAPE, like_pattern};
 use super::visibility::Visibility;
 use super::writer::{Nulls, Writer};
 use crate::query::{Comparison, Condition, FieldFilter, Operand, RecordQuery};
@@ -17,11 +17,11 @@ pub(crate) fn records(site: &Site, query: &RecordQuery, visibility: Visibility) 
         writer.push(if at > 0 { ", " } else { "" }).column("r", field);
     }
     writer.push(" from ").from(model.table, "r");
-    for FieldFilter { field, test } in &query.filters {
+    for FieldFilter { field, condition } in &query.filters {
         let kind = site.column_type(model.table, field);
-        writer.condition().field_test(field, kind, test);
+        writer.condition().field_condition(field, kind, condition);
     }
-    writer.values_of_visible(model.table, visibility);
+    writer.only_visible_values(model.table, visibility);
     let (column, direction) = query.order;
     writer.push(" order by ").column("r", column);
     let nulls = if column == "id" { Nulls::Impossible } else { Nulls::Possible };
@@ -33,17 +33,18 @@ pub(crate) fn records(site: &Site, query: &RecordQuery, visibility: Visibility) 
     writer.done()
 }
 
-/// How an operand can be compared with a column.
+/// Whether an operand can be compared with a column.
 enum Comparable {
+    /// The operand, converted to the column's type.
     Value(Operand),
-    /// Text against a number. One engine refuses to compare them, another
-    /// takes the text for zero.
+    /// The operand is text that is not a number, and the column is numeric. Engines
+    /// differ: one refuses to compare them, another takes the text for zero.
     Never,
 }
 
 impl Writer<'_> {
-    /// Stored values belong to documents, and are as private as these.
-    fn values_of_visible(&mut self, table: &str, visibility: Visibility) -> &mut Self {
+    /// Limits values of template variables to documents and variables that are visible.
+    fn only_visible_values(&mut self, table: &str, visibility: Visibility) -> &mut Self {
         if visibility.is_whole() || table != "site_tmplvar_contentvalues" {
             return self;
         }
@@ -54,14 +55,19 @@ impl Writer<'_> {
         self.push(" where d.id = r.tmplvarid").and_tv_allowed("d", visibility).push(")")
     }
 
-    fn field_test(&mut self, field: &'static str, kind: ColumnType, test: &Condition) -> &mut Self {
-        match test {
+    fn field_condition(
+        &mut self,
+        field: &'static str,
+        kind: ColumnType,
+        condition: &Condition,
+    ) -> &mut Self {
+        match condition {
             Condition::Null => self.field(field, kind).push(" is null"),
             Condition::NotNull => self.field(field, kind).push(" is not null"),
-            Condition::Compare { op, with, .. } => match comparable(kind, with) {
+            Condition::Compare { op, operand, .. } => match comparable(kind, operand) {
                 Comparable::Value(value) => self.field(field, kind).comparison(*op).bind(value),
                 Comparable::Never => match op {
-                    // Text sorts after every number, as SQLite has it.
+                    // Text sorts after every number, as in SQLite.
                     Comparison::Unequal | Comparison::Less | Comparison::LessOrEqual => {
                         self.field(field, kind).push(" is not null")
                     }
@@ -78,17 +84,17 @@ impl Writer<'_> {
                 values if values.is_empty() => self.field(field, kind).push(" is not null"),
                 values => self.field(field, kind).push(" not in ").list(&values),
             },
-            Condition::Like { place, text } => {
+            Condition::Like { position, text } => {
                 self.field(field, kind);
                 if self.dialect() == Dialect::Postgres && kind != ColumnType::Text {
                     self.push("::text");
                 }
-                self.push(" like ").string(&pattern(*place, text)).push(ESCAPE)
+                self.push(" like ").string(&like_pattern(*position, text)).push(ESCAPE)
             }
         }
     }
 
-    /// The column, as a number where it is a flag.
+    /// Writes the column; a boolean is cast to a number.
     fn field(&mut self, field: &'static str, kind: ColumnType) -> &mut Self {
         match kind {
             ColumnType::Boolean => self.column("r", field).push("::int"),
@@ -105,7 +111,8 @@ fn comparable_list(kind: ColumnType, values: &[Operand]) -> Vec<Operand> {
     values.iter().filter_map(value).collect()
 }
 
-/// Text that looks like a number becomes one for a column of numbers.
+/// Converts an operand for comparison with a column: for a numeric column, text becomes a
+/// number.
 fn comparable(kind: ColumnType, operand: &Operand) -> Comparable {
     let Operand::Text(text) = operand else { return Comparable::Value(operand.clone()) };
     if kind == ColumnType::Text {

@@ -5,12 +5,12 @@ use super::writer::Writer;
 use crate::query::{Range, SiblingFilter, TreeScope};
 use crate::site::TreeBy;
 
-/// A chain of parents longer than this is a circle.
+/// The longest chain of parents that is followed; a longer one is a cycle.
 const MAX_LEVELS: i64 = 200;
 
 impl Writer<'_> {
-    /// The recursive part, where the tree is walked by parents.
-    pub(super) fn walk(&mut self, scope: TreeScope, visibility: Visibility) -> &mut Self {
+    /// Writes the recursive `with` part, if the tree is walked by the column `parent`.
+    pub(super) fn recursive_walk(&mut self, scope: TreeScope, visibility: Visibility) -> &mut Self {
         if self.site.tree == TreeBy::Closure {
             return self;
         }
@@ -44,15 +44,15 @@ impl Writer<'_> {
         }
     }
 
-    /// The step of a walk downwards.
+    /// Writes the recursive step of a walk downwards.
     fn descend(&mut self, depth: i64) -> &mut Self {
         self.push(" union all select w.id, k.depth + 1 from ");
         self.from("site_content", "w").push(" join walk k on w.parent = k.id");
         self.push(" where k.depth < ").integer(depth).push(") ")
     }
 
-    /// The tables that the tree part needs; documents are always `c`.
-    pub(super) fn place(&mut self, scope: TreeScope) -> &mut Self {
+    /// Writes the tables of a scope; the alias of the documents is always `c`.
+    pub(super) fn scope_tables(&mut self, scope: TreeScope) -> &mut Self {
         let by_closure = self.site.tree == TreeBy::Closure;
         match scope {
             TreeScope::Site
@@ -60,8 +60,10 @@ impl Writer<'_> {
             | TreeScope::One(_)
             | TreeScope::Children { .. } => self.from("site_content", "c"),
             TreeScope::Below { depth: 1, .. } => self.from("site_content", "c"),
-            TreeScope::Below { parent: 0, depth } if by_closure => self.below_roots(depth - 1),
-            TreeScope::Roots { depth } if by_closure => self.below_roots(depth),
+            TreeScope::Below { parent: 0, depth } if by_closure => {
+                self.below_roots_tables(depth - 1)
+            }
+            TreeScope::Roots { depth } if by_closure => self.below_roots_tables(depth),
             TreeScope::Below { .. } | TreeScope::Level { .. } if by_closure => {
                 self.from("site_content_closure", "k").push(" join ");
                 self.from("site_content", "c").push(" on c.id = k.descendant")
@@ -85,8 +87,12 @@ impl Writer<'_> {
         }
     }
 
-    /// The conditions of the tree part.
-    pub(super) fn reached(&mut self, scope: TreeScope, visibility: Visibility) -> &mut Self {
+    /// Writes the conditions of a scope.
+    pub(super) fn scope_conditions(
+        &mut self,
+        scope: TreeScope,
+        visibility: Visibility,
+    ) -> &mut Self {
         let by_closure = self.site.tree == TreeBy::Closure;
         match scope {
             TreeScope::Site => {}
@@ -98,17 +104,17 @@ impl Writer<'_> {
             }
             TreeScope::Below { parent, depth: 1 } => {
                 self.condition().push("c.parent = ").integer(parent);
-                self.start_visible(parent, visibility);
+                self.and_start_visible(parent, visibility);
             }
             TreeScope::Below { parent: 0, depth } if by_closure => {
-                self.under_root(depth - 1, None);
+                self.below_roots_conditions(depth - 1, None);
             }
             TreeScope::Roots { depth } if by_closure => {
-                self.under_root(depth, Some(visibility));
+                self.below_roots_conditions(depth, Some(visibility));
             }
             TreeScope::Level { parent, depth } => {
                 self.condition().push("k.ancestor = ").integer(parent);
-                self.push(" and k.depth = ").integer(depth).start_visible(parent, visibility);
+                self.push(" and k.depth = ").integer(depth).and_start_visible(parent, visibility);
             }
             TreeScope::Below { parent, depth } => {
                 if by_closure {
@@ -117,7 +123,7 @@ impl Writer<'_> {
                 } else {
                     self.condition().push("c.id <> ").integer(parent);
                 }
-                self.start_visible(parent, visibility);
+                self.and_start_visible(parent, visibility);
             }
             TreeScope::Roots { .. } => {}
             TreeScope::Above { id, depth } => {
@@ -130,28 +136,28 @@ impl Writer<'_> {
                 } else {
                     self.condition().push("c.id <> ").integer(id);
                 }
-                self.start_visible(id, visibility);
+                self.and_start_visible(id, visibility);
             }
             TreeScope::Children { parent, range } => {
                 self.condition().push("c.parent = ").integer(parent);
                 if let Some(range) = range {
-                    self.in_range(range);
+                    self.menu_range(range);
                 }
-                self.start_visible(parent, visibility);
+                self.and_start_visible(parent, visibility);
             }
             TreeScope::Siblings { id, which } => {
                 self.condition().push("n.id = ").integer(id).push(" and ");
                 self.flag("n", "site_content", "deleted", false).and_visible("n", visibility);
-                self.beside(which);
+                self.sibling_conditions(which);
             }
         }
         self
     }
 
-    /// The tables for roots and what is down to `depth` below them. Where that
-    /// is little, it is read from the roots down; where it is much, the site is
-    /// read in the order of ids, and most of what is met belongs to the page.
-    fn below_roots(&mut self, depth: i64) -> &mut Self {
+    /// Writes the tables for the roots and the documents down to `depth` below them. If
+    /// these are few, the query starts at the roots. If they are many, it reads the site in
+    /// the order of ids, since then most documents belong to the page.
+    fn below_roots_tables(&mut self, depth: i64) -> &mut Self {
         if !self.site.is_shallow(depth) {
             return self.from("site_content", "c");
         }
@@ -160,15 +166,15 @@ impl Writer<'_> {
         self.from("site_content", "c").push(" on c.id = k.descendant")
     }
 
-    /// The conditions that go with them; roots must be visible `to` somebody,
-    /// or may be anything.
-    fn under_root(&mut self, depth: i64, to: Option<Visibility>) -> &mut Self {
+    /// Writes the conditions that go with these tables. With `to`, the roots must be visible
+    /// and not deleted.
+    fn below_roots_conditions(&mut self, depth: i64, to: Option<Visibility>) -> &mut Self {
         let from_above = self.site.is_shallow(depth);
         if from_above {
             self.condition();
         } else {
-            // Not `exists`, which MariaDB would turn into a list of all that
-            // exist before it reads the first document.
+            // Not `exists`: MariaDB would collect all matching rows before it reads the
+            // first document.
             self.condition().push("(select r.parent from ");
             self.from("site_content_closure", "k").push(" join ");
             self.from("site_content", "r").push(" on r.id = k.ancestor");
@@ -182,8 +188,8 @@ impl Writer<'_> {
         if from_above { self } else { self.push(" limit 1) = 0") }
     }
 
-    /// Below or above what a caller may not see, there is nothing.
-    pub(super) fn start_visible(&mut self, id: i64, visibility: Visibility) -> &mut Self {
+    /// Writes the condition that the document where a scope starts is visible itself.
+    pub(super) fn and_start_visible(&mut self, id: i64, visibility: Visibility) -> &mut Self {
         if visibility.is_whole() || id == 0 {
             return self;
         }
@@ -191,7 +197,7 @@ impl Writer<'_> {
         self.push(" where s.id = ").integer(id).and_visible("s", visibility).push(")")
     }
 
-    fn in_range(&mut self, range: Range) -> &mut Self {
+    fn menu_range(&mut self, range: Range) -> &mut Self {
         self.push(" and c.menuindex >= ").integer(range.from);
         if let Some(to) = range.to {
             self.push(" and c.menuindex <= ").integer(to);
@@ -199,8 +205,9 @@ impl Writer<'_> {
         self
     }
 
-    /// Menu indexes may be unsigned, so nothing is ever subtracted.
-    fn beside(&mut self, which: SiblingFilter) -> &mut Self {
+    /// Writes the conditions on the menu index of siblings. They only add, because menu
+    /// indexes may be unsigned.
+    fn sibling_conditions(&mut self, which: SiblingFilter) -> &mut Self {
         match which {
             SiblingFilter::All => self,
             SiblingFilter::Adjacent => {
@@ -208,7 +215,7 @@ impl Writer<'_> {
             }
             SiblingFilter::Before => self.push(" and c.menuindex < n.menuindex"),
             SiblingFilter::After => self.push(" and c.menuindex > n.menuindex"),
-            SiblingFilter::Within(range) => self.in_range(range),
+            SiblingFilter::Within(range) => self.menu_range(range),
         }
     }
 }

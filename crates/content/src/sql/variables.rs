@@ -1,6 +1,6 @@
 //! Renders template variables: as conditions, as sort keys and as returned columns.
 
-use super::operators::{ESCAPE, pattern};
+use super::operators::{ESCAPE, like_pattern};
 use super::visibility::Visibility;
 use super::writer::Writer;
 use crate::number_prefix::{self, Fit};
@@ -8,109 +8,112 @@ use crate::query::{Cast, Comparison, Condition, DocumentQuery, Fallback, Operand
 use crate::site::Site;
 use crate::statement::Dialect;
 
-/// The template variables that filters and orders look at, each joined once.
+/// The template variables that filters and sort terms use, each joined once.
 pub(super) struct JoinedVariables<'q>(Vec<JoinedVariable<'q>>);
 
 struct JoinedVariable<'q> {
     name: &'q str,
-    /// Whether documents without a value are out anyway.
-    present: bool,
+    /// Whether no document without a value can match, so that an inner join will do.
+    must_exist: bool,
 }
 
 impl<'q> JoinedVariables<'q> {
     pub(super) fn new(query: &'q DocumentQuery, site: &Site) -> JoinedVariables<'q> {
-        let mut slots = JoinedVariables(Vec::new());
+        let mut joined = JoinedVariables(Vec::new());
         if !site.has_tvs() {
-            return slots;
+            return joined;
         }
         for filter in &query.filters {
-            let present = filter.tv.fallback == Fallback::Null && !filter.test.takes_null();
-            slots.add(&filter.tv.name, present);
+            let must_exist =
+                filter.tv.fallback == Fallback::Null && !filter.condition.matches_null();
+            joined.add(&filter.tv.name, must_exist);
         }
         for order in &query.order {
             if let OrderKey::Tv { tv, .. } = &order.by {
-                slots.add(&tv.name, false);
+                joined.add(&tv.name, false);
             }
         }
-        slots
+        joined
     }
 
-    /// Nothing is joined: every variable is looked up.
+    /// An empty list, for statements that select every variable in a subquery.
     pub(super) fn none() -> JoinedVariables<'q> {
         JoinedVariables(Vec::new())
     }
 
-    fn add(&mut self, name: &'q str, present: bool) {
-        match self.0.iter_mut().find(|slot| slot.name == name) {
-            Some(slot) => slot.present |= present,
-            None => self.0.push(JoinedVariable { name, present }),
+    fn add(&mut self, name: &'q str, must_exist: bool) {
+        match self.0.iter_mut().find(|variable| variable.name == name) {
+            Some(variable) => variable.must_exist |= must_exist,
+            None => self.0.push(JoinedVariable { name, must_exist }),
         }
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|slot| slot.name == name)
+        self.0.iter().position(|variable| variable.name == name)
     }
 
     pub(super) fn join(&self, writer: &mut Writer<'_>, visibility: Visibility) {
-        for (at, slot) in self.0.iter().enumerate() {
-            writer.push(if slot.present { " join " } else { " left join " });
+        for (at, variable) in self.0.iter().enumerate() {
+            writer.push(if variable.must_exist { " join " } else { " left join " });
             writer.table("site_tmplvar_contentvalues").push(" t").number(at);
             writer.push(" on t").number(at).push(".contentid = c.id and t").number(at);
-            writer.push(".tmplvarid = ").tv_id(slot.name, visibility);
+            writer.push(".tmplvarid = ").tv_id(variable.name, visibility);
         }
     }
 }
 
-/// Whether SQLite's own integers could get a comparison wrong. They stop at
-/// 64 bits, so all that is larger looks like the largest.
-fn needs_digits(cast: Cast, with: &Operand) -> bool {
-    match (cast, with) {
+/// Returns whether SQLite's own numbers could get a comparison wrong. Its integers end
+/// at 64 bits, and every larger number counts as the largest.
+fn needs_digit_comparison(cast: Cast, operand: &Operand) -> bool {
+    match (cast, operand) {
         (Cast::Integer, Operand::Integer(integer)) => matches!(*integer, i64::MIN | i64::MAX),
         (Cast::Integer | Cast::Decimal { .. }, _) => true,
     }
 }
 
 impl Writer<'_> {
-    pub(super) fn tv_test(
+    pub(super) fn tv_condition(
         &mut self,
         tv: &Tv,
-        test: &Condition,
-        slots: &JoinedVariables<'_>,
+        condition: &Condition,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
-        match test {
-            Condition::Null => self.value(tv, slots, visibility).push(" is null"),
-            Condition::NotNull => self.value(tv, slots, visibility).push(" is not null"),
-            Condition::Compare { op, with, cast: None } => {
-                self.value(tv, slots, visibility).comparison(*op).bind(with.clone())
+        match condition {
+            Condition::Null => self.value(tv, joined, visibility).push(" is null"),
+            Condition::NotNull => self.value(tv, joined, visibility).push(" is not null"),
+            Condition::Compare { op, operand, cast: None } => {
+                self.value(tv, joined, visibility).comparison(*op).bind(operand.clone())
             }
-            Condition::Compare { op, with, cast: Some(cast) } => match self.dialect() {
-                Dialect::Sqlite if needs_digits(*cast, with) => {
-                    self.digits_test(tv, *op, with, *cast, slots, visibility)
+            Condition::Compare { op, operand, cast: Some(cast) } => match self.dialect() {
+                Dialect::Sqlite if needs_digit_comparison(*cast, operand) => {
+                    self.digits_condition(tv, *op, operand, *cast, joined, visibility)
                 }
                 Dialect::Sqlite | Dialect::MySql | Dialect::Postgres => {
-                    self.cast(tv, *cast, slots, visibility).comparison(*op).bind(with.clone())
+                    self.cast(tv, *cast, joined, visibility).comparison(*op).bind(operand.clone())
                 }
             },
-            Condition::In(values) => self.value(tv, slots, visibility).push(" in ").list(values),
+            Condition::In(values) => self.value(tv, joined, visibility).push(" in ").list(values),
             Condition::NotIn(values) => {
-                self.value(tv, slots, visibility).push(" not in ").list(values)
+                self.value(tv, joined, visibility).push(" not in ").list(values)
             }
-            Condition::Like { place, text } => {
-                self.value(tv, slots, visibility).push(" like ").string(&pattern(*place, text));
+            Condition::Like { position, text } => {
+                self.value(tv, joined, visibility)
+                    .push(" like ")
+                    .string(&like_pattern(*position, text));
                 self.push(ESCAPE)
             }
         }
     }
 
-    /// A variable's value for this document, by its joined slot.
+    /// Writes the value of a joined variable; `null` for one that is not joined.
     pub(super) fn value(
         &mut self,
         tv: &Tv,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
-        let Some(at) = slots.find(&tv.name) else { return self.push("null") };
+        let Some(at) = joined.find(&tv.name) else { return self.push("null") };
         match tv.fallback {
             Fallback::Null => self.push("t").number(at).push(".value"),
             Fallback::Default => {
@@ -120,19 +123,19 @@ impl Writer<'_> {
         }
     }
 
-    /// A comparison that SQLite's own numbers are too coarse for, by the
-    /// digits. A collation treats both sides alike, so a number that the cast
-    /// cannot give is replaced by its neighbour that it can.
-    fn digits_test(
+    /// Writes a comparison by decimal digits, for which SQLite's own numbers are not exact
+    /// enough. The collation casts both sides, so an operand that cannot be the result of
+    /// the cast is replaced by its neighbour that can.
+    fn digits_condition(
         &mut self,
         tv: &Tv,
         op: Comparison,
-        with: &Operand,
+        operand: &Operand,
         cast: Cast,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
-        let number = match with {
+        let number = match operand {
             Operand::Integer(integer) => integer.to_string(),
             Operand::Decimal(text) | Operand::Text(text) => text.clone(),
         };
@@ -140,79 +143,82 @@ impl Writer<'_> {
             (op, Fit::Exact) => (op, number),
             (Comparison::Equal, Fit::Between { .. }) => return self.push("1 = 0"),
             (Comparison::Unequal, Fit::Between { .. }) => {
-                return self.value(tv, slots, visibility).push(" is not null");
+                return self.value(tv, joined, visibility).push(" is not null");
             }
             (
                 Comparison::Greater | Comparison::GreaterOrEqual,
-                Fit::Between { inner, negative },
-            ) => (if negative { Comparison::GreaterOrEqual } else { Comparison::Greater }, inner),
-            (Comparison::Less | Comparison::LessOrEqual, Fit::Between { inner, negative }) => {
-                (if negative { Comparison::Less } else { Comparison::LessOrEqual }, inner)
-            }
+                Fit::Between { toward_zero, negative },
+            ) => (
+                if negative { Comparison::GreaterOrEqual } else { Comparison::Greater },
+                toward_zero,
+            ),
+            (
+                Comparison::Less | Comparison::LessOrEqual,
+                Fit::Between { toward_zero, negative },
+            ) => (if negative { Comparison::Less } else { Comparison::LessOrEqual }, toward_zero),
         };
-        self.push("cast(").value(tv, slots, visibility).push(" as text) collate ");
+        self.push("cast(").value(tv, joined, visibility).push(" as text) collate ");
         self.collation(cast).comparison(op).string(&number)
     }
 
-    /// The collation that compares as the cast says.
+    /// Writes the name of the collation that compares as the cast says.
     fn collation(&mut self, cast: Cast) -> &mut Self {
         self.text.push_str(&number_prefix::collation_name(cast));
         self
     }
 
-    /// The number at the start of a variable's value; nothing is a number
-    /// where there is no value.
+    /// Writes the number at the start of a variable's value; null if there is no value.
     pub(super) fn cast(
         &mut self,
         tv: &Tv,
         cast: Cast,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
         match (self.dialect(), cast) {
             (Dialect::Sqlite, Cast::Integer) => {
-                self.push("cast(").value(tv, slots, visibility).push(" as integer)")
+                self.push("cast(").value(tv, joined, visibility).push(" as integer)")
             }
             (Dialect::Sqlite, Cast::Decimal { .. }) => {
-                self.push("cast(").value(tv, slots, visibility).push(" as text) collate ");
+                self.push("cast(").value(tv, joined, visibility).push(" as text) collate ");
                 self.collation(cast)
             }
             (Dialect::MySql, Cast::Integer) => {
-                // What is short fits into 64 bits, and is read much faster.
-                self.push("case when char_length(").value(tv, slots, visibility);
-                self.push(") < 19 then cast(").value(tv, slots, visibility);
-                self.push(" as signed) else cast(regexp_substr(").value(tv, slots, visibility);
+                // A short number fits into 64 bits, which is much faster.
+                self.push("case when char_length(").value(tv, joined, visibility);
+                self.push(") < 19 then cast(").value(tv, joined, visibility);
+                self.push(" as signed) else cast(regexp_substr(").value(tv, joined, visibility);
                 self.push(", '^[[:space:]]*[+-]{0,1}[0-9]+') as decimal(65,0)) end")
             }
             (Dialect::MySql, Cast::Decimal { scale }) => {
-                self.push("round(cast(regexp_substr(").value(tv, slots, visibility);
+                self.push("round(cast(regexp_substr(").value(tv, joined, visibility);
                 self.push(", '^[[:space:]]*[+-]{0,1}([0-9]+[.]{0,1}[0-9]*|[.][0-9]+)')");
                 self.push(" as decimal(65,30)), ").number(scale.into()).push(")")
             }
             (Dialect::Postgres, Cast::Integer) => {
-                self.push("case when ").value(tv, slots, visibility).push(" is not null then ");
-                self.push("coalesce(substring(").value(tv, slots, visibility);
+                self.push("case when ").value(tv, joined, visibility).push(" is not null then ");
+                self.push("coalesce(substring(").value(tv, joined, visibility);
                 self.push(r" from '^\s*([+-]{0,1}\d{1,255})')::numeric, 0) end")
             }
             (Dialect::Postgres, Cast::Decimal { scale }) => {
-                self.push("case when ").value(tv, slots, visibility).push(" is not null then ");
-                self.push("round(coalesce(substring(").value(tv, slots, visibility);
+                self.push("case when ").value(tv, joined, visibility).push(" is not null then ");
+                self.push("round(coalesce(substring(").value(tv, joined, visibility);
                 self.push(r" from '^\s*([+-]{0,1}(\d{1,255}\.{0,1}\d{0,255}|\.\d{1,255}))')");
                 self.push("::numeric, 0), ").number(scale.into()).push(") end")
             }
         }
     }
 
-    /// A variable that is returned: from its slot when it has one, looked up
-    /// for the returned rows otherwise, so that many cost no joins.
-    pub(super) fn projected(
+    /// Writes a variable in the list of selected columns: from its join if it has one, else
+    /// as a subquery, which runs only for the returned rows.
+    pub(super) fn returned_value(
         &mut self,
         tv: &Tv,
-        slots: &JoinedVariables<'_>,
+        joined: &JoinedVariables<'_>,
         visibility: Visibility,
     ) -> &mut Self {
-        if slots.find(&tv.name).is_some() || !self.site.has_tvs() {
-            return self.value(tv, slots, visibility);
+        if joined.find(&tv.name).is_some() || !self.site.has_tvs() {
+            return self.value(tv, joined, visibility);
         }
         if tv.fallback == Fallback::Default {
             self.push("coalesce(");

@@ -1,13 +1,13 @@
-//! What a caller may see, as SQL conditions.
+//! Renders the SQL conditions that hide documents and template variables from a caller.
 
 use super::writer::Writer;
 
-/// As whom a statement reads the site.
+/// What a statement may return of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     /// Everything that is not deleted.
     Whole,
-    /// What a user of the manager may see.
+    /// What a user of the CMS's manager may see.
     User {
         id: i64,
         /// Whether document groups hide documents from this user.
@@ -19,7 +19,7 @@ pub(crate) enum Visibility {
     Visitor,
 }
 
-/// The side of the CMS on which a document is private.
+/// The part of the CMS (manager or web site) for which a document is private.
 #[derive(Clone, Copy)]
 enum Side {
     Manager,
@@ -33,7 +33,8 @@ impl Visibility {
 }
 
 impl Writer<'_> {
-    /// Adds ` and …` so that only visible documents remain.
+    /// Writes ` and …` conditions so that only visible documents remain; `alias` is the
+    /// documents' table.
     pub(super) fn and_visible(&mut self, alias: &'static str, visibility: Visibility) -> &mut Self {
         match visibility {
             Visibility::Whole => {}
@@ -54,43 +55,44 @@ impl Writer<'_> {
         self
     }
 
-    /// Public by its flag, and not in a group that makes it private: the flag
-    /// only caches the groups and may be stale.
+    /// Writes the condition that a document is public: by its flag, and also by its groups,
+    /// because the flag is only a cache of the groups and may be stale.
     fn not_private(&mut self, alias: &'static str, side: Side) -> &mut Self {
         let (flag, context) = match side {
             Side::Manager => ("privatemgr", " and a.context = 0"),
             Side::Web => ("privateweb", " and a.context = 1"),
         };
         self.push("(");
-        if self.site.has("site_content", flag) {
+        if self.site.has_column("site_content", flag) {
             self.flag(alias, "site_content", flag, false).push(" and ");
         }
-        self.push("not exists (select 1 from ").group_links().push(" where g.document = ");
+        self.push("not exists (select 1 from ").document_group_links().push(" where g.document = ");
         self.column(alias, "id");
-        if self.site.has("membergroup_access", "context") {
+        if self.site.has_column("membergroup_access", "context") {
             self.push(context);
         }
         self.push("))")
     }
 
-    /// In a document group that one of the user's own groups may open.
+    /// Writes the condition that a document is in a group to which one of the user's groups
+    /// has access.
     fn shared_with(&mut self, alias: &'static str, user: i64) -> &mut Self {
-        self.push("exists (select 1 from ").group_links().push(" join ");
+        self.push("exists (select 1 from ").document_group_links().push(" join ");
         self.from("member_groups", "m").push(" on m.user_group = a.membergroup");
         self.push(" where g.document = ").column(alias, "id");
-        if self.site.has("membergroup_access", "context") {
+        if self.site.has_column("membergroup_access", "context") {
             self.push(" and a.context = 0");
         }
         self.push(" and m.member = ").integer(user).push(")")
     }
 
-    fn group_links(&mut self) -> &mut Self {
+    fn document_group_links(&mut self) -> &mut Self {
         self.from("document_groups", "g").push(" join ");
         self.from("membergroup_access", "a").push(" on a.documentgroup = g.document_group")
     }
 
-    /// Adds ` and …` so that only template variables remain that are not
-    /// reserved for document groups the caller is not in.
+    /// Writes ` and …` conditions that leave out template variables which are reserved for
+    /// document groups without access for the caller; `alias` is the variables' table.
     pub(super) fn and_tv_allowed(
         &mut self,
         alias: &'static str,
@@ -102,7 +104,7 @@ impl Writer<'_> {
             Visibility::Visitor => None,
             Visibility::Whole | Visibility::User { groups: false, .. } => return self,
         };
-        if !self.site.has(table, "tmplvarid") {
+        if !self.site.has_column(table, "tmplvarid") {
             return self;
         }
         self.push(" and (not exists (select 1 from ").from(table, "x");

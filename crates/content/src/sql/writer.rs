@@ -1,8 +1,7 @@
-//! Writes one statement from left to right.
+//! Writes one SQL statement from left to right.
 //!
-//! Text is put together from string literals, from names in fixed lists and
-//! from numbers that we made ourselves; [`Writer::bind`] is the only way in for
-//! anything else.
+//! The text consists of string literals, of names from fixed lists and of numbers that
+//! we made ourselves. Every other value must be bound with [`Writer::bind`].
 
 use crate::query::{Direction, Operand, Page};
 use crate::site::Site;
@@ -25,20 +24,20 @@ impl<'a> Writer<'a> {
         self.site.dialect
     }
 
-    /// Adds text of ours.
+    /// Writes a string literal of this program.
     pub(super) fn push(&mut self, text: &'static str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// Adds a small number of ours.
+    /// Writes a number of ours, such as the number of an alias.
     pub(super) fn number(&mut self, number: usize) -> &mut Self {
         self.text.push_str(&number.to_string());
         self
     }
 
-    /// Adds a name in the engine's quotes. Names come from fixed lists, and
-    /// from the database's own catalogue by way of the checked prefix.
+    /// Writes a name in the engine's quotes. Names come from fixed lists; only their prefix,
+    /// which was checked, comes from elsewhere.
     pub(super) fn name(&mut self, name: &str) -> &mut Self {
         let quote = match self.dialect() {
             Dialect::Sqlite | Dialect::Postgres => '"',
@@ -55,7 +54,7 @@ impl<'a> Writer<'a> {
         self.name(&name)
     }
 
-    /// A table and the name it goes by in this statement.
+    /// Writes a table and its alias.
     pub(super) fn from(&mut self, table: &'static str, alias: &'static str) -> &mut Self {
         self.table(table).push(" ").push(alias)
     }
@@ -64,8 +63,8 @@ impl<'a> Writer<'a> {
         self.push(alias).push(".").name(column)
     }
 
-    /// Adds a placeholder and the value that belongs to it. An exact number
-    /// is bound as text, and read as a number where the engine has such.
+    /// Writes a placeholder and binds its value. A decimal number is bound as text, and cast
+    /// to a number on engines that have exact ones.
     pub(super) fn bind(&mut self, value: Operand) -> &mut Self {
         match (self.dialect(), &value) {
             (Dialect::MySql, Operand::Decimal(_)) => {
@@ -102,7 +101,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Begins a `where`.
-    pub(super) fn fresh_conditions(&mut self) -> &mut Self {
+    pub(super) fn start_conditions(&mut self) -> &mut Self {
         self.n_conditions = 0;
         self
     }
@@ -113,7 +112,7 @@ impl<'a> Writer<'a> {
         if self.n_conditions == 1 { self.push(" where ") } else { self.push(" and ") }
     }
 
-    /// `alias.column = 0 or 1`, whatever the engine's type for flags is.
+    /// Writes that a flag has a value, for integer and boolean columns alike.
     pub(super) fn flag(
         &mut self,
         alias: &'static str,
@@ -135,7 +134,7 @@ impl<'a> Writer<'a> {
             Direction::Ascending => " asc",
             Direction::Descending => " desc",
         });
-        // The two others put nulls first by themselves.
+        // The other two engines put nulls first anyway.
         if self.dialect() == Dialect::Postgres && nulls == Nulls::Possible {
             self.push(match direction {
                 Direction::Ascending => " nulls first",
@@ -158,7 +157,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether an order must say where missing values go.
+/// Whether a sort key can be null, so that the order must say where nulls go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nulls {
     Possible,

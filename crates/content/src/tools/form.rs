@@ -1,4 +1,4 @@
-//! The parser of the arguments of a tool, and the shape of its result.
+//! The two parts in which tools differ: the parser of the arguments, and the result shape.
 
 use serde_json::Value;
 

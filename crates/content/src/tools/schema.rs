@@ -1,14 +1,14 @@
 //! The JSON Schemas of the tools' arguments and results.
 //!
-//! Unknown arguments are ignored by the contract, so nothing here forbids
-//! them, and every optional argument may be null.
+//! The contract ignores unknown arguments, so the schemas do not forbid them. Every
+//! optional argument may be null.
 
 use serde_json::{Map, Value, json};
 
 use super::form::{QueryParser, ResultShape};
 use crate::arguments::documents::ORDER_BY;
 use crate::config::Limits;
-use crate::fields::{DOCUMENT, FieldFormat};
+use crate::fields::{DOCUMENT_FIELDS, FieldFormat};
 use crate::models::MODELS;
 
 const OPERATORS: [&str; 13] =
@@ -75,19 +75,19 @@ pub(super) fn root_tree(limits: &Limits) -> Value {
     object(&properties, &["limit"])
 }
 
-pub(super) fn deep(limits: &Limits) -> Value {
+pub(super) fn by_id_and_depth(limits: &Limits) -> Value {
     let mut properties = json!({"id": id(), "depth": depth(limits), "with_tvs": with_tvs()});
     add_page(&mut properties, limits.content_items(), limits.content_offset);
     object(&properties, &["id", "limit"])
 }
 
-pub(super) fn near(limits: &Limits) -> Value {
+pub(super) fn by_id(limits: &Limits) -> Value {
     let mut properties = json!({"id": id(), "with_tvs": with_tvs()});
     add_page(&mut properties, limits.content_items(), limits.content_offset);
     object(&properties, &["id", "limit"])
 }
 
-pub(super) fn ranged(limits: &Limits) -> Value {
+pub(super) fn by_id_and_range(limits: &Limits) -> Value {
     let mut properties = json!({
         "id": id(),
         "from": {"type": "integer", "minimum": 0, "description": "lowest menu index"},
@@ -131,9 +131,9 @@ pub(super) fn model_get(_: &Limits) -> Value {
     object(&json!({"model": model(), "id": id()}), &["model", "id"])
 }
 
-/// Returns what a tool answers with.
-pub(super) fn output(answer: ResultShape, read: &QueryParser) -> Value {
-    let item = match read {
+/// The schema of a tool's result, by its shape and by the kind of its items.
+pub(super) fn output(shape: ResultShape, parser: &QueryParser) -> Value {
+    let item = match parser {
         QueryParser::Documents(_) => document(),
         QueryParser::Records(_) => json!({
             "type": "object",
@@ -143,18 +143,18 @@ pub(super) fn output(answer: ResultShape, read: &QueryParser) -> Value {
     };
     let mut meta = json!({"toolsetVersion": {"type": "string"}});
     let mut required = vec!["toolsetVersion"];
-    if answer == ResultShape::Items {
+    if shape == ResultShape::Items {
         for name in ["limit", "offset", "count"] {
             meta[name] = json!({"type": "integer"});
             required.push(name);
         }
     }
-    if matches!(read, QueryParser::Records(_)) {
+    if matches!(parser, QueryParser::Records(_)) {
         meta["model"] = json!({"type": "string"});
         required.push("model");
     }
     let meta = json!({"type": "object", "properties": meta, "required": required});
-    match answer {
+    match shape {
         ResultShape::Items => object(
             &json!({"items": {"type": "array", "items": item}, "meta": meta}),
             &["items", "meta"],
@@ -168,16 +168,16 @@ pub(super) fn output(answer: ResultShape, read: &QueryParser) -> Value {
 
 fn document() -> Value {
     let mut properties = Map::new();
-    for field in &DOCUMENT {
-        let kind = match field.shown {
+    for field in &DOCUMENT_FIELDS {
+        let kind = match field.format {
             FieldFormat::Number => json!({"type": "integer"}),
             FieldFormat::Flag => json!({"type": "boolean"}),
             FieldFormat::Text => json!({"type": "string"}),
-            FieldFormat::Maybe => json!({"type": ["string", "null"]}),
+            FieldFormat::NullableText => json!({"type": ["string", "null"]}),
         };
         properties.insert(field.name.to_owned(), kind);
     }
-    let required: Vec<&str> = DOCUMENT.iter().map(|field| field.name).collect();
+    let required: Vec<&str> = DOCUMENT_FIELDS.iter().map(|field| field.name).collect();
     properties.insert(
         "tvs".to_owned(),
         json!({"type": "object", "additionalProperties": {"type": ["string", "null"]}}),
@@ -244,8 +244,8 @@ fn direction() -> Value {
     json!({"type": ["string", "null"], "pattern": one_of(&["asc", "desc"]), "default": "asc"})
 }
 
-/// A pattern for one of the words in any case. Flags inside a pattern are
-/// newer than most validators, so every letter says so itself.
+/// A regular expression for one of the words, ignoring case. Most validators do not know
+/// flags inside an expression, so every letter is given in both cases.
 fn one_of(words: &[&str]) -> String {
     let letter = |c: char| match c.is_ascii_alphabetic() {
         true => format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase()),

@@ -46,7 +46,7 @@ fn an_index_is_asked_where_the_package_is() {
     let ask = |line: &str, index: &str| {
         let words = args(line);
         let package = RunPackage::find(&words[0], &words[1..]).unwrap();
-        package.question(&index.parse().unwrap()).0.to_string()
+        package.index_request(&index.parse().unwrap()).0.to_string()
     };
     assert_eq!(ask("npx @a/b", NPM), "https://registry.npmjs.org/@a%2Fb/latest");
     assert_eq!(ask("uvx Some_Thing.x", PYPI), "https://pypi.org/simple/some-thing-x/");
@@ -56,7 +56,7 @@ fn an_index_is_asked_where_the_package_is() {
     );
     let words = args("--index-url https://own.example/simple x");
     let own = RunPackage::find("uvx", &words).unwrap();
-    assert_eq!(own.own_index(), Some("https://own.example/simple"));
+    assert_eq!(own.custom_index(), Some("https://own.example/simple"));
 }
 
 #[test]

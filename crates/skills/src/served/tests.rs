@@ -7,21 +7,21 @@ use crate::{File, Library};
 fn library(files: &[(&str, &str)]) -> Library {
     let file =
         |(path, text): &(&str, &str)| File { path: path.to_string(), text: text.to_string() };
-    Library::read(&files.iter().map(file).collect::<Vec<_>>()).0
+    Library::parse(&files.iter().map(file).collect::<Vec<_>>()).0
 }
 
-fn served(library: &Library) -> Served {
-    Served::new(library.newest())
+fn served(library: &Library) -> SkillEntries {
+    SkillEntries::new(library.newest())
 }
 
 /// Returns what an upstream lists, as it is served here.
-fn of_entry(entry: &Value) -> Served {
+fn of_entry(entry: &Value) -> SkillEntries {
     let page = json!({"skills": [entry]}).into();
     let skills: Vec<Arc<Skill>> = from_page("shop", &page).0.into_iter().map(Arc::new).collect();
-    Served::new(&skills)
+    SkillEntries::new(&skills)
 }
 
-fn entries(served: &Served) -> Vec<Value> {
+fn entries(served: &SkillEntries) -> Vec<Value> {
     served.list(None).to_value().unwrap()["skills"].as_array().unwrap().clone()
 }
 
@@ -48,13 +48,13 @@ fn the_digest_of_a_skill_is_that_of_what_is_read() {
     let [entry] = entries(&served).try_into().unwrap();
     let uri = "skill://gatelet/orders/create-order/SKILL.md";
     assert_eq!(entry["uri"], uri);
-    let Some(Place::Here { text }) = served.place(uri) else { panic!("it is here") };
+    let Some(FileLocation::Here { text }) = served.locate(uri) else { panic!("it is here") };
     assert!(!text.contains("rm -rf"), "{text}");
     let resources = json!([{"uri": uri, "digest": digest(text.as_bytes()), "size": text.len()}]);
     assert_eq!(entry["resources"], resources);
     assert_eq!(served.get(uri).unwrap().to_value().unwrap()["skill"], entry);
     assert!(served.get("skill://gatelet/orders/other/SKILL.md").is_none());
-    assert_eq!(served.place("skill://gatelet/orders/create-order/scripts/x.sh"), None);
+    assert_eq!(served.locate("skill://gatelet/orders/create-order/scripts/x.sh"), None);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_an_entry_says_is_what_stands_in_the_file() {
         assert_eq!(entry["frontmatter"]["name"], name);
         let uri = entry["uri"].as_str().unwrap();
         assert_eq!(uri, format!("skill://gatelet/{name}/SKILL.md"));
-        let Some(Place::Here { text }) = served.place(uri) else { panic!("it is here") };
+        let Some(FileLocation::Here { text }) = served.locate(uri) else { panic!("it is here") };
         let yaml = text.split("---\n").nth(1).unwrap();
         let read: Value = serde_saphyr::from_str(yaml).unwrap();
         assert_eq!(read, entry["frontmatter"], "{yaml}");
@@ -94,24 +94,27 @@ fn an_upstreams_skill_keeps_its_entry_below_the_upstreams_label() {
     let uris: Vec<&str> =
         entry["resources"].as_array().unwrap().iter().filter_map(|r| r["uri"].as_str()).collect();
     assert_eq!(uris, [format!("{own}SKILL.md"), format!("{own}forms/a.md")]);
-    let Some(Place::Upstream { label, uri, listed }) = served.place(&format!("{own}forms/a.md"))
+    let Some(FileLocation::Upstream { label, uri, listed }) =
+        served.locate(&format!("{own}forms/a.md"))
     else {
         panic!("it is the upstream's")
     };
     assert_eq!((label.as_str(), uri.as_str()), ("shop", "skill://acme/billing/refunds/forms/a.md"));
     assert!(listed.is_some());
-    assert_eq!(served.place(&format!("{own}forms/b.md")), None);
-    assert_eq!(served.place(REFUNDS), None, "the upstream's own address is not ours");
+    assert_eq!(served.locate(&format!("{own}forms/b.md")), None);
+    assert_eq!(served.locate(REFUNDS), None, "the upstream's own address is not ours");
 }
 
 #[test]
 fn what_was_not_listed_so_does_not_go_out() {
     let served = of_entry(&refunds());
     let uri = "skill://shop/acme/billing/refunds/forms/a.md";
-    let Some(Place::Upstream { uri: original, listed, .. }) = served.place(uri) else { panic!() };
+    let Some(FileLocation::Upstream { uri: original, listed, .. }) = served.locate(uri) else {
+        panic!()
+    };
     let read = |content: Value| {
         let result = json!({"contents": [content], "x": 1}).into();
-        renamed(&result, &original, uri, listed.as_ref()).map(|json| json.to_string())
+        with_own_uri(&result, &original, uri, listed.as_ref()).map(|json| json.to_string())
     };
     let whole = format!(r#"{{"contents":[{{"text":"A","uri":"{uri}"}}],"x":1}}"#);
     let read_back = read(json!({"uri": original, "text": "A"}));
@@ -133,8 +136,8 @@ fn dynamic_skills_are_read_below_their_directory_and_nowhere_else() {
     let served = of_entry(&entry);
     assert_eq!(entries(&served)[0]["resources"], "dynamic");
     let own = "skill://shop/acme/billing/refunds/";
-    let place = |below: &str| served.place(&format!("{own}{below}"));
-    let Some(Place::Upstream { uri, listed: None, .. }) = place("x/y.md") else { panic!() };
+    let place = |below: &str| served.locate(&format!("{own}{below}"));
+    let Some(FileLocation::Upstream { uri, listed: None, .. }) = place("x/y.md") else { panic!() };
     assert_eq!(uri, "skill://acme/billing/refunds/x/y.md");
     for bad in [
         "",
@@ -207,8 +210,8 @@ proptest! {
         let mut entry = refunds();
         entry["resources"] = json!("dynamic");
         let served = of_entry(&entry);
-        let place = served.place(&format!("skill://shop/acme/billing/refunds/{below}"));
-        if let Some(Place::Upstream { uri, .. }) = place {
+        let place = served.locate(&format!("skill://shop/acme/billing/refunds/{below}"));
+        if let Some(FileLocation::Upstream { uri, .. }) = place {
             let rest = uri.strip_prefix("skill://acme/billing/refunds/").unwrap();
             prop_assert!(!rest.split('/').any(|s| s == ".." || s == "."), "{uri}");
             prop_assert!(!rest.contains(['?', '#', '\\', ' ']), "{uri}");

@@ -1,21 +1,20 @@
-//! Finds script elements, as opposed to text that mentions one.
+//! Removes script elements, but not text that mentions them.
 //!
-//! `` `<script>` `` in a code span is a word about a script and stays. What
-//! counts as code is read narrowly: only where every reader of Markdown agrees.
-//! Whoever hides an element behind odd back-ticks gains nothing.
+//! `` `<script>` `` in a code span only mentions a script, and stays. A part counts as
+//! code only if every Markdown parser agrees, so odd back-ticks cannot hide an element.
 
-use super::quoted;
+use super::code_ranges::code_ranges;
 
-/// Stands where a script was.
+/// The text in place of a script.
 const NOTE: &str = "[script omitted]";
 
-/// The text without script elements, and how many were left out.
+/// Replaces script elements by a note; returns the text, and how many were replaced.
 pub(super) fn omit(text: &str) -> (String, usize) {
     let lower = text.to_ascii_lowercase();
-    let quoted = quoted::ranges(text);
+    let code = code_ranges(text);
     let is_prose = |at: &usize| {
-        let before = quoted.partition_point(|range| range.end <= *at);
-        quoted.get(before).is_none_or(|range| *at < range.start)
+        let before = code.partition_point(|range| range.end <= *at);
+        code.get(before).is_none_or(|range| *at < range.start)
     };
     let closing: Vec<usize> = tags(&lower, "</script").collect();
     let page = Page {
@@ -44,6 +43,7 @@ fn tags<'t>(lower: &'t str, name: &'t str) -> impl Iterator<Item = usize> + 't {
     })
 }
 
+/// A text and the positions of its closing tags.
 struct Page<'t> {
     text: &'t str,
     closing: Vec<usize>,
@@ -53,8 +53,8 @@ struct Page<'t> {
 impl Page<'_> {
     /// Returns where the element ends that starts here.
     ///
-    /// One that is never closed takes the rest of its paragraph when it starts
-    /// a line, as HTML does; a tag amid a sentence takes only itself.
+    /// An element without a closing tag ends with its paragraph if it starts a line, as in
+    /// Markdown; a tag within a line is removed alone.
     fn end_of(&self, start: usize) -> usize {
         let before = self.text[..start].trim_end_matches([' ', '\t', '>']);
         let opens_line = before.is_empty() || before.ends_with('\n');
@@ -66,7 +66,7 @@ impl Page<'_> {
         }
     }
 
-    /// Behind the `>` of a tag, or behind its name where none comes.
+    /// Returns the position after the `>` of a tag, or after its name if there is none.
     fn past_tag(&self, start: usize, ends: &[char]) -> usize {
         let tag = &self.text[start + 1..];
         match tag.find(ends) {

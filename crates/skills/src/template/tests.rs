@@ -126,6 +126,6 @@ fn work_and_output_are_bounded() {
     let wide = format!("{{% for a in l %}}{}{{% endfor %}}", "x".repeat(4_000));
     let error = fill(&wide, &[("l", &list)]).unwrap_err();
     assert_eq!(error.to_string(), "it grows over 2 MiB");
-    let huge = Json::encode(&"x".repeat(VALUES + 1));
+    let huge = Json::encode(&"x".repeat(MAX_VALUES + 1));
     assert!(fill("{{ a }}", &[("a", &huge)]).is_err());
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::skill::Skill;
 
-/// What upstreams listed, by label and caller, for as long as they allow.
+/// The skills that upstreams listed, by label and caller, each with its expiry.
 #[derive(Debug, Default)]
 pub struct SkillCache(Mutex<HashMap<(String, String), Entry>>);
 
@@ -18,21 +18,20 @@ struct Entry {
     skills: Vec<Skill>,
 }
 
-/// How many answers are cached.
+/// How many lists are cached.
 const MAX_ENTRIES: usize = 256;
 
 impl SkillCache {
-    /// Returns what an upstream listed for everybody, or else for this caller, if
-    /// it has not expired.
+    /// Returns the skills that an upstream listed for every caller, or else for this one, if
+    /// they have not expired.
     pub fn fresh(&self, label: &str, subject: &str) -> Option<Vec<Skill>> {
         let entries = self.0.lock();
         let of = |caller: &str| entries.get(&(label.to_owned(), caller.to_owned()));
-        // No caller's name is a line break, so it stands for everybody.
         let found = [of(EVERYBODY), of(subject)].into_iter().flatten();
         found.filter(|entry| Instant::now() < entry.until).map(|entry| entry.skills.clone()).next()
     }
 
-    /// Returns what an upstream listed last, expired or not.
+    /// Returns the skills that an upstream listed last, expired or not.
     pub fn last(&self, label: &str, subject: &str) -> Vec<Skill> {
         let entries = self.0.lock();
         let of = |caller: &str| entries.get(&(label.to_owned(), caller.to_owned()));
@@ -40,14 +39,14 @@ impl SkillCache {
         all.map(|entry| entry.skills.clone()).find(|skills| !skills.is_empty()).unwrap_or_default()
     }
 
-    /// Keeps what an upstream listed before for a while, because it did not
-    /// answer now.
+    /// Caches the last list of an upstream again, because it did not answer now; returns it.
     pub fn postpone(&self, label: &str, subject: &str, wait: Duration) -> Vec<Skill> {
         let skills = self.last(label, subject);
         self.insert(label, Some(subject), wait, skills.clone());
         skills
     }
 
+    /// Caches a list for one caller, or, without a subject, for every caller.
     pub fn insert(
         &self,
         label: &str,
@@ -68,4 +67,5 @@ impl SkillCache {
     }
 }
 
+/// The key of lists for every caller; no caller's subject is a line break.
 const EVERYBODY: &str = "\n";

@@ -1,9 +1,8 @@
-//! Skills of CaSH servers behind gatelet.
+//! Skills of CaSH servers behind gatelet, with their references to functions rewritten.
 //!
-//! Such a server is asked for a skill as gatelet itself is, and fills in the
-//! values. Its text refers to functions by their namespace on that server; here
-//! they are below the server's label, so the references are rewritten. That
-//! works through any number of gatelets in a row.
+//! Such a server fills in the placeholders of a skill itself. Its text refers to functions
+//! by their namespace on that server; at gatelet they are below the server's label, so the
+//! label is inserted. That works through any number of gatelets in a row.
 
 use tool::reply::ToolResult;
 use tool::{Json, Listing, Object};
@@ -13,22 +12,22 @@ use crate::route::Route;
 use crate::skill::{Content, Form, Skill};
 use crate::{reference, strip};
 
-/// Among the extensions of a provider that answers [`LIST`] and [`READ`].
+/// The extension of a provider that answers [`LIST`] and [`READ`].
 pub const EXTENSION: &str = "gatelet/cash";
-/// Asks for `{"skills": [{"namespace", "name", "description"}]}`.
+/// The method that returns `{"skills": [{"namespace", "name", "description"}]}`.
 pub const LIST: &str = "cash/skills";
 pub use policy::call::SKILL as READ;
 
-/// How many levels of namespaces below a server are kept.
+/// How many levels of a namespace on a server are used.
 const MAX_DEPTH: usize = 8;
 
-/// Returns whether a listing stands for a CaSH server. What a server says of itself
-/// does not make it one.
+/// Returns whether a listing is that of a CaSH server. The extension alone does not make
+/// it one, because any server could claim it.
 pub fn offers(listing: &Listing) -> bool {
     listing.is_nested && super::has_extension(&listing.server, EXTENSION)
 }
 
-/// Returns what a server lists.
+/// Parses the skills that a server lists.
 pub fn from_list(label: &str, list: &Json) -> Vec<Skill> {
     let entries: Vec<Json> = list.member_as("skills").unwrap_or_default();
     entries.iter().take(MAX_SKILLS).filter_map(|entry| from_entry(label, entry)).collect()
@@ -45,8 +44,8 @@ fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     Some(at_upstream(label, here, &name, &words, route))
 }
 
-/// The arguments of `skill` on that server. The arguments that address the skill
-/// are not among the values for its placeholders.
+/// Returns the arguments for `skill` on that server. Of the given values, those that
+/// address the skill are not values for its placeholders.
 pub fn arguments(namespace: &str, name: &str, given: &[(&str, &Json)]) -> Object {
     let mut kwargs = Object::new();
     for (key, value) in
@@ -63,8 +62,8 @@ pub fn arguments(namespace: &str, name: &str, given: &[(&str, &Json)]) -> Object
 
 const ADDRESS_ARGUMENTS: [&str; 4] = ["namespace", "skillname", "name", "skill"];
 
-/// A skill with the text that was fetched. `is_here` tells whether the reader
-/// sees a namespace.
+/// Returns the skill with the text that was fetched. `is_here` returns whether the reader
+/// sees a namespace at gatelet.
 pub fn from_result(
     skill: &Skill,
     label: &str,
@@ -79,7 +78,7 @@ pub fn from_result(
     Ok(Skill { functions, content: Content::Text { body, form: Form::Plain }, ..skill.clone() })
 }
 
-/// The text of a result. Blocks that are not text are replaced by a note.
+/// Returns the text of a result. Blocks that are not text are replaced by a note.
 pub fn result_text(result: &ToolResult) -> String {
     let block = |block: &Json| {
         block.member_as::<String>("text").unwrap_or_else(|| {
@@ -90,17 +89,17 @@ pub fn result_text(result: &ToolResult) -> String {
     result.content.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
-/// The text with the namespaces in its `call(…)`, `help(…)` and `skill(…)` put
-/// below `label`. A namespace that does not exist there is left as it is.
+/// Puts the namespaces in `call(…)`, `help(…)` and `skill(…)` of a text below `label`. A
+/// namespace that does not exist there is left as it is.
 fn relocated(text: &str, label: &str, is_here: &dyn Fn(&str) -> bool) -> String {
     let (mut relocated, mut copied) = (String::with_capacity(text.len()), 0);
     for (at, _) in text.match_indices('(') {
         let after = at + 1;
         let Some(verb) = verb(&text[..at]) else { continue };
         let arguments = reference::arguments(&text[after..]);
-        if let Some((offset, more)) = missing(verb, arguments, label, is_here) {
+        if let Some((offset, insertion)) = insertion(verb, arguments, label, is_here) {
             relocated.push_str(&text[copied..after + offset]);
-            relocated.push_str(&more);
+            relocated.push_str(&insertion);
             copied = after + offset;
         }
     }
@@ -117,8 +116,8 @@ fn verb(before: &str) -> Option<&'static str> {
     ["call", "help", "skill"].into_iter().find(is_whole)
 }
 
-/// What has to be inserted, and where.
-fn missing(
+/// Returns the offset in the arguments where a text has to be inserted, and that text.
+fn insertion(
     verb: &str,
     arguments: &str,
     label: &str,
@@ -130,7 +129,7 @@ fn missing(
             Some((offset, format!("{label}.")))
         }
         Some(_) => None,
-        // A skill is found without its namespace.
+        // A skill can be found without its namespace.
         None if verb == "skill" => None,
         None if reference::argument(arguments, "function").is_some() => {
             Some((0, format!("namespace=\"{label}\", ")))

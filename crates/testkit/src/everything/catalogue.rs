@@ -1,4 +1,4 @@
-//! What the provider lists.
+//! The tools, resources and prompts of the conformance provider.
 
 use serde_json::{Value, json};
 use tool::{Json, Listing, Prompt, Resource, Server, Template, Tool};
@@ -6,10 +6,10 @@ use tool::{Json, Listing, Prompt, Resource, Server, Template, Tool};
 /// A red pixel, as PNG.
 pub(super) const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
-/// No sound at all, as WAV.
+/// Silence, as WAV.
 pub(super) const AUDIO: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 
-/// The tools that take no arguments, with what they are for.
+/// The names and descriptions of tools without arguments.
 const PLAIN: &[(&str, &str)] = &[
     ("test_simple_text", "Returns a text"),
     ("test_image_content", "Returns an image"),
@@ -50,16 +50,16 @@ pub(super) fn listing(extra_tool: bool, extra_prompt: bool, protocol: &str) -> L
     server.protocol = protocol.to_owned();
     Listing {
         server,
-        tools: read_all(tools(extra_tool), Tool::parse),
-        resources: read_all(resources(), Resource::parse),
-        templates: read_all(vec![template()], Template::parse),
-        prompts: read_all(prompts(extra_prompt), Prompt::parse),
+        tools: parse_all(tools(extra_tool), Tool::parse),
+        resources: parse_all(resources(), Resource::parse),
+        templates: parse_all(vec![template()], Template::parse),
+        prompts: parse_all(prompts(extra_prompt), Prompt::parse),
         ..Listing::default()
     }
 }
 
-fn read_all<T>(raw: Vec<Value>, read: fn(Json) -> Result<T, tool::Finding>) -> Vec<T> {
-    let item = |raw: Value| read(raw.into()).expect("our own definitions can be read");
+fn parse_all<T>(raw: Vec<Value>, parse: fn(Json) -> Result<T, tool::Finding>) -> Vec<T> {
+    let item = |raw: Value| parse(raw.into()).expect("our own definitions can be read");
     raw.into_iter().map(item).collect()
 }
 

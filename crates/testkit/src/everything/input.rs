@@ -1,4 +1,4 @@
-//! Tools that want something from the client, in both ways.
+//! The tools and prompts of the conformance provider that need input from the client.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -6,32 +6,36 @@ use tool::{Call, Context, Failure, Json, Object, Reply, RpcError};
 
 use super::style::Style;
 
-/// What a tool wants to know, round by round.
-pub(super) struct Wish {
+/// The input that a tool needs, round by round.
+pub(super) struct InputRequest {
     rounds: Vec<Vec<Question>>,
-    /// Whether a state goes with the questions and has to come back.
+    /// Whether a `requestState` goes with the questions and has to come back.
     state: bool,
-    /// Whether only what the client can do is asked.
-    careful: bool,
-    /// What the tool makes of the answers.
-    tell: fn(&[(String, Value)]) -> Value,
+    /// Whether only questions are asked for which the client has the capability.
+    only_supported: bool,
+    /// Builds the tool's result from the answers.
+    respond: fn(&[(String, Value)]) -> Value,
 }
 
+/// A request to the client; `key` names its answer.
 struct Question {
     key: &'static str,
     method: &'static str,
     params: Value,
 }
 
-/// The wish of a tool or prompt, unless it wants nothing.
-pub(super) fn wish(name: &str) -> Option<Wish> {
+/// Returns the input that a tool or prompt needs; `None` when it needs none.
+pub(super) fn input_request(name: &str) -> Option<InputRequest> {
     let one = |question: Question| vec![vec![question]];
-    let plain = Wish { rounds: Vec::new(), state: false, careful: false, tell: greeting };
+    let plain =
+        InputRequest { rounds: Vec::new(), state: false, only_supported: false, respond: greeting };
     Some(match name {
-        "test_sampling" => {
-            Wish { rounds: one(sampling("sample", "{prompt}", 100)), tell: sampled, ..plain }
-        }
-        "test_elicitation" => Wish {
+        "test_sampling" => InputRequest {
+            rounds: one(sampling("sample", "{prompt}", 100)),
+            respond: sampled,
+            ..plain
+        },
+        "test_elicitation" => InputRequest {
             rounds: one(elicit(
                 "input",
                 "{message}",
@@ -41,39 +45,39 @@ pub(super) fn wish(name: &str) -> Option<Wish> {
                 }),
                 &["username", "email"],
             )),
-            tell: elicited,
+            respond: elicited,
             ..plain
         },
-        "test_elicitation_sep1034_defaults" => Wish {
+        "test_elicitation_sep1034_defaults" => InputRequest {
             rounds: one(elicit("input", "Please check", &defaults(), &[])),
-            tell: completed,
+            respond: completed,
             ..plain
         },
-        "test_elicitation_sep1330_enums" => Wish {
+        "test_elicitation_sep1330_enums" => InputRequest {
             rounds: one(elicit("input", "Please choose", &enums(), &[])),
-            tell: completed,
+            respond: completed,
             ..plain
         },
         "test_streaming_elicitation" | "test_input_required_result_elicitation" => {
-            Wish { rounds: one(name_question("user_name", "What is your name?")), ..plain }
+            InputRequest { rounds: one(name_question("user_name", "What is your name?")), ..plain }
         }
-        "test_input_required_result_sampling" => Wish {
+        "test_input_required_result_sampling" => InputRequest {
             rounds: one(sampling("capital_question", "What is the capital of France?", 100)),
-            tell: sampled,
+            respond: sampled,
             ..plain
         },
-        "test_input_required_result_list_roots" => Wish { rounds: one(roots()), ..plain },
+        "test_input_required_result_list_roots" => InputRequest { rounds: one(roots()), ..plain },
         "test_input_required_result_request_state"
         | "test_input_required_result_tampered_state" => {
             let ok = json!({"ok": {"type": "boolean"}});
-            Wish {
+            InputRequest {
                 rounds: one(elicit("confirm", "Please confirm", &ok, &["ok"])),
                 state: true,
-                tell: state_ok,
+                respond: state_ok,
                 ..plain
             }
         }
-        "test_input_required_result_multiple_inputs" => Wish {
+        "test_input_required_result_multiple_inputs" => InputRequest {
             rounds: vec![vec![
                 name_question("user_name", "What is your name?"),
                 sampling("greeting", "Generate a greeting", 50),
@@ -82,7 +86,7 @@ pub(super) fn wish(name: &str) -> Option<Wish> {
             state: true,
             ..plain
         },
-        "test_input_required_result_multi_round" => Wish {
+        "test_input_required_result_multi_round" => InputRequest {
             rounds: vec![
                 vec![name_question("step1", "Step 1: What is your name?")],
                 vec![elicit(
@@ -95,30 +99,31 @@ pub(super) fn wish(name: &str) -> Option<Wish> {
             state: true,
             ..plain
         },
-        "test_input_required_result_capabilities" => Wish {
+        "test_input_required_result_capabilities" => InputRequest {
             rounds: vec![vec![
                 name_question("user_name", "What is your name?"),
                 sampling("greeting", "Generate a greeting", 50),
             ]],
-            careful: true,
+            only_supported: true,
             ..plain
         },
-        "test_input_required_result_prompt" => Wish {
+        "test_input_required_result_prompt" => InputRequest {
             rounds: one(elicit(
                 "user_context",
                 "What context should the prompt use?",
                 &json!({"context": {"type": "string"}}),
                 &["context"],
             )),
-            tell: prompted,
+            respond: prompted,
             ..plain
         },
         _ => return None,
     })
 }
 
-impl Wish {
-    pub(super) async fn fulfil(
+impl InputRequest {
+    /// Runs the call, in the given style.
+    pub(super) async fn run(
         self,
         style: Style,
         call: &Call,
@@ -134,7 +139,7 @@ impl Wish {
         if asks { self.ask(call, context).await } else { Ok(self.require(call, context)) }
     }
 
-    /// Asks the client while the call runs.
+    /// Asks the client during the call.
     async fn ask(self, call: &Call, context: &Context) -> Result<Reply, Failure> {
         let mut answers = Vec::new();
         for round in &self.rounds {
@@ -152,10 +157,10 @@ impl Wish {
                 }
             }
         }
-        Ok(Reply::Result((self.tell)(&answers).into()))
+        Ok(Reply::Result((self.respond)(&answers).into()))
     }
 
-    /// Answers that input is required, until it is all there.
+    /// Answers `input_required` until all input is there.
     fn require(self, call: &Call, context: &Context) -> Reply {
         let responses = match call.other_params.get("inputResponses") {
             None => Object::new(),
@@ -181,15 +186,15 @@ impl Wish {
         }
         let answers: Vec<_> =
             responses.iter().map(|(key, answer)| (key.to_owned(), value(answer))).collect();
-        let mut result = (self.tell)(&answers);
+        let mut result = (self.respond)(&answers);
         result["resultType"] = json!("complete");
         Reply::Result(result.into())
     }
 
-    /// Which round the state says it is.
+    /// Returns the round that a `requestState` belongs to.
     fn round(&self, call: &Call, state: Option<&str>) -> Result<usize, Reply> {
         let Some(state) = state else { return Ok(0) };
-        let known = (0..self.rounds.len()).find(|round| state == sealed(call, *round));
+        let known = (0..self.rounds.len()).find(|round| state == request_state(call, *round));
         known.filter(|_| self.state).ok_or_else(|| invalid("`requestState` was tampered with"))
     }
 
@@ -202,7 +207,7 @@ impl Wish {
         }
         let mut result = json!({"resultType": "input_required", "inputRequests": requests});
         if self.state {
-            result["requestState"] = json!(sealed(call, round));
+            result["requestState"] = json!(request_state(call, round));
         }
         Reply::Result(result.into())
     }
@@ -213,12 +218,12 @@ impl Wish {
             "roots/list" => "roots",
             _ => "elicitation",
         };
-        !self.careful || context.client.has_capability(capability)
+        !self.only_supported || context.client.has_capability(capability)
     }
 }
 
 impl Question {
-    /// The params, with the caller's arguments put in.
+    /// Returns the params with the arguments of the call filled in.
     fn filled(&self, call: &Call) -> Json {
         let argument = |key: &str| -> String {
             call.arguments.as_ref().and_then(|all| all.member_as(key)).unwrap_or_default()
@@ -234,8 +239,8 @@ impl Question {
     }
 }
 
-/// A state that nobody can make up by adding to it.
-fn sealed(call: &Call, round: usize) -> String {
+/// Returns the `requestState` of a round; any other text is refused.
+fn request_state(call: &Call, round: usize) -> String {
     format!("{}:round-{}:sealed", call.name, round + 1)
 }
 

@@ -1,12 +1,12 @@
-//! How a provider gets input from a client.
+//! How the conformance provider gets input from a client.
 
 /// How the provider gets input from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// It asks while the call runs.
+    /// It sends requests to the client during the call.
     Asking,
-    /// It answers that input is required, and is called again.
+    /// It answers `input_required`, and is called again with the input.
     Requiring,
-    /// Each tool in the way that its name says.
+    /// Depends on the name of the tool.
     Mixed,
 }

@@ -1,17 +1,16 @@
-//! Inputs out of a seed: known good ones, bent, and deep or long ones.
+//! Generates fuzzing inputs from a seed: mutated valid inputs, and very deep or long ones.
 
-/// What inputs are made of.
+/// The material for the inputs of one target.
 #[derive(Debug)]
 pub struct Dictionary {
-    /// Inputs that are good, to be bent.
+    /// Valid inputs to mutate.
     pub seeds: &'static [&'static str],
-    /// What means something to the target. Those that open something are
-    /// repeated, to go deep.
+    /// Tokens of the target's syntax. They are also repeated, for deep nesting.
     pub words: &'static [&'static str],
 }
 
-/// Bytes that are odd in any text.
-const ODD: &[&[u8]] = &[
+/// Bytes and numbers that often cause errors.
+const ODD_BYTES: &[&[u8]] = &[
     b"\0",
     b"\x1b[2J",
     b"\xff\xfe",
@@ -28,11 +27,11 @@ const ODD: &[&[u8]] = &[
     b"0.1e-400",
 ];
 
-/// No input grows beyond this.
-const LARGEST: usize = 1 << 20;
+/// The largest input.
+const MAX_INPUT_BYTES: usize = 1 << 20;
 
 impl Dictionary {
-    /// The input of this number.
+    /// Generates the input of this number.
     pub fn input(&self, seed: u64, number: u64) -> Vec<u8> {
         let mut random = Random(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut input = match random.below(8) {
@@ -41,19 +40,19 @@ impl Dictionary {
             _ => random.pick(self.seeds).map(|seed| seed.as_bytes().to_vec()).unwrap_or_default(),
         };
         for _ in 0..random.below(6) {
-            self.bend(&mut input, &mut random);
+            self.mutate(&mut input, &mut random);
         }
-        input.truncate(LARGEST);
+        input.truncate(MAX_INPUT_BYTES);
         input
     }
 
-    /// One word a great many times, with another closing it or not, inside a good
-    /// input or alone.
+    /// Repeats one word many times, perhaps with another that closes it, inside a valid
+    /// input.
     fn bomb(&self, random: &mut Random) -> Vec<u8> {
         let depth = [100, 1_000, 10_000, 100_000][random.below(4)];
         let open = random.pick(self.words).copied().unwrap_or("[");
         let close = random.pick(self.words).copied().unwrap_or("]");
-        let depth = depth.min(LARGEST / (open.len() + close.len()).max(1));
+        let depth = depth.min(MAX_INPUT_BYTES / (open.len() + close.len()).max(1));
         let mut bomb = open.repeat(depth).into_bytes();
         if random.below(2) == 0 {
             bomb.extend(close.repeat(depth).into_bytes());
@@ -63,8 +62,8 @@ impl Dictionary {
         [&around[..at], &bomb, &around[at..]].concat()
     }
 
-    /// One change.
-    fn bend(&self, input: &mut Vec<u8>, random: &mut Random) {
+    /// Applies one random change.
+    fn mutate(&self, input: &mut Vec<u8>, random: &mut Random) {
         let at = random.below(input.len() + 1);
         let end = (at + random.below(32)).min(input.len());
         match random.below(9) {
@@ -81,7 +80,7 @@ impl Dictionary {
                 splice(input, at, &other[from..]);
             }
             5 => {
-                let odd = random.pick(ODD).copied().unwrap_or_default();
+                let odd = random.pick(ODD_BYTES).copied().unwrap_or_default();
                 splice(input, at, odd);
             }
             6 => {
@@ -101,7 +100,7 @@ fn splice(input: &mut Vec<u8>, at: usize, piece: &[u8]) {
     input.splice(at..at, piece.iter().copied());
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// The SplitMix64 generator, which gives the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -113,7 +112,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `limit`; 0 when that is 0.
+    /// Returns a number below `limit`; 0 when `limit` is 0.
     fn below(&mut self, limit: usize) -> usize {
         let limit = limit.max(1) as u64;
         usize::try_from(self.next() % limit).unwrap_or(0)
@@ -144,6 +143,6 @@ mod tests {
         let inputs: Vec<Vec<u8>> = (0..500).map(|number| WORDS.input(3, number)).collect();
         let depth = |input: &Vec<u8>| input.iter().filter(|byte| **byte == b'[').count();
         assert!(inputs.iter().any(|input| 50_000 < depth(input)));
-        assert!(inputs.iter().all(|input| input.len() <= LARGEST + 64));
+        assert!(inputs.iter().all(|input| input.len() <= MAX_INPUT_BYTES + 64));
     }
 }

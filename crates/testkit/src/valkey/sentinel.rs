@@ -1,11 +1,11 @@
-//! A Sentinel of our own, which names the primary and makes another one when it dies.
+//! Starts a Redis Sentinel for a test, which promotes a replica when the primary dies.
 
 use std::process::{Child, Command, Stdio};
 
-use super::{Server, free_port, until};
+use super::{Server, free_port, wait_until};
 use crate::program::program;
 
-/// Looks after one primary and its replicas, under the name `main`.
+/// A Sentinel that monitors one primary, under the name `main`.
 pub struct Sentinel {
     _directory: tempfile::TempDir,
     port: u16,
@@ -17,7 +17,7 @@ impl Sentinel {
     pub fn start(primary: &Server) -> Sentinel {
         let directory = tempfile::tempdir().expect("a directory can be made");
         let port = free_port();
-        // It writes what it learns into its file.
+        // Sentinel writes its state into this file.
         let file = directory.path().join("sentinel.conf");
         let settings = format!(
             "port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {} 1\n\
@@ -31,8 +31,8 @@ impl Sentinel {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = quiet.spawn().expect("redis-server starts");
         let sentinel = Sentinel { _directory: directory, port, process };
-        let knows = || sentinel.says("num-slaves").as_deref() == Some("1");
-        assert!(until(knows), "Sentinel knows the replica within ten seconds");
+        let knows = || sentinel.primary_property("num-slaves").as_deref() == Some("1");
+        assert!(wait_until(knows), "Sentinel knows the replica within ten seconds");
         sentinel
     }
 
@@ -40,8 +40,8 @@ impl Sentinel {
         format!("valkey+sentinel://127.0.0.1:{}/main", self.port)
     }
 
-    /// What it says of the primary.
-    fn says(&self, key: &str) -> Option<String> {
+    /// Returns a property of the primary.
+    fn primary_property(&self, key: &str) -> Option<String> {
         let mut command = Command::new(program("redis-cli")?);
         command.args(["-p", &self.port.to_string(), "SENTINEL", "MASTER", "main"]);
         let said = command.output().ok()?;

@@ -1,17 +1,18 @@
-//! Finds names that occur twice in one object.
+//! Finds names that occur twice in one JSON object.
 //!
-//! Every common parser takes the last of two, and some take the first. Whoever
-//! judges a text that says two things may judge what nobody does, so such a
-//! text is better refused. A name counts as it is meant: `"p\u0061th"` is `path`.
+//! Most parsers take the last of two members with one name, and some take the
+//! first. A policy might check one value while the upstream uses the other, so
+//! such a text is better refused. Names are compared without their escapes:
+//! `"p\u0061th"` is `path`.
 
 use std::borrow::Cow;
 
 use super::{ValueText, scan_members};
 
-/// So many members are compared without an allocation.
+/// The largest number of members that are compared without an allocation.
 const MAX_COMPARED_PAIRWISE: usize = 8;
 
-/// A name that stands twice in one object of `text`, however deep it lies.
+/// Returns a name that occurs twice in one object of `text`, at any depth.
 ///
 /// `text` has to be well-formed, as a [`Json`](crate::Json) is.
 pub fn duplicate_key(text: &str) -> Option<String> {
@@ -21,7 +22,8 @@ pub fn duplicate_key(text: &str) -> Option<String> {
     }
 }
 
-/// Most arguments: a few plain values. `None` where it is more than that.
+/// Checks an object of a few members that are neither arrays nor objects, as most
+/// arguments are. The outer `None` means that `text` is something else.
 fn in_small_object(text: &str) -> Option<Option<String>> {
     let (mut names, mut n_names, mut is_plain) = ([""; MAX_COMPARED_PAIRWISE], 0, true);
     let mut twice = None;
@@ -38,10 +40,10 @@ fn in_small_object(text: &str) -> Option<Option<String>> {
     is_plain.then(|| twice.map(str::to_owned))
 }
 
-/// What an open bracket is of.
+/// A bracket that is not closed yet.
 enum OpenBracket {
     Array,
-    /// The place of its first name among all that are known now.
+    /// The index of the object's first name in the list of all names.
     Object(usize),
 }
 
@@ -98,7 +100,8 @@ fn n_bytes_before_quote(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A name without its escapes. One that means nothing stands for itself.
+/// Removes the quotes and escapes of a name. A name with invalid escapes stays as
+/// it is.
 fn unescape(escaped: &str) -> Cow<'_, str> {
     let plain = &escaped[1..escaped.len() - 1];
     match plain.contains('\\') {
@@ -107,7 +110,8 @@ fn unescape(escaped: &str) -> Cow<'_, str> {
     }
 }
 
-/// Sorted, so that many names cost little more than few.
+/// Returns the first name that occurs twice. Sorts the names, so that many cost
+/// little more than few.
 fn first_repeated(names: &mut [Cow<'_, str>]) -> Option<String> {
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone().into_owned())

@@ -1,19 +1,19 @@
-//! Parses the body of one tool: splits it into sections and reads each of them.
+//! Parses the body of one tool: splits it into sections and parses each of them.
 
 use serde_json::Value;
 
 use super::fields;
 use super::json::{self, Role, ToolParts};
 use super::names::InventoryRow;
-use crate::block::{Block, Kind};
+use crate::block::{Block, BlockKind};
 use crate::document::{
     Call, DocumentedTool, Example, Heading, IoSpec, Located, Section, SectionMark, Topic,
 };
 use crate::finding::{Finding, Position};
 use crate::markdown::{code_spans, label, pairs, plain};
 
-/// A run of blocks about one topic, or about none in particular.
-struct Part {
+/// The blocks of one section; `topic` is `None` for those before the first section.
+struct RawSection {
     topic: Option<Topic>,
     form: SectionMark,
     title: String,
@@ -21,7 +21,7 @@ struct Part {
     blocks: Vec<Block>,
 }
 
-/// Reads the body of a tool; two tools where two share a heading.
+/// Parses the body of a tool; returns several tools if they share a heading.
 pub(super) fn parse(
     heading: Heading,
     blocks: &[Block],
@@ -44,7 +44,7 @@ pub(super) fn parse(
     }
 }
 
-/// A tool of which only a row of an inventory is known.
+/// Makes a tool from a row of a table of tools.
 pub(super) fn tool_from_row(row: &InventoryRow) -> DocumentedTool {
     let mut tool = tool_from_bullet(row.name.clone(), row.description.clone(), row.place);
     tool.input.fields = fields::fields_from_inline_code(&row.parameters, row.place);
@@ -55,7 +55,7 @@ pub(super) fn tool_from_row(row: &InventoryRow) -> DocumentedTool {
     tool
 }
 
-/// A tool of which only a bullet is known.
+/// Makes a tool from a bullet.
 pub(super) fn tool_from_bullet(name: String, text: String, place: Position) -> DocumentedTool {
     let heading = Heading { place, level: 0, text: name.clone(), names: vec![name] };
     let mut tool = empty(heading, place.line + 1);
@@ -93,8 +93,8 @@ fn implied(topic: Topic, place: Position, end: usize) -> Section {
     }
 }
 
-fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
-    let start = Part {
+fn split(heading: &Heading, blocks: &[Block]) -> Vec<RawSection> {
+    let start = RawSection {
         topic: None,
         form: SectionMark::Implied,
         title: String::new(),
@@ -105,9 +105,9 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
     for block in blocks {
         let line = block.lines.start + 1;
         match &block.kind {
-            Kind::Heading { level, text } => {
+            BlockKind::Heading { level, text } => {
                 let place = Position { line, column: 1, length: level + 1 + text.chars().count() };
-                parts.push(Part {
+                parts.push(RawSection {
                     topic: Topic::from_title(text),
                     form: SectionMark::Heading(*level),
                     title: text.clone(),
@@ -115,10 +115,10 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                     blocks: Vec::new(),
                 });
             }
-            Kind::Text(text) | Kind::Bullet { text, .. } => {
+            BlockKind::Text(text) | BlockKind::Bullet { text, .. } => {
                 let current = parts.last().map(|part| (part.topic, part.form));
-                match opens(text, &block.kind, current) {
-                    Some((topic, title, rest)) => parts.push(Part {
+                match section_label(text, &block.kind, current) {
+                    Some((topic, title, rest)) => parts.push(RawSection {
                         topic: Some(topic),
                         form: SectionMark::Label,
                         title,
@@ -126,7 +126,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                         blocks: rest_block(block, &rest).into_iter().collect(),
                     }),
                     // `**Trust Level**: …` after `**Description**: …` is not part of it.
-                    None if ends_label(text, current) => parts.push(Part {
+                    None if ends_label(text, current) => parts.push(RawSection {
                         topic: None,
                         form: SectionMark::Label,
                         title: String::new(),
@@ -136,7 +136,10 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                     None => push(&mut parts, block),
                 }
             }
-            Kind::Fence { .. } | Kind::Table(_) | Kind::Rule | Kind::Comment => {
+            BlockKind::Fence { .. }
+            | BlockKind::Table(_)
+            | BlockKind::Rule
+            | BlockKind::Comment => {
                 push(&mut parts, block);
             }
         }
@@ -144,31 +147,31 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
     parts
 }
 
-fn push(parts: &mut [Part], block: &Block) {
+fn push(parts: &mut [RawSection], block: &Block) {
     if let Some(part) = parts.last_mut() {
         part.blocks.push(block.clone());
     }
 }
 
-/// Returns whether a label that opens nothing ends the labelled description before
-/// it.
+/// Returns whether a label that is not that of a section ends the labelled description
+/// before it.
 fn ends_label(text: &str, current: Option<(Option<Topic>, SectionMark)>) -> bool {
     current == Some((Some(Topic::Purpose), SectionMark::Label)) && label(text).is_some()
 }
 
-/// Returns what stands on the line of a label, as a block of its own.
+/// Returns the text after a label as a block of its own.
 fn rest_block(block: &Block, rest: &str) -> Option<Block> {
     let text = rest.trim().to_owned();
-    (!text.is_empty()).then(|| Block { lines: block.lines.clone(), kind: Kind::Text(text) })
+    (!text.is_empty()).then(|| Block { lines: block.lines.clone(), kind: BlockKind::Text(text) })
 }
 
-/// Returns whether a label opens a section: its topic, its title, and what follows.
+/// Parses a label that opens a section: its topic, its title, and the text after it.
 ///
-/// Sections that are prose (errors, security, …) keep their labels: there,
-/// `**Input Validation**` or `**Returns**` is part of the text.
-fn opens(
+/// In sections that are prose (errors, security, …) a label such as `**Returns**` is part
+/// of the text and opens nothing.
+fn section_label(
     text: &str,
-    kind: &Kind,
+    kind: &BlockKind,
     current: Option<(Option<Topic>, SectionMark)>,
 ) -> Option<(Topic, String, String)> {
     let (first, more) = text.split_once('\n').unwrap_or((text, ""));
@@ -176,8 +179,8 @@ fn opens(
     let (name, rest) = match label(first) {
         Some(found) => found,
         // A parameter may be called `output`.
-        None if matches!(kind, Kind::Bullet { .. }) && fields::is_item(first) => return None,
-        None if matches!(kind, Kind::Bullet { .. }) && !under_heading => {
+        None if matches!(kind, BlockKind::Bullet { .. }) && fields::is_item(first) => return None,
+        None if matches!(kind, BlockKind::Bullet { .. }) && !under_heading => {
             let (name, rest) = first.split_once(':')?;
             (name.trim(), rest.trim())
         }
@@ -193,7 +196,12 @@ fn opens(
     Some((topic, name.to_owned(), rest))
 }
 
-fn parse_part(part: &Part, end: usize, tool: &mut DocumentedTool, findings: &mut Vec<Finding>) {
+fn parse_part(
+    part: &RawSection,
+    end: usize,
+    tool: &mut DocumentedTool,
+    findings: &mut Vec<Finding>,
+) {
     if let Some(topic) = part.topic {
         tool.sections.push(Section {
             topic,
@@ -231,17 +239,17 @@ fn parse_part(part: &Part, end: usize, tool: &mut DocumentedTool, findings: &mut
     }
 }
 
-/// What stands between a tool's heading and its first section.
-fn parse_preamble(part: &Part, tool: &mut DocumentedTool, findings: &mut Vec<Finding>) {
+/// Parses the blocks between a tool's heading and its first section.
+fn parse_preamble(part: &RawSection, tool: &mut DocumentedTool, findings: &mut Vec<Finding>) {
     let mut rest = Vec::new();
     for block in &part.blocks {
         let text = match &block.kind {
-            Kind::Text(text) | Kind::Bullet { text, .. } => text,
-            Kind::Heading { .. }
-            | Kind::Fence { .. }
-            | Kind::Table(_)
-            | Kind::Rule
-            | Kind::Comment => {
+            BlockKind::Text(text) | BlockKind::Bullet { text, .. } => text,
+            BlockKind::Heading { .. }
+            | BlockKind::Fence { .. }
+            | BlockKind::Table(_)
+            | BlockKind::Rule
+            | BlockKind::Comment => {
                 rest.push(block.clone());
                 continue;
             }
@@ -255,20 +263,20 @@ fn parse_preamble(part: &Part, tool: &mut DocumentedTool, findings: &mut Vec<Fin
         }
     }
     let described = rest.iter().find_map(|block| match &block.kind {
-        Kind::Text(text) => Some(located(text.clone(), block)),
-        Kind::Heading { .. }
-        | Kind::Fence { .. }
-        | Kind::Table(_)
-        | Kind::Bullet { .. }
-        | Kind::Rule
-        | Kind::Comment => None,
+        BlockKind::Text(text) => Some(located(text.clone(), block)),
+        BlockKind::Heading { .. }
+        | BlockKind::Fence { .. }
+        | BlockKind::Table(_)
+        | BlockKind::Bullet { .. }
+        | BlockKind::Rule
+        | BlockKind::Comment => None,
     });
     if let Some(text) = described {
         tool.sections.push(implied(Topic::Purpose, text.place, text.place.line + 1));
         tool.description = Some(text);
     }
     let only: Vec<Block> =
-        rest.into_iter().filter(|block| !matches!(block.kind, Kind::Text(_))).collect();
+        rest.into_iter().filter(|block| !matches!(block.kind, BlockKind::Text(_))).collect();
     parse_input(&only, tool, findings);
     let input = &tool.input;
     if input.schema.is_some() || !input.fields.is_empty() || !input.tables.is_empty() {
@@ -299,31 +307,34 @@ fn parse_metadata(name: &str, value: &str, place: Position, tool: &mut Documente
     }
 }
 
-/// The text of a part: paragraphs and bullets.
+/// Returns the prose of blocks: paragraphs and bullets.
 fn prose(blocks: &[Block]) -> String {
     let text = |block: &Block| match &block.kind {
-        Kind::Text(text) => Some(text.clone()),
-        Kind::Bullet { text, indent } => Some(format!("{}- {text}", " ".repeat(*indent))),
-        Kind::Heading { .. } | Kind::Fence { .. } | Kind::Table(_) | Kind::Rule | Kind::Comment => {
-            None
-        }
+        BlockKind::Text(text) => Some(text.clone()),
+        BlockKind::Bullet { text, indent } => Some(format!("{}- {text}", " ".repeat(*indent))),
+        BlockKind::Heading { .. }
+        | BlockKind::Fence { .. }
+        | BlockKind::Table(_)
+        | BlockKind::Rule
+        | BlockKind::Comment => None,
     };
     blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The sentence that stands for "there is no description".
+/// The sentence that generated documents have in place of a missing description.
 pub(crate) const NO_DESCRIPTION: &str = "*No description.*";
 
-fn description(part: &Part) -> Option<Located<String>> {
+/// Returns the description in a section: its `text` fence, else its prose.
+fn description(part: &RawSection) -> Option<Located<String>> {
     let fenced = part.blocks.iter().find_map(|block| match &block.kind {
-        Kind::Fence { language, body } if language == "text" => Some(body.clone()),
-        Kind::Heading { .. }
-        | Kind::Fence { .. }
-        | Kind::Table(_)
-        | Kind::Bullet { .. }
-        | Kind::Text(_)
-        | Kind::Rule
-        | Kind::Comment => None,
+        BlockKind::Fence { language, body } if language == "text" => Some(body.clone()),
+        BlockKind::Heading { .. }
+        | BlockKind::Fence { .. }
+        | BlockKind::Table(_)
+        | BlockKind::Bullet { .. }
+        | BlockKind::Text(_)
+        | BlockKind::Rule
+        | BlockKind::Comment => None,
     });
     let place =
         part.blocks.first().map_or(part.place, |block| Position::line(block.lines.start + 1));
@@ -335,11 +346,12 @@ fn description(part: &Part) -> Option<Located<String>> {
     says.then_some(Located { value, place })
 }
 
-fn invocation(part: &Part) -> Option<Located<String>> {
+/// Returns the name in a section about invocation: its first code span, else its first line.
+fn invocation(part: &RawSection) -> Option<Located<String>> {
     let block = part
         .blocks
         .iter()
-        .find(|block| matches!(block.kind, Kind::Text(_) | Kind::Bullet { .. }))?;
+        .find(|block| matches!(block.kind, BlockKind::Text(_) | BlockKind::Bullet { .. }))?;
     let text = prose(std::slice::from_ref(block));
     let value = match code_spans(&text).first() {
         Some(span) => span.clone(),
@@ -352,9 +364,12 @@ fn located(value: String, block: &Block) -> Located<String> {
     Located { value, place: Position::line(block.lines.start + 1) }
 }
 
-fn idempotency(part: &Part) -> Option<Located<String>> {
+/// Returns the value of a line such as `Idempotent: Yes` in a section, else its prose.
+fn idempotency(part: &RawSection) -> Option<Located<String>> {
     for block in &part.blocks {
-        let (Kind::Text(text) | Kind::Bullet { text, .. }) = &block.kind else { continue };
+        let (BlockKind::Text(text) | BlockKind::Bullet { text, .. }) = &block.kind else {
+            continue;
+        };
         for line in text.lines() {
             if let Some((name, value)) = label(line)
                 && name.to_lowercase().starts_with("idempoten")
@@ -383,35 +398,35 @@ fn parse_input(blocks: &[Block], tool: &mut DocumentedTool, findings: &mut Vec<F
     }
 }
 
-/// Reads tables, fences, bullets and inline parameters of one side. Returns
-/// the whole tools that fences define.
+/// Parses tables, fences, bullets and inline parameters of the input or the output.
+/// Returns the tools that fences define completely.
 fn parse_io(blocks: &[Block], side: &mut IoSpec, findings: &mut Vec<Finding>) -> Vec<ToolParts> {
     let mut tools = Vec::new();
     let mut bullets = Vec::new();
     for block in blocks {
         let place = Position::line(block.lines.start + 1);
         match &block.kind {
-            Kind::Table(table) => {
+            BlockKind::Table(table) => {
                 if let Some((found, shape)) = fields::fields_from_table(table, block) {
                     side.nothing |= found.is_empty();
                     side.fields.extend(found);
                     side.tables.push(shape);
                 }
             }
-            Kind::Fence { language, body } => {
+            BlockKind::Fence { language, body } => {
                 for value in values(language, body, place, findings) {
                     tools.extend(take_value(value, place, side));
                 }
             }
-            Kind::Bullet { .. } => bullets.push(block.clone()),
-            Kind::Text(text) => {
+            BlockKind::Bullet { .. } => bullets.push(block.clone()),
+            BlockKind::Text(text) => {
                 side.nothing |= fields::says_no_parameters(text);
                 match inline_schema(text) {
                     Some(value) => tools.extend(take_value(value, place, side)),
                     None => side.fields.extend(fields::fields_from_inline_code(text, place)),
                 }
             }
-            Kind::Heading { .. } | Kind::Rule | Kind::Comment => {}
+            BlockKind::Heading { .. } | BlockKind::Rule | BlockKind::Comment => {}
         }
     }
     if side.tables.is_empty() {
@@ -420,11 +435,14 @@ fn parse_io(blocks: &[Block], side: &mut IoSpec, findings: &mut Vec<Finding>) ->
     tools
 }
 
+/// Parses the first code span that holds a JSON object.
 fn inline_schema(text: &str) -> Option<Value> {
     let span = code_spans(text).into_iter().find(|span| span.trim_start().starts_with('{'))?;
     serde_json::from_str(&span).ok()
 }
 
+/// Adds a JSON value to one side of a tool, as its schema or as a sample. Returns the parts
+/// of a whole tool definition.
 fn take_value(value: Value, place: Position, side: &mut IoSpec) -> Option<ToolParts> {
     match json::role(&value) {
         Role::Schema(schema) => {
@@ -449,7 +467,7 @@ fn values(language: &str, body: &str, place: Position, findings: &mut Vec<Findin
         "json" => json::parse(body),
         "jsonc" | "json5" => json::parse_loose(body),
         "yaml" | "yml" => json::parse_yaml(body).map(|value| vec![value]),
-        // A sketch may stand in a fence without a language.
+        // A fence without a language may contain a sketch that is not JSON.
         "" if body.trim_start().starts_with('{') => Ok(json::parse(body).unwrap_or_default()),
         _ => return Vec::new(),
     };
@@ -464,11 +482,11 @@ fn values(language: &str, body: &str, place: Position, findings: &mut Vec<Findin
     }
 }
 
-/// Prose sections may hold JSON, which must be JSON.
+/// Parses the JSON fences of a section that is prose.
 fn parse_json_fences(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Located<Value>> {
     let mut found = Vec::new();
     for block in blocks {
-        if let Kind::Fence { language, body } = &block.kind
+        if let BlockKind::Fence { language, body } = &block.kind
             && language == "json"
         {
             let place = Position::line(block.lines.start + 1);
@@ -481,7 +499,7 @@ fn parse_json_fences(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Locat
 
 fn parse_examples(blocks: &[Block], tool: &mut DocumentedTool) {
     for block in blocks {
-        let Kind::Fence { language, body } = &block.kind else { continue };
+        let BlockKind::Fence { language, body } = &block.kind else { continue };
         if language != "json" {
             continue;
         }
@@ -501,7 +519,7 @@ fn parse_examples(blocks: &[Block], tool: &mut DocumentedTool) {
     }
 }
 
-/// Fills in what follows only from all sections of the tool together.
+/// Sets what can be derived only when all sections of the tool were parsed.
 fn complete(tool: &mut DocumentedTool) {
     if let Some(invocation) = &tool.invocation {
         tool.name = invocation.value.clone();

@@ -1,15 +1,15 @@
-//! Parameters and fields: from tables, bullets and inline code.
+//! Parses parameters and result fields from tables, bullets and inline code.
 
 use serde_json::Value;
 
-use crate::block::{Block, Kind, Table};
+use crate::block::{Block, BlockKind, Table};
 use crate::document::{Field, Required, TableShape};
 use crate::finding::Position;
 use crate::markdown::{code_spans, plain};
-use crate::section::normal;
+use crate::section::normalize_title;
 use crate::types;
 
-/// What a column holds.
+/// The meaning of a table column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Name,
@@ -22,7 +22,7 @@ pub(crate) enum Column {
 
 /// Recognises a column by its title.
 pub(crate) fn column(title: &str) -> Option<Column> {
-    Some(match normal(title).as_str() {
+    Some(match normalize_title(title).as_str() {
         "parameter name" | "parameter" | "name" | "field name" | "field" | "input" | "argument"
         | "param" | "key" => Column::Name,
         "type" | "data type" => Column::Type,
@@ -36,7 +36,7 @@ pub(crate) fn column(title: &str) -> Option<Column> {
     })
 }
 
-/// The fields of a table, if it is a table of fields.
+/// Parses the fields of a table, if it is a table of fields.
 pub(super) fn fields_from_table(table: &Table, block: &Block) -> Option<(Vec<Field>, TableShape)> {
     let columns: Vec<Option<Column>> = table.header.iter().map(|cell| column(cell)).collect();
     let has = |wanted: Column| columns.contains(&Some(wanted));
@@ -54,6 +54,7 @@ pub(super) fn fields_from_table(table: &Table, block: &Block) -> Option<(Vec<Fie
     Some((fields.collect(), shape))
 }
 
+/// Parses a row of a table; `None` if it has no name.
 fn field_from_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<Field> {
     let cell = |wanted: Column| {
         let at = columns.iter().position(|column| *column == Some(wanted))?;
@@ -86,7 +87,7 @@ fn field_from_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> 
     Some(Field { path, type_text, schema, required, default, description, example, place })
 }
 
-/// Returns whether a cell stands for nothing.
+/// Returns whether the text of a cell means that there is no value.
 pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = plain(text).to_lowercase();
     matches!(
@@ -95,7 +96,7 @@ pub(crate) fn is_placeholder(text: &str) -> bool {
     )
 }
 
-/// Reads `Yes`, `**No**`, `Optional`, `Yes (if …)`.
+/// Parses `Yes`, `**No**`, `Optional`, `Yes (if …)`.
 pub(crate) fn required(text: &str) -> Option<Required> {
     let text = plain(text).to_lowercase();
     match text.as_str() {
@@ -114,7 +115,7 @@ fn says_required(default: &str) -> bool {
     matches!(text.as_str(), "" | "-" | "--" | "—" | "–" | "required" | "(required)")
 }
 
-/// A default as JSON text.
+/// Converts a default to JSON text.
 fn default_value(text: &str) -> Option<String> {
     if says_required(text) {
         return None;
@@ -123,7 +124,8 @@ fn default_value(text: &str) -> Option<String> {
     Some(json_text(&text))
 }
 
-/// JSON as it stands, Python's words translated, anything else as a string.
+/// Converts a text to JSON text: JSON stays, literals of Python are translated, any other
+/// text becomes a string.
 fn json_text(text: &str) -> String {
     let word = match text {
         "None" => Some("null"),
@@ -141,16 +143,17 @@ fn json_text(text: &str) -> String {
     Value::from(inner).to_string()
 }
 
-/// What a description says about a default.
+/// The default that a description mentions.
 pub(crate) enum DefaultNote {
     Nothing,
     /// A value, as JSON text.
     Value(String),
-    /// Something that is no value, or not one of the type.
+    /// A text that is not a value, or not one of the type.
     Unclear(String),
 }
 
 impl DefaultNote {
+    /// Returns the value, if it is clear.
     fn value(self) -> Option<String> {
         match self {
             DefaultNote::Value(value) => Some(value),
@@ -159,10 +162,10 @@ impl DefaultNote {
     }
 }
 
-/// `(default: x)`, `Default: x` or `defaults to x`.
+/// Parses `(default: x)`, `Default: x` or `defaults to x` in a description.
 ///
-/// A value is a code span, a quoted text, JSON, or one word. Nothing is made of
-/// a phrase: what a machine guesses here, callers take for the truth.
+/// A value is a code span, a quoted text, JSON, or one word. A longer phrase is not
+/// interpreted, because callers would rely on the guess.
 pub(crate) fn default_in_prose(text: &str, schema: &Value) -> DefaultNote {
     let lower = text.to_ascii_lowercase();
     let after = |mark: &str| lower.find(mark).map(|at| text[at + mark.len()..].trim_start());
@@ -195,7 +198,7 @@ pub(crate) fn default_in_prose(text: &str, schema: &Value) -> DefaultNote {
     }
 }
 
-/// A value that says itself where it ends.
+/// Parses a value with delimiters: a code span, a quoted text, a list or an object.
 fn enclosed(rest: &str) -> Option<DefaultNote> {
     let first = rest.chars().next()?;
     let unclear = || DefaultNote::Unclear(phrase(rest).to_owned());
@@ -219,8 +222,8 @@ fn enclosed(rest: &str) -> Option<DefaultNote> {
     })
 }
 
-/// Up to the end of the sentence, the clause or the parenthesis. A mark inside
-/// a word, as in `0.5` or in an address, ends nothing.
+/// Returns the text up to the end of the sentence, the clause or the parenthesis. A mark
+/// inside a word, as in `0.5` or in a URL, does not end it.
 fn phrase(rest: &str) -> &str {
     let mut depth = 0_usize;
     for (at, letter) in rest.char_indices() {
@@ -238,13 +241,13 @@ fn phrase(rest: &str) -> &str {
     rest.trim_end()
 }
 
-/// Fields of a list: `` `n` (type, required): text ``, `` `n: type = v` ``,
-/// nested bullets as members of the one above.
+/// Parses the fields of a list: `` `n` (type, required): text ``, `` `n: type = v` ``.
+/// Nested bullets are members of the bullet above.
 pub(super) fn fields_from_bullets(blocks: &[Block]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     let mut parents: Vec<(usize, String)> = Vec::new();
     for block in blocks {
-        let Kind::Bullet { indent, text } = &block.kind else { continue };
+        let BlockKind::Bullet { indent, text } = &block.kind else { continue };
         let place = Position::line(block.lines.start + 1);
         if let Some(several) = fields_from_signature(text, place) {
             fields.extend(several);
@@ -266,7 +269,7 @@ pub(super) fn fields_from_bullets(blocks: &[Block]) -> Vec<Field> {
     fields
 }
 
-/// One bullet or inline item.
+/// Parses one bullet or inline item.
 fn field_from_item(text: &str, place: Position) -> Option<Field> {
     let (span, after) = item_head(text)?;
     let (name, inline_type, default) = signature(&span);
@@ -304,9 +307,9 @@ fn field_from_item(text: &str, place: Position) -> Option<Field> {
     Some(field)
 }
 
-/// Returns what a bullet names, and what follows: `` `a` … ``, `**a** (string) …`,
-/// `a (string, required) …`. Without a code span, only a type or `required` tells a
-/// parameter from a sentence.
+/// Parses the name at the start of a bullet, and returns it with the rest: `` `a` … ``,
+/// `**a** (string) …`, `a (string, required) …`. Without a code span, only a type or
+/// `required` distinguishes a parameter from a sentence.
 fn item_head(text: &str) -> Option<(String, &str)> {
     let text = text.trim();
     let body = text.trim_start_matches("**");
@@ -326,7 +329,7 @@ fn item_head(text: &str) -> Option<(String, &str)> {
     (super::names::is_identifier(name) && tells).then(|| (name.to_owned(), after))
 }
 
-/// Returns whether a bullet is a parameter, and no label of a section.
+/// Returns whether a bullet is a parameter, and not the label of a section.
 pub(super) fn is_item(text: &str) -> bool {
     item_head(text).is_some_and(|(span, after)| {
         !text.trim_start_matches("**").starts_with('`')
@@ -340,7 +343,7 @@ fn clauses(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth, mut close) = (Vec::new(), 0, 0_usize, None);
     let mut last = ' ';
     for (at, letter) in text.char_indices() {
-        // The mark in `user's` opens nothing, nor does one that is never closed.
+        // An apostrophe, as in `user's`, and an unclosed quote do not open a quotation.
         let opens = || !last.is_alphanumeric() && text[at + 1..].contains(letter);
         match (close, letter) {
             (Some(mark), _) if letter == mark => close = None,
@@ -359,7 +362,7 @@ fn clauses(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Several parameters in one code span: `` `a: str, b: int = 1` ``, also as the
+/// Parses several parameters in one code span, `` `a: str, b: int = 1` ``, also as the
 /// arguments of a call.
 fn fields_from_signature(text: &str, place: Position) -> Option<Vec<Field>> {
     let span = code_spans(text).into_iter().next().filter(|_| text.trim().starts_with('`'))?;
@@ -383,7 +386,7 @@ fn fields_from_signature(text: &str, place: Position) -> Option<Vec<Field>> {
     )
 }
 
-/// `a: str = "x"` as name, type and default.
+/// Parses `a: str = "x"` into name, type and default.
 fn signature(span: &str) -> (String, Option<String>, Option<String>) {
     let (left, default) = match span.split_once('=') {
         Some((left, default)) => (left.trim(), Some(json_text(default.trim()))),
@@ -395,7 +398,7 @@ fn signature(span: &str) -> (String, Option<String>, Option<String>) {
     }
 }
 
-/// `(a, b): text` as `a, b` and `text`.
+/// Splits `(a, b): text` into `a, b` and `text`.
 fn parenthesis(after: &str) -> (&str, &str) {
     let clean = |text: &'_ str| -> usize {
         text.len() - text.trim_start_matches([':', '-', '—', '–', ' ']).len()
@@ -423,7 +426,7 @@ fn closing(body: &str) -> Option<usize> {
     None
 }
 
-/// `` `a: str`, `b: int = 1` `` in a line of text.
+/// Parses `` `a: str`, `b: int = 1` `` in a line of text.
 pub(super) fn fields_from_inline_code(text: &str, place: Position) -> Vec<Field> {
     let spans = code_spans(text);
     let signatures: Vec<&String> = spans.iter().filter(|span| span.contains(':')).collect();
@@ -435,7 +438,7 @@ pub(super) fn fields_from_inline_code(text: &str, place: Position) -> Vec<Field>
     .collect()
 }
 
-/// `No parameters required.` and the like.
+/// Returns whether a text says that there are no parameters.
 pub(super) fn says_no_parameters(text: &str) -> bool {
     let text = text.trim().trim_matches(['*', '_', '`', '.', ' ']).to_lowercase();
     matches!(

@@ -1,9 +1,9 @@
-//! Parses the JSON and YAML in code fences, and tells what a value is: a schema, a
-//! tool, a call or a sample.
+//! Parses the JSON and YAML in code fences, and classifies each value as a schema, a tool,
+//! a call or a sample.
 
 use serde_json::{Map, Value, json};
 
-/// What a JSON value in a document is.
+/// The role of a JSON value in a document.
 pub(super) enum Role {
     Schema(Value),
     /// A whole tool: `name`, `description`, `inputSchema`, `outputSchema`.
@@ -12,7 +12,7 @@ pub(super) enum Role {
         tool: String,
         arguments: Value,
     },
-    /// Anything else: an example of what comes out.
+    /// Any other value: an example of a result.
     Sample,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn parse(body: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Parses JSON with comments and trailing commas. It is YAML but for these.
+/// Parses JSON with comments and trailing commas, as YAML without the comments.
 pub(super) fn parse_loose(body: &str) -> Result<Vec<Value>, String> {
     parse(body).or_else(|reason| {
         let plain = without_blocks(&without_comments(body));
@@ -108,12 +108,12 @@ fn without_comments(body: &str) -> String {
     out
 }
 
-/// Returns whether `...` stands outside of a string.
+/// Returns whether there is a `...` outside of a string.
 fn has_bare_dots(body: &str) -> bool {
     body.split('"').step_by(2).any(|outside| outside.contains("..."))
 }
 
-/// Tells what a value is.
+/// Classifies a value.
 pub(super) fn role(value: &Value) -> Role {
     let Some(members) = value.as_object() else { return Role::Sample };
     if let Some(call) = call(members) {
@@ -140,6 +140,7 @@ pub(super) fn role(value: &Value) -> Role {
     Role::Sample
 }
 
+/// Returns the call that an object is, if it is one.
 fn call(members: &Map<String, Value>) -> Option<Role> {
     if members.get("method") == Some(&Value::from("tools/call")) {
         return call(members.get("params")?.as_object()?);

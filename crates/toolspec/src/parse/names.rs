@@ -1,12 +1,11 @@
-//! What is the name of a tool, and what only looks like one.
+//! Recognises the names of tools in headings, tables and bullets.
 
-use crate::block::{Block, Kind, Table};
+use crate::block::{Block, BlockKind, Table};
 use crate::finding::Position;
 use crate::markdown::{code_spans, plain};
-use crate::section::{Topic, normal, without_number};
+use crate::section::{Topic, normalize_title, without_number};
 
-/// Returns what stands behind `Tool:` or `Tool 2:` in a heading that says so
-/// itself.
+/// Returns the text after `Tool:` or `Tool 2:` in a heading that begins so.
 pub(super) fn marked(text: &str) -> Option<&str> {
     let text = without_number(text);
     let rest = text.get(..4).filter(|start| start.eq_ignore_ascii_case("tool"))?;
@@ -15,35 +14,35 @@ pub(super) fn marked(text: &str) -> Option<&str> {
     rest.trim_start().strip_prefix(':').map(str::trim)
 }
 
-/// Returns whether tools are expected below a heading.
+/// Returns whether a heading, such as `Tools`, announces tools below it.
 pub(super) fn is_group(text: &str) -> bool {
-    let text = normal(text);
+    let text = normalize_title(text);
     text.split(|letter: char| !letter.is_alphanumeric())
         .any(|word| word == "tool" || word == "tools")
         && !text.contains("no mcp tool")
 }
 
-/// What else is known about a heading.
+/// The context of a heading, by which it is recognised as that of a tool.
 #[derive(Clone, Copy)]
 pub(super) struct HeadingContext {
-    /// Tools are expected here.
+    /// Whether a heading above announces tools.
     pub(super) in_group: bool,
-    /// Other headings of the document are `Tool: x`.
+    /// Whether some headings of the document are `Tool: x`.
     pub(super) marked: bool,
-    /// What follows has the sections of a tool.
+    /// Whether the sections of a tool follow.
     pub(super) has_sections: bool,
 }
 
-/// The names in a heading that introduces a tool.
+/// Returns the names in a heading, if it introduces a tool.
 ///
-/// Where other headings are `Tool: x`, one that is not is a tool only where
-/// tools are expected, or when it reads like one.
-pub(super) fn tool_names(text: &str, around: HeadingContext) -> Option<Vec<String>> {
+/// In a document with headings such as `Tool: x`, another heading introduces a tool only
+/// if one above it announces tools, or sections of a tool follow.
+pub(super) fn tool_names(text: &str, context: HeadingContext) -> Option<Vec<String>> {
     if let Some(rest) = marked(text) {
         let names = spans_or_words(rest);
         return Some(if names.is_empty() { vec![rest.to_owned()] } else { names });
     }
-    let foreign = around.marked && !around.in_group && !around.has_sections;
+    let foreign = context.marked && !context.in_group && !context.has_sections;
     if Topic::from_title(text).is_some() || foreign {
         return None;
     }
@@ -57,12 +56,12 @@ pub(super) fn tool_names(text: &str, around: HeadingContext) -> Option<Vec<Strin
     let alone = rest.is_empty() || rest.starts_with(['(', '-', '–', '—', ':', '[']);
     let bare = is_identifier(name) && name == name.to_lowercase() && alone;
     let other = is_file(name) || is_version(name);
-    let expected = around.in_group && (rest.is_empty() || around.has_sections);
+    let expected = context.in_group && (rest.is_empty() || context.has_sections);
     (bare && !other && (name.contains(['_', '.']) || expected)).then(|| vec![name.to_owned()])
 }
 
-/// The code spans that a heading starts with, in bold or as a link too:
-/// `` `a` / `b` ``. A span further on is part of the sentence.
+/// Returns the code spans at the start of a heading, also in bold or as links:
+/// `` `a` / `b` ``. A later span is part of the sentence.
 fn leading_spans(text: &str) -> Option<Vec<String>> {
     let mut rest = text.trim_start_matches(['*', '_', '[']);
     let mut names = Vec::new();
@@ -76,19 +75,19 @@ fn leading_spans(text: &str) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }
 
-/// `server.py` heads a section about a file.
+/// Returns whether a name is that of a file, such as `server.py`.
 fn is_file(name: &str) -> bool {
     let kinds = ["md", "py", "rs", "ts", "js", "json", "yaml", "yml", "toml", "txt", "sh"];
     name.rsplit_once('.').is_some_and(|(_, kind)| kinds.contains(&kind))
 }
 
-/// `v1.2.0` heads what changed in it.
+/// Returns whether a name is a version, such as `v1.2.0`, the heading of a changelog entry.
 fn is_version(name: &str) -> bool {
     let numbers = name.trim_start_matches('v');
     !numbers.is_empty() && numbers.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
 }
 
-/// The names in what follows `Tool:`.
+/// Returns the names in the text after `Tool:`.
 fn spans_or_words(text: &str) -> Vec<String> {
     let leading = text.starts_with(['`', '*', '_', '[']).then(|| leading_spans(text)).flatten();
     if let Some(names) = leading {
@@ -107,7 +106,7 @@ fn spans_or_words(text: &str) -> Vec<String> {
     if is_identifier(first) { vec![first.to_owned()] } else { Vec::new() }
 }
 
-/// `f(x)` is called `f`.
+/// Returns the name of a call: `f` for `f(x)`.
 fn call_name(span: &str) -> &str {
     span.split('(').next().unwrap_or(span).trim()
 }
@@ -120,11 +119,15 @@ pub(super) fn is_identifier(text: &str) -> bool {
             .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-' | '/'))
 }
 
-/// A heading or a sentence that says that there are no tools.
+/// Returns the position of a heading or sentence that says that there are no tools.
 pub(super) fn says_no_tools(block: &Block) -> Option<Position> {
     let text = match &block.kind {
-        Kind::Heading { text, .. } | Kind::Text(text) | Kind::Bullet { text, .. } => text,
-        Kind::Fence { .. } | Kind::Table(_) | Kind::Rule | Kind::Comment => return None,
+        BlockKind::Heading { text, .. }
+        | BlockKind::Text(text)
+        | BlockKind::Bullet { text, .. } => text,
+        BlockKind::Fence { .. } | BlockKind::Table(_) | BlockKind::Rule | BlockKind::Comment => {
+            return None;
+        }
     };
     let words = text.to_lowercase().replace(['*', '`', '\n'], " ");
     let phrases = [
@@ -143,7 +146,7 @@ pub(super) fn says_no_tools(block: &Block) -> Option<Position> {
     found.then(|| Position::line(block.lines.start + 1))
 }
 
-/// One row of an inventory.
+/// One row of a table of tools.
 pub(super) struct InventoryRow {
     pub(super) name: String,
     pub(super) place: Position,
@@ -151,9 +154,9 @@ pub(super) struct InventoryRow {
     pub(super) description: String,
 }
 
-/// A table whose first column names tools.
+/// Parses a table of tools, whose first column has their names.
 pub(super) fn inventory_tools(table: &Table) -> Option<Vec<InventoryRow>> {
-    let columns: Vec<String> = table.header.iter().map(|cell| normal(cell)).collect();
+    let columns: Vec<String> = table.header.iter().map(|cell| normalize_title(cell)).collect();
     let first = columns.first()?;
     if !["tool", "tool name", "tools", "exposed name", "function"].contains(&first.as_str()) {
         return None;
@@ -184,7 +187,7 @@ pub(super) fn inventory_tools(table: &Table) -> Option<Vec<InventoryRow>> {
     (!rows.is_empty()).then_some(rows)
 }
 
-/// `` `name`: text `` or `` **`name`** - text ``
+/// Parses `` `name`: text `` or `` **`name`** - text `` into name and text.
 pub(super) fn bare_bullet_tool(text: &str) -> Option<(String, String)> {
     let body = text.trim_start_matches('*');
     let name = code_spans(body).first().map(|span| call_name(span).to_owned())?;

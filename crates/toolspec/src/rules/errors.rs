@@ -1,14 +1,14 @@
-//! Errors: what makes a document wrong, or useless to a machine.
+//! The lint rules of severity error: a document that is wrong, or useless to a machine.
 
 use std::collections::HashMap;
 
-use super::rule::{CLEAN, Example, Rule, by_the_parser, changed, with_second};
+use super::rule::{CLEAN, Example, Rule, changed, reported_by_parser, with_second};
 use crate::diff::{diff, undocumented};
 use crate::document::{DocumentedTool, IoSpec, Required, Topic};
 use crate::example::{check_schema, has_dots, problems};
 use crate::finding::{Edit, Finding, Position};
 use crate::parse::parse;
-use crate::subject::Subject;
+use crate::rule_input::RuleInput;
 use crate::types;
 
 pub(super) static RULES: &[Rule] = &[
@@ -19,7 +19,7 @@ pub(super) static RULES: &[Rule] = &[
                       after it is invisible. Close it with the same marks on a line of their own.",
         fixable: false,
         example: || Example { text: format!("{}\n```json\n{{}}\n", CLEAN), ..Example::default() },
-        check: by_the_parser,
+        check: reported_by_parser,
     },
     Rule {
         code: "E02",
@@ -28,7 +28,7 @@ pub(super) static RULES: &[Rule] = &[
                       Without it nobody can tell what the tools belong to.",
         fixable: false,
         example: || changed("# Files - MCP Tool Specification\n", ""),
-        check: title,
+        check: check_title,
     },
     Rule {
         code: "E03",
@@ -37,7 +37,7 @@ pub(super) static RULES: &[Rule] = &[
                       span. The heading is for people and may say something else.",
         fixable: true,
         example: || changed("### 2. Invocation Name\n\n`files.read_text`\n\n", ""),
-        check: invocation,
+        check: check_invocation,
     },
     Rule {
         code: "E04",
@@ -53,7 +53,7 @@ pub(super) static RULES: &[Rule] = &[
                 )
             })
         },
-        check: unique,
+        check: check_unique,
     },
     Rule {
         code: "E05",
@@ -66,7 +66,7 @@ pub(super) static RULES: &[Rule] = &[
             let to = CLEAN.find("### 4.").unwrap_or(0);
             changed(&CLEAN[from..to], "")
         },
-        check: input,
+        check: check_input,
     },
     Rule {
         code: "E06",
@@ -82,7 +82,7 @@ pub(super) static RULES: &[Rule] = &[
              | `extra | `integer` | No | Torn. | `1` |",
             )
         },
-        check: by_the_parser,
+        check: reported_by_parser,
     },
     Rule {
         code: "E07",
@@ -91,7 +91,7 @@ pub(super) static RULES: &[Rule] = &[
                       commas are not JSON; a sketch belongs in a fence without a language.",
         fixable: false,
         example: || changed("\"items\": { \"type\": \"string\" } } }\n}", "\"items\": ... } }\n}"),
-        check: by_the_parser,
+        check: reported_by_parser,
     },
     Rule {
         code: "E08",
@@ -106,7 +106,7 @@ pub(super) static RULES: &[Rule] = &[
                 "\"path\": { \"type\": \"string\", \"required\": true, \"description\"",
             )
         },
-        check: schema,
+        check: check_schemas,
     },
     Rule {
         code: "E09",
@@ -120,7 +120,7 @@ pub(super) static RULES: &[Rule] = &[
                 "\"path\": \"src/main.rs\", \"max_lines\": 9 }",
             )
         },
-        check: agreement,
+        check: check_agreement,
     },
     Rule {
         code: "E10",
@@ -134,7 +134,7 @@ pub(super) static RULES: &[Rule] = &[
                 "\"arguments\": { \"max_lines\": 5 }",
             )
         },
-        check: examples,
+        check: check_examples,
     },
     Rule {
         code: "E11",
@@ -143,7 +143,7 @@ pub(super) static RULES: &[Rule] = &[
                       caller takes them for the truth. Fill them in or remove them.",
         fixable: false,
         example: || changed("**Idempotent**: Yes\n", "**Idempotent**: Yes/No\n"),
-        check: placeholders,
+        check: check_placeholders,
     },
     Rule {
         code: "E12",
@@ -155,7 +155,7 @@ pub(super) static RULES: &[Rule] = &[
             text: CLEAN.replace("files.read_text", "files.read text"),
             ..Example::default()
         },
-        check: grammar,
+        check: check_grammar,
     },
     Rule {
         code: "E13",
@@ -169,7 +169,7 @@ pub(super) static RULES: &[Rule] = &[
             live: Some(Vec::new()),
             ..Example::default()
         },
-        check: live,
+        check: check_live,
     },
     Rule {
         code: "E14",
@@ -189,7 +189,7 @@ pub(super) static RULES: &[Rule] = &[
             );
             Example { text: CLEAN.to_owned(), previous: Some(parse(&old).0), ..Example::default() }
         },
-        check: bump,
+        check: check_bump,
     },
 ];
 
@@ -200,24 +200,24 @@ impl Example {
     }
 }
 
-fn title(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_title(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     if subject.document.title.is_none() {
         let finding = Finding::new("E02", Position::line(1), "the document has no title");
-        out.push(finding.hint("start with `# Module - MCP Tool Specification`"));
+        findings.push(finding.hint("start with `# Module - MCP Tool Specification`"));
     }
 }
 
-fn invocation(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_invocation(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     for tool in subject.document.tools.iter().filter(|tool| tool.invocation.is_none()) {
         let message = format!("`{}` has no invocation name", tool.name);
         let finding = Finding::new("E03", tool.heading.place, message).in_tool(&tool.name);
         let hint =
             format!("add `### {}` with the name in a code span", Topic::Invocation.heading());
-        out.push(finding.hint(hint).fix(invocation_fix(tool)));
+        findings.push(finding.hint(hint).fix(invocation_fix(tool)));
     }
 }
 
-/// Only where the heading is a heading of its own and names one tool.
+/// Inserts the invocation name, if the tool has a heading of its own with just one name.
 fn invocation_fix(tool: &DocumentedTool) -> Option<Edit> {
     let [name] = tool.heading.names.as_slice() else { return None };
     if tool.heading.level == 0 || !is_tool_name(name) {
@@ -229,26 +229,26 @@ fn invocation_fix(tool: &DocumentedTool) -> Option<Edit> {
     let line = later.map_or(tool.end, |section| section.place.line);
     let marks = "#".repeat(tool.heading.level + 1);
     let text = format!("{marks} {}\n\n`{name}`\n", Topic::Invocation.heading());
-    Some(Edit { from: line, to: line, text })
+    Some(Edit { from: line, end: line, text })
 }
 
-fn unique(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_unique(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for tool in &subject.document.tools {
         let line = tool.heading.place.line;
         if let Some(first) = seen.insert(&tool.name, line) {
             let message = format!("`{}` is documented already in line {first}", tool.name);
-            out.push(Finding::new("E04", tool.heading.place, message).in_tool(&tool.name));
+            findings.push(Finding::new("E04", tool.heading.place, message).in_tool(&tool.name));
         }
     }
 }
 
-fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_input(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         if tool.section(Topic::Input).is_none() && tool.input.schema.is_none() {
             let message = format!("`{}` does not say what goes in", tool.name);
             let finding = Finding::new("E05", tool.heading.place, message).in_tool(&tool.name);
-            out.push(
+            findings.push(
                 finding.hint(format!(
                     "add `### {}`, or `No parameters.` in it",
                     Topic::Input.heading()
@@ -258,7 +258,7 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let place = tool.section(Topic::Input).map_or(tool.heading.place, |input| input.place);
             let message = format!("no parameter of `{}` can be read from this", tool.name);
             let finding = Finding::new("E05", place, message).in_tool(&tool.name);
-            out.push(finding.hint(
+            findings.push(finding.hint(
                 "give a table, a JSON Schema or bullets such as `` - `path` (string, required): … ``; \
                  without parameters say `No parameters.`",
             ));
@@ -266,19 +266,19 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Returns whether a section about the input says nothing that a machine can use.
+/// Returns whether the section about the input has nothing that a machine can use.
 fn is_unusable(input: &IoSpec) -> bool {
     input.schema.is_none() && input.fields.is_empty() && input.tables.is_empty() && !input.nothing
 }
 
-fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_schemas(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for (which, side) in [("input", &tool.input), ("output", &tool.output)] {
             if let Some(schema) = &side.schema
                 && let Err(reason) = check_schema(&schema.value)
             {
                 let message = format!("the {which} schema of `{}` is invalid {reason}", tool.name);
-                out.push(Finding::new("E08", schema.place, message).in_tool(&tool.name));
+                findings.push(Finding::new("E08", schema.place, message).in_tool(&tool.name));
             }
         }
         for field in &tool.input.fields {
@@ -287,16 +287,18 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 let message = format!("no type is called `{text}`");
                 let hint =
                     "use string, integer, number, boolean, array[T], object or enum[\"a\",\"b\"]";
-                out.push(Finding::new("E08", field.place, message).in_tool(&tool.name).hint(hint));
+                findings
+                    .push(Finding::new("E08", field.place, message).in_tool(&tool.name).hint(hint));
             }
         }
     }
 }
 
-fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_agreement(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for side in [&tool.input, &tool.output] {
-            out.extend(conflicting_duplicates(side).map(|finding| finding.in_tool(&tool.name)));
+            findings
+                .extend(conflicting_duplicates(side).map(|finding| finding.in_tool(&tool.name)));
             let Some(schema) = &side.schema else { continue };
             if side.tables.is_empty() || subject.is_damaged(tool.heading.place.line, tool.end) {
                 continue;
@@ -304,7 +306,7 @@ fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let Some(properties) = types::properties(&schema.value) else { continue };
             let required = types::required(&schema.value);
             let mut disagree = |place: Position, message: String| {
-                out.push(Finding::new("E09", place, message).in_tool(&tool.name));
+                findings.push(Finding::new("E09", place, message).in_tool(&tool.name));
             };
             for field in side.fields.iter().filter(|field| !field.path.contains(['.', '['])) {
                 let Some(property) = properties.get(&field.path) else {
@@ -359,7 +361,7 @@ fn conflicting_duplicates(side: &IoSpec) -> impl Iterator<Item = Finding> {
     })
 }
 
-fn examples(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_examples(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for example in &tool.examples {
             let wrong =
@@ -367,26 +369,30 @@ fn examples(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let call = match &example.call {
                 Ok(call) => call,
                 Err(reason) => {
-                    out.push(wrong(format!("this example cannot be read: {reason}")));
+                    findings.push(wrong(format!("this example cannot be read: {reason}")));
                     continue;
                 }
             };
             if call.tool != tool.name && !tool.heading.names.contains(&call.tool) {
-                out.push(wrong(format!("this example calls `{}`, not `{}`", call.tool, tool.name)));
+                findings.push(wrong(format!(
+                    "this example calls `{}`, not `{}`",
+                    call.tool, tool.name
+                )));
                 continue;
             }
             let Some(schema) = tool.input.effective() else { continue };
             for problem in problems(&schema, &call.arguments) {
-                out.push(wrong(format!("this example does not fit the input schema: {problem}")));
+                findings
+                    .push(wrong(format!("this example does not fit the input schema: {problem}")));
             }
         }
     }
 }
 
-fn placeholders(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_placeholders(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     let mut left = |place: Position, text: &str, tool: Option<&DocumentedTool>| {
         let finding = Finding::new("E11", place, format!("`{text}` is left from the template"));
-        out.push(match tool {
+        findings.push(match tool {
             Some(tool) => finding.in_tool(&tool.name),
             None => finding,
         });
@@ -428,7 +434,7 @@ pub(crate) fn is_tool_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 128 && name.bytes().all(legal)
 }
 
-fn grammar(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_grammar(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         // A placeholder is reported as one.
         let placeholder = tool.name.starts_with('[') && tool.name.ends_with(']');
@@ -436,26 +442,26 @@ fn grammar(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let place = tool.invocation.as_ref().map_or(tool.heading.place, |name| name.place);
             let message = format!("`{}` cannot be the name of a tool", tool.name);
             let finding = Finding::new("E12", place, message).in_tool(&tool.name);
-            out.push(finding.hint("use 1 to 128 of `A-Z a-z 0-9 _ - . /`"));
+            findings.push(finding.hint("use 1 to 128 of `A-Z a-z 0-9 _ - . /`"));
         }
     }
 }
 
-fn live(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_live(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     if let (Some(place), Some(tool)) =
         (subject.document.says_no_tools, subject.document.tools.first())
     {
         let message =
             format!("the document says that there are no tools, and describes `{}`", tool.name);
-        out.push(Finding::new("E13", place, message));
+        findings.push(Finding::new("E13", place, message));
     }
-    if let Some(live) = subject.against.live {
-        out.extend(undocumented(subject.document, live));
+    if let Some(live) = subject.context.live {
+        findings.extend(undocumented(subject.document, live));
     }
 }
 
-fn bump(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(previous) = subject.against.previous else { return };
+fn check_bump(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
+    let Some(previous) = subject.context.previous else { return };
     let report = diff(&previous.definitions(), &subject.document.definitions());
     for missing in
         report.missing_bumps.iter().filter(|missing| missing.needed == crate::Bump::Major)
@@ -477,6 +483,6 @@ fn bump(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             missing.to
         );
         let finding = Finding::new("E14", place, message).in_tool(&missing.tool);
-        out.push(finding.hint(format!("raise it to {}", missing.expected)));
+        findings.push(finding.hint(format!("raise it to {}", missing.expected)));
     }
 }

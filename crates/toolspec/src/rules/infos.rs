@@ -1,8 +1,8 @@
-//! Infos: what is good to know.
+//! The lint rules of severity info: facts that are good to know.
 
 use super::rule::{CLEAN, Example, Rule, changed};
 use crate::finding::{Finding, Position};
-use crate::subject::Subject;
+use crate::rule_input::RuleInput;
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -12,7 +12,7 @@ pub(super) static RULES: &[Rule] = &[
                       model pays to read it.",
         fixable: false,
         example: clean,
-        check: size,
+        check: check_size,
     },
     Rule {
         code: "I02",
@@ -21,7 +21,7 @@ pub(super) static RULES: &[Rule] = &[
                       these tools, so that a prefix can be chosen that reads well there.",
         fixable: false,
         example: clean,
-        check: alias,
+        check: check_alias,
     },
     Rule {
         code: "I03",
@@ -30,7 +30,7 @@ pub(super) static RULES: &[Rule] = &[
                       and which rules they are of.",
         fixable: false,
         example: || changed("### 3. Input Schema (Parameters)", "### Parameters"),
-        check: repairable,
+        check: check_repairable,
     },
 ];
 
@@ -38,14 +38,14 @@ fn clean() -> Example {
     Example { text: CLEAN.to_owned(), ..Example::default() }
 }
 
-fn size(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_size(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     let letters: usize = subject.lines.iter().map(|line| line.chars().count() + 1).sum();
     let n_tools = subject.document.tools.len();
     let message = format!("{n_tools} tools, {letters} characters, about {} tokens", letters / 4);
-    out.push(Finding::new("I01", Position::line(1), message));
+    findings.push(Finding::new("I01", Position::line(1), message));
 }
 
-fn alias(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_alias(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     let tools = &subject.document.tools;
     let Some(first) = tools.first() else { return };
     let namespace = match first.name.rsplit_once('.') {
@@ -62,10 +62,10 @@ fn alias(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         .take(8)
         .collect();
     let message = format!("through the gate: `{namespace}` with `{}`", functions.join("`, `"));
-    out.push(Finding::new("I02", Position::line(1), message));
+    findings.push(Finding::new("I02", Position::line(1), message));
 }
 
-fn repairable(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+fn check_repairable(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
     let fixable: Vec<&Finding> =
         subject.earlier_findings.iter().filter(|finding| finding.fix.is_some()).collect();
     if fixable.is_empty() {
@@ -75,5 +75,5 @@ fn repairable(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     codes.sort_unstable();
     codes.dedup();
     let message = format!("{} findings can be repaired: {}", fixable.len(), codes.join(", "));
-    out.push(Finding::new("I03", Position::line(1), message).hint("run `gatelet spec fix`"));
+    findings.push(Finding::new("I03", Position::line(1), message).hint("run `gatelet spec fix`"));
 }

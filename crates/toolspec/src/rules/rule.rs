@@ -1,28 +1,28 @@
-//! What a rule is, and what its examples are made from.
+//! The type of a lint rule, and functions that build the examples of rules.
 
 use tool::Severity;
 
 use crate::document::{Definition, Document};
 use crate::finding::Finding;
-use crate::subject::Subject;
+use crate::rule_input::RuleInput;
 
-/// A document without any fault; the examples are made from it.
+/// A document that breaks no rule; the examples are made from it.
 pub const CLEAN: &str = include_str!("clean.md");
 
-/// One rule.
+/// One lint rule.
 pub struct Rule {
     pub code: &'static str,
-    /// What it asks for, in a few words.
+    /// The requirement, in a few words.
     pub title: &'static str,
-    /// Why, and what to do.
+    /// Why the rule exists, and what to do about a violation.
     pub explanation: &'static str,
-    /// Whether some of its findings can be repaired by the machine.
+    /// Whether `fix` can repair some of its findings.
     pub fixable: bool,
     pub(super) example: fn() -> Example,
-    pub(crate) check: fn(&Subject<'_>, &mut Vec<Finding>),
+    pub(crate) check: fn(&RuleInput<'_>, &mut Vec<Finding>),
 }
 
-/// A document that breaks one rule, and what it has to be compared with.
+/// A document that breaks one rule, and what it has to be compared with to show that.
 #[derive(Clone, Debug, Default)]
 pub struct Example {
     pub text: String,
@@ -45,10 +45,10 @@ impl Rule {
     }
 }
 
-/// Found while reading; nothing is left to check.
-pub(super) fn by_the_parser(_: &Subject<'_>, _: &mut Vec<Finding>) {}
+/// The check of a rule whose violations the parser reports: it does nothing.
+pub(super) fn reported_by_parser(_: &RuleInput<'_>, _: &mut Vec<Finding>) {}
 
-/// The clean document with one thing changed.
+/// The clean document with one text replaced.
 pub(super) fn changed(from: &str, to: &str) -> Example {
     debug_assert!(CLEAN.contains(from), "{from}");
     Example { text: CLEAN.replacen(from, to, 1), ..Example::default() }

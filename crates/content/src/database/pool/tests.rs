@@ -81,7 +81,7 @@ async fn what_nobody_uses_is_closed_without_being_asked_for() {
     first.give_back();
     second.give_back();
     assert_eq!(numbers.n_open(), 2);
-    tokio::time::sleep(MAX_IDLE + ROUND * 2).await;
+    tokio::time::sleep(MAX_IDLE + SWEEP_INTERVAL * 2).await;
     assert_eq!((numbers.n_open(), pool.n_idle()), (0, 0));
 }
 

@@ -1,5 +1,5 @@
 //! Runs the tasks of dispatched requests in order, retries those that failed, and
-//! answers whoever asks for a result.
+//! reports their status and result.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ::http::StatusCode;
 use serde_json::{Value, json};
 use sqlx::Row;
 
-use super::{FAILED, FINISHED, QUEUED, broken, json_reply, result_of};
+use super::{FAILED, FINISHED, QUEUED, json_reply, render_result, state_error};
 use crate::http::Edge;
 use crate::http::auth::Caller;
 use crate::http::envelope::Envelope;
@@ -17,11 +17,11 @@ use crate::http::state::{StateError, seconds};
 
 const RUNNING: i64 = 50;
 
-/// Longest error that a task keeps.
+/// How many characters of an error are stored with a task.
 const MAX_ERROR: usize = 240;
 
 impl Edge {
-    /// Returns where a task stands. Only for whoever dispatched it.
+    /// Replies with the status of a task, to the caller who dispatched it.
     pub(in crate::http) async fn task_status(
         &self,
         server: &str,
@@ -36,26 +36,26 @@ impl Edge {
         .bind(server)
         .fetch_optional(&self.state.0)
         .await
-        .map_err(|error| broken(error.into()))?
+        .map_err(|error| state_error(error.into()))?
         .ok_or(Refusal::NoTask)?;
-        let body = task_body(id, &row).map_err(broken)?;
-        let theirs: String = row.try_get("owner").map_err(|error| broken(error.into()))?;
-        // A caller without a name has no tasks of its own to look at.
+        let body = task_body(id, &row).map_err(state_error)?;
+        let theirs: String = row.try_get("owner").map_err(|error| state_error(error.into()))?;
+        // A caller without a name owns no tasks.
         if caller.owner() != Some(theirs) && !caller.open {
             return Err(Refusal::NoTask);
         }
         Ok(json_reply(StatusCode::OK, &body))
     }
 
-    /// Runs tasks as they come, until dropped.
+    /// Runs tasks as they are queued, until the future is dropped.
     pub async fn work(&self) {
-        if let Err(error) = self.begin_work().await {
+        if let Err(error) = self.prepare_queue().await {
             tracing::error!(%error, "the queue cannot be recovered");
         }
         loop {
             match self.work_once().await {
                 Ok(true) => {}
-                Ok(false) => self.queued.notified().await,
+                Ok(false) => self.task_queued.notified().await,
                 Err(error) => {
                     tracing::error!(%error, "the queue cannot be read");
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -64,13 +64,13 @@ impl Edge {
         }
     }
 
-    async fn begin_work(&self) -> Result<(), StateError> {
+    async fn prepare_queue(&self) -> Result<(), StateError> {
         self.state.recover().await?;
         let mut connection = self.state.0.acquire().await?;
-        self.forget_old(&mut connection).await
+        self.delete_expired(&mut connection).await
     }
 
-    /// Runs the oldest task that waits; whether there was one.
+    /// Runs the oldest queued task, and returns whether there was one.
     pub async fn work_once(&self) -> Result<bool, StateError> {
         let now = seconds((self.clock)());
         let row = sqlx::query(
@@ -89,12 +89,12 @@ impl Edge {
         let max_attempts: i64 = row.try_get("max_attempts")?;
         let (status, result, error) = match outcome {
             Ok(result) => (FINISHED, Some(result.to_string()), None),
-            Err(refusal) if attempts < max_attempts && refusal.may_pass() => {
-                (QUEUED, None, Some(cut(&refusal.message())))
+            Err(refusal) if attempts < max_attempts && refusal.is_temporary() => {
+                (QUEUED, None, Some(truncate(&refusal.message())))
             }
-            Err(refusal) => (FAILED, None, Some(cut(&refusal.message()))),
+            Err(refusal) => (FAILED, None, Some(truncate(&refusal.message()))),
         };
-        let mut work = self.state.0.begin().await?;
+        let mut transaction = self.state.0.begin().await?;
         sqlx::query(
             "update tasks set status = ?, progress = ?, result = ?, error = ?, updated_at = ? \
              where id = ?",
@@ -105,20 +105,20 @@ impl Edge {
         .bind(&error)
         .bind(seconds((self.clock)()))
         .bind(id)
-        .execute(&mut *work)
+        .execute(&mut *transaction)
         .await?;
         if status == FINISHED {
             sqlx::query("update idempotency set result = ? where task_id = ?")
                 .bind(&result)
                 .bind(id)
-                .execute(&mut *work)
+                .execute(&mut *transaction)
                 .await?;
         }
-        work.commit().await?;
+        transaction.commit().await?;
         Ok(true)
     }
 
-    /// One task, with the policies as they are now.
+    /// Answers the message of one task, if the current policies still allow it.
     async fn run_task(
         &self,
         row: &sqlx::sqlite::SqliteRow,
@@ -127,9 +127,9 @@ impl Edge {
         let body: Vec<u8> = row.try_get("body")?;
         let session: Option<String> = row.try_get("session")?;
         let trace_id: String = row.try_get("trace_id")?;
-        let caller = read_caller(&row.try_get::<String, _>("caller")?);
+        let caller = parse_caller(&row.try_get::<String, _>("caller")?);
         let body = bytes::Bytes::from(body);
-        let envelope = Envelope::read(&body);
+        let envelope = Envelope::parse(&body);
         let denied = self.config.server(&server).map_or(&[][..], |server| &server.deny_tools);
         let allowed = self
             .config
@@ -139,15 +139,17 @@ impl Edge {
         if let Err(refusal) = allowed {
             return Ok(Err(refusal));
         }
-        let Some(inner) = self.inner.get(&server) else {
+        let Some(responder) = self.responders.get(&server) else {
             return Ok(Err(Refusal::NoServer));
         };
         let session = session.as_deref();
-        let ran = self.run(&server, &envelope, &body, &caller, session, inner).await;
-        Ok(ran.map(|outcome| result_of(&outcome, &trace_id)))
+        let answer =
+            self.answer_message(&server, &envelope, &body, &caller, session, responder).await;
+        Ok(answer.map(|reply| render_result(&reply, &trace_id)))
     }
 }
 
+/// Renders the status of a task as JSON.
 fn task_body(id: i64, row: &sqlx::sqlite::SqliteRow) -> Result<Value, StateError> {
     let status: i64 = row.try_get("status")?;
     let result: Option<String> = row.try_get("result")?;
@@ -168,7 +170,8 @@ fn task_body(id: i64, row: &sqlx::sqlite::SqliteRow) -> Result<Value, StateError
     }))
 }
 
-fn read_caller(text: &str) -> Caller {
+/// Parses the caller that was stored with a task.
+fn parse_caller(text: &str) -> Caller {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let scopes = value["scopes"].as_array().into_iter().flatten();
     let scopes = scopes.filter_map(Value::as_str).map(str::to_owned).collect();
@@ -177,7 +180,7 @@ fn read_caller(text: &str) -> Caller {
     Caller { open: value["open"] == json!(true), ..caller }
 }
 
-fn cut(error: &str) -> String {
+fn truncate(error: &str) -> String {
     match error.char_indices().nth(MAX_ERROR) {
         Some((at, _)) => format!("{}...", &error[..at]),
         None => error.to_owned(),

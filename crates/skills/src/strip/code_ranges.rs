@@ -1,38 +1,40 @@
-//! Finds the parts of a text that every Markdown reader takes for code.
+//! Finds the parts of a text that every Markdown parser takes for code.
 //!
-//! Readers of Markdown differ about odd back-ticks, indented fences, tables and
-//! raw HTML. Where they could differ nothing is called code any more: a wrong
-//! "yes" would let a script through, a wrong "no" costs the mention of one.
+//! Parsers differ about odd back-ticks, indented fences, tables and raw HTML. From the
+//! first place where they could differ, nothing counts as code: a wrong "yes" would let a
+//! script element through, a wrong "no" only removes text that mentions one.
 
 use std::ops::Range;
 
-/// Byte ranges of code spans and fenced blocks, in order.
-pub(super) fn ranges(text: &str) -> Vec<Range<usize>> {
-    let mut reader = Reader { found: Vec::new(), fence: None, clear: true };
-    // A lone carriage return ends a line for some readers.
+/// Returns the byte ranges of code spans and fenced blocks, in order.
+pub(super) fn code_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut scanner = Scanner { found: Vec::new(), fence: None, clear: true };
+    // A lone carriage return ends a line for some parsers.
     if text.contains('\r') {
         return Vec::new();
     }
     let mut start = 0;
     for line in text.split('\n') {
-        if reader.line(start, line).is_err() {
+        if scanner.line(start, line).is_err() {
             break;
         }
         start += line.len() + 1;
     }
-    reader.found
+    scanner.found
 }
 
-/// From here on readers may differ.
+/// The error that from here on parsers may differ.
 struct Doubtful;
 
-struct Reader {
+/// Scans a text line by line.
+struct Scanner {
     found: Vec<Range<usize>>,
     fence: Option<Fence>,
     /// Whether nothing in this paragraph leaves a span or a tag open.
     clear: bool,
 }
 
+/// The opening line of a fenced block.
 struct Fence {
     start: usize,
     indent: usize,
@@ -40,7 +42,7 @@ struct Fence {
     length: usize,
 }
 
-impl Reader {
+impl Scanner {
     fn line(&mut self, start: usize, line: &str) -> Result<(), Doubtful> {
         let body = line.trim_start_matches(' ');
         let indent = line.len() - body.len();
@@ -60,6 +62,7 @@ impl Reader {
         Ok(())
     }
 
+    /// Scans a line inside a fenced block.
     fn fenced(
         &mut self,
         fence: Fence,
@@ -76,7 +79,7 @@ impl Reader {
             self.found.push(fence.start..end);
             return Ok(());
         }
-        // In a list, a line that stands further left ends the block.
+        // In a list, a line that is indented less ends the block.
         if looks_closing || (!blank && indent < fence.indent) {
             return Err(Doubtful);
         }
@@ -84,7 +87,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Finds the code spans of a line of prose.
+    /// Finds the code spans in a line of prose.
     fn spans(&mut self, start: usize, line: &str) -> Result<(), Doubtful> {
         let bytes = line.as_bytes();
         let mut at = 0;
@@ -99,7 +102,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads a span and says where it ends.
+    /// Scans a code span, and returns where it ends.
     fn span(&mut self, start: usize, line: &str, open: usize) -> usize {
         let ticks = run(line, open);
         let mut at = open + ticks;
@@ -107,7 +110,7 @@ impl Reader {
             let close = at + found;
             at = close + run(line, close);
             if at - close == ticks {
-                // A table is cut at every pipe, also in code.
+                // In a table every pipe ends a cell, also in code.
                 if self.clear && !line[open..at].contains('|') {
                     self.found.push(start + open..start + at);
                 }
@@ -118,7 +121,7 @@ impl Reader {
         open + ticks
     }
 
-    /// Looks at what may be raw HTML: back-ticks in it are no code.
+    /// Scans what may be raw HTML, in which back-ticks are not code; returns where to go on.
     fn tag(&mut self, line: &str, at: usize) -> Result<usize, Doubtful> {
         if let Some(end) = script(line, at) {
             return Ok(end);
@@ -133,7 +136,7 @@ impl Reader {
         let name = rest.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
         let is = |other: &&str| name.eq_ignore_ascii_case(other);
         let opens_line = line[..at].trim_matches([' ', '\t', '>', '-', '+', '*']).is_empty();
-        // These go on beyond the end of their paragraph.
+        // These elements do not end with their paragraph.
         let long = rest.starts_with(['!', '?'])
             || ["pre", "style", "textarea"].iter().any(is)
             || (opens_line && is(&"script"));
@@ -141,15 +144,15 @@ impl Reader {
     }
 }
 
-/// Returns where the script element ends that starts here, if nothing about it is
-/// odd: it is taken out, so what readers see has no tag in its place.
+/// Returns where the script element ends that starts here, if it is plainly one. It is
+/// removed from the text, so parsers never see its tag.
 fn script(line: &str, at: usize) -> Option<usize> {
     let named = |at: usize, name: &str| {
         let start = line.get(at..at + name.len())?;
         let next = line[at + name.len()..].starts_with([' ', '>']);
         (next && start.eq_ignore_ascii_case(name)).then_some(at + name.len())
     };
-    // Not looked for beyond the next tag, so that a line is read once.
+    // The search ends at the next tag, so that a line is scanned once.
     let until = |at: usize, ends: &[char]| Some(at + line[at..].find(ends)?);
     let open = named(at, "<script")?;
     let body = until(open, &['>', '<', '`']).filter(|end| line[*end..].starts_with('>'))?;
@@ -166,6 +169,7 @@ fn opening(start: usize, indent: usize, body: &str) -> Option<Fence> {
     plain.then_some(Fence { start, indent, mark, length })
 }
 
+/// Returns the number of back-ticks from a position on.
 fn run(line: &str, at: usize) -> usize {
     line[at..].bytes().take_while(|byte| *byte == b'`').count()
 }

@@ -4,17 +4,18 @@ use catalog::{name, summary};
 use tool::{Finding, Severity};
 
 use crate::reference::{self, Reference};
-use crate::skill::{Content, File, Form, LINE, Skill};
+use crate::skill::{Content, File, Form, MAX_LINE, Skill};
 use crate::{frontmatter, strip, template};
 
-/// Larger files are left out.
+/// The size of the largest file.
 const MAX_BYTES: usize = 1 << 20;
 /// The limits that the format sets or recommends.
-const LINES: usize = 500;
-const TOKENS: usize = 5_000;
-const NAME: usize = 64;
-pub(super) const DESCRIPTION: usize = 1024;
+const MAX_LINES: usize = 500;
+const MAX_TOKENS: usize = 5_000;
+const MAX_NAME: usize = 64;
+pub(super) const MAX_DESCRIPTION: usize = 1024;
 
+/// Collects the findings about one file.
 struct Notes<'a> {
     path: &'a str,
     findings: &'a mut Vec<Finding>,
@@ -26,8 +27,8 @@ impl Notes<'_> {
     }
 }
 
-/// Reads a file. `None` only for one that is too large to be a skill.
-pub(super) fn read(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
+/// Parses a file. Returns `None` only for one that is too large.
+pub(super) fn parse(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
     let mut notes = Notes { path: &file.path, findings };
     if MAX_BYTES < file.text.len() {
         notes.add(Severity::Error, "skill-size", "is over 1 MiB and was left out");
@@ -38,7 +39,7 @@ pub(super) fn read(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
     for (severity, message) in &front.problems {
         notes.add(*severity, "skill-frontmatter", message.clone());
     }
-    let body = text(body, &mut notes);
+    let body = body_text(body, &mut notes);
     let title = title(front.name, &directory, &mut notes);
     let description = description(front.description, &body, &mut notes);
     let functions = functions(&front.functions, &body, &mut notes);
@@ -58,11 +59,11 @@ pub(super) fn read(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
     })
 }
 
-/// The body without executable content.
-fn text(body: &str, notes: &mut Notes<'_>) -> String {
-    if LINES < body.lines().count() {
-        notes.add(Severity::Warning, "skill-length", format!("has over {LINES} lines"));
-    } else if TOKENS * 4 < body.len() {
+/// Returns the body without executable content, and notes what is odd about it.
+fn body_text(body: &str, notes: &mut Notes<'_>) -> String {
+    if MAX_LINES < body.lines().count() {
+        notes.add(Severity::Warning, "skill-length", format!("has over {MAX_LINES} lines"));
+    } else if MAX_TOKENS * 4 < body.len() {
         let about = body.len() / 4;
         notes.add(Severity::Warning, "skill-length", format!("takes about {about} tokens"));
     }
@@ -79,7 +80,7 @@ fn text(body: &str, notes: &mut Notes<'_>) -> String {
 
 fn title(name: Option<String>, directory: &str, notes: &mut Notes<'_>) -> String {
     let title = name.unwrap_or_else(|| directory.to_owned());
-    let title = summary::cut(&title.split_whitespace().collect::<Vec<_>>().join(" "), NAME);
+    let title = summary::cut(&title.split_whitespace().collect::<Vec<_>>().join(" "), MAX_NAME);
     let title = if name::canonical(&title).is_empty() { name::alias(&title) } else { title };
     if !directory.is_empty() && title != directory {
         let message = format!("is called `{title}` in `{directory}`");
@@ -92,11 +93,11 @@ fn title(name: Option<String>, directory: &str, notes: &mut Notes<'_>) -> String
     title
 }
 
-/// Returns whether a name is what the format asks for.
+/// Returns whether a name follows the rules of the Agent Skills format.
 pub(super) fn is_strict(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty()
-        && name.len() <= NAME
+        && name.len() <= MAX_NAME
         && name.bytes().all(legal)
         && !name.starts_with('-')
         && !name.ends_with('-')
@@ -106,22 +107,23 @@ pub(super) fn is_strict(name: &str) -> bool {
 fn description(given: Option<String>, body: &str, notes: &mut Notes<'_>) -> String {
     let Some(description) = given else {
         notes.add(Severity::Warning, "skill-description", "has no description");
-        return summary::sentence(body, LINE);
+        return summary::sentence(body, MAX_LINE);
     };
-    if DESCRIPTION < description.chars().count() {
-        let message = format!("has a description of over {DESCRIPTION} characters: cut");
+    if MAX_DESCRIPTION < description.chars().count() {
+        let message = format!("has a description of over {MAX_DESCRIPTION} characters: cut");
         notes.add(Severity::Warning, "skill-description", message);
     }
     if description.contains(['<', '>']) {
         let message = "has `<` or `>` in its description, which some readers refuse";
         notes.add(Severity::Info, "skill-description", message);
     }
-    summary::cut(&description, DESCRIPTION)
+    summary::cut(&description, MAX_DESCRIPTION)
 }
 
-fn functions(needed: &[String], body: &str, notes: &mut Notes<'_>) -> Vec<Reference> {
+/// Returns the declared functions, then others that the text mentions.
+fn functions(declared: &[String], body: &str, notes: &mut Notes<'_>) -> Vec<Reference> {
     let mut all: Vec<Reference> = Vec::new();
-    for path in needed {
+    for path in declared {
         match Reference::parse(path) {
             Some(reference) => all.push(reference),
             None => {
@@ -138,7 +140,7 @@ fn functions(needed: &[String], body: &str, notes: &mut Notes<'_>) -> Vec<Refere
     all
 }
 
-/// A text that is not a valid template is served unchanged.
+/// Returns whether the body is a template. One that is not valid is served unchanged.
 fn form(body: &str, notes: &mut Notes<'_>) -> Form {
     match template::placeholders(body) {
         Ok(placeholders) if placeholders.is_empty() && !template::has_placeholders(body) => {
@@ -157,7 +159,7 @@ fn short(text: Option<String>) -> Option<String> {
     text.map(|text| summary::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), 500))
 }
 
-/// The body with a title, and requirements and licence in one line.
+/// Adds a title before the body, and requirements and licence in one line after it.
 fn with_header(name: &str, body: &str, license: Option<&str>, needs: Option<&str>) -> String {
     let title = if body.starts_with("# ") { String::new() } else { format!("# {name}\n\n") };
     let needs = needs.map(|needs| format!("Needs: {needs}"));
@@ -167,7 +169,7 @@ fn with_header(name: &str, body: &str, license: Option<&str>, needs: Option<&str
     format!("{title}{body}{notes}")
 }
 
-/// Namespace and directory name of a file.
+/// Returns the namespace and the directory name of a file.
 fn location(path: &str) -> (String, String) {
     let mut parts: Vec<&str> =
         path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();

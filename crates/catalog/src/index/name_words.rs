@@ -1,35 +1,34 @@
-//! Splits names into words.
+//! Compares the words of names with the words of a query by meaning.
 //!
-//! A name is the best that a tool says of itself, but it says it in two or three
-//! words. So every word of a name is compared with every word of a query by
-//! meaning, in outline.
+//! A tool's name describes it best, but in two or three words. So every word of a name is
+//! compared with every word of a query, by shortened embeddings.
 
 use super::strings::Strings;
-use super::vectors::{self, OUTLINE, Steps, Vectors};
+use super::vectors::{self, QuantizedVector, SHORT_WIDTH, Vectors};
 use super::words::{self, Shape};
 
-/// The names of all entries.
+/// The words of the names of all entries.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
-    /// By entry: where its words start. One longer than there are entries.
+pub(crate) struct NameWords {
+    /// By entry: the start of its words. One longer than there are entries.
     starts: Vec<u32>,
     words: Vec<u32>,
-    /// By word: where it points; empty when meanings are ignored.
-    outlines: Vectors<OUTLINE>,
-    /// By word: how much it says.
+    /// By word: its shortened embedding; empty when meanings are ignored.
+    short_vectors: Vectors<SHORT_WIDTH>,
+    /// By word: its idf.
     weights: Vec<f32>,
 }
 
-/// Gathers names.
+/// Collects names.
 pub(crate) struct Builder {
-    names: Names,
+    names: NameWords,
     known: Strings,
     compares: bool,
 }
 
-/// What a query asks for, word by word.
-pub(crate) struct QueryNames {
-    outlines: Vec<Steps<OUTLINE>>,
+/// The shortened embeddings of the words of a query.
+pub(crate) struct QueryWords {
+    short_vectors: Vec<QuantizedVector<SHORT_WIDTH>>,
 }
 
 /// The most words of a query or a name that are compared.
@@ -37,10 +36,10 @@ const MOST_WORDS: usize = 32;
 
 impl Builder {
     pub(crate) fn new(compares: bool) -> Builder {
-        let names = Names {
+        let names = NameWords {
             starts: vec![0],
             words: Vec::new(),
-            outlines: Vectors::default(),
+            short_vectors: Vectors::default(),
             weights: Vec::new(),
         };
         Builder { names, known: Strings::new(), compares }
@@ -48,38 +47,41 @@ impl Builder {
 
     pub(crate) fn add(&mut self, name: &str) {
         let names = &mut self.names;
-        content(name, |word| {
+        for_each_content_word(name, |word| {
             let (number, is_new) = self.known.intern(word);
             if is_new && self.compares {
-                names.outlines.add(&vectors::word(word));
+                names.short_vectors.add(&vectors::embed_word(word));
             }
             names.words.push(number);
         });
         names.starts.push(names.words.len() as u32);
     }
 
-    /// `weight` says how much a word says.
-    pub(crate) fn finish(self, weight: impl Fn(&str) -> f32) -> Names {
+    /// `weight` gives the idf of a word.
+    pub(crate) fn finish(self, weight: impl Fn(&str) -> f32) -> NameWords {
         let Builder { mut names, known, .. } = self;
         names.weights = (0..known.len() as u32).map(|word| weight(known.get(word))).collect();
-        names.outlines.shrink();
+        names.short_vectors.shrink();
         names.words.shrink_to_fit();
         names
     }
 }
 
-impl Names {
-    /// How far a query understands each name, from 0 to 1: of each word of a
-    /// name, how near the nearest word of the query is.
-    pub(crate) fn understood<'a>(&'a self, asked: &'a QueryNames) -> impl FnMut(usize) -> f32 + 'a {
-        let mut nearest: Vec<f32> = vec![f32::NAN; self.outlines.len()];
+impl NameWords {
+    /// The similarity of each name to a query, from 0 to 1: the weighted mean over the words
+    /// of the name of the similarity to the nearest word of the query.
+    pub(crate) fn similarity_to<'a>(
+        &'a self,
+        query: &'a QueryWords,
+    ) -> impl FnMut(usize) -> f32 + 'a {
+        let mut nearest: Vec<f32> = vec![f32::NAN; self.short_vectors.len()];
         move |entry| {
             let (mut sum, mut all) = (0.0, 0.0);
             for word in self.words_of(entry) {
                 let Some(near) = nearest.get_mut(*word as usize) else { return 0.0 };
                 if near.is_nan() {
-                    let cosines = asked.outlines.iter();
-                    let cosines = cosines.map(|one| self.outlines.cosine(*word as usize, one));
+                    let cosines = query.short_vectors.iter();
+                    let cosines = cosines.map(|one| self.short_vectors.cosine(*word as usize, one));
                     *near = cosines.fold(0.0, f32::max);
                 }
                 let weight = self.weights[*word as usize];
@@ -92,7 +94,7 @@ impl Names {
 
     pub(crate) fn bytes(&self) -> usize {
         4 * (self.starts.capacity() + self.words.capacity() + self.weights.capacity())
-            + self.outlines.bytes()
+            + self.short_vectors.bytes()
     }
 
     fn words_of(&self, entry: usize) -> &[u32] {
@@ -100,19 +102,21 @@ impl Names {
     }
 }
 
-impl QueryNames {
-    /// `compares` says whether meanings count.
-    pub(crate) fn new(query: &str, compares: bool) -> QueryNames {
-        let mut outlines = Vec::new();
+impl QueryWords {
+    /// Without `compares`, meanings are ignored and nothing is embedded.
+    pub(crate) fn new(query: &str, compares: bool) -> QueryWords {
+        let mut short_vectors = Vec::new();
         if compares {
-            content(query, |word| outlines.push(Steps::new(&vectors::word(word))));
+            for_each_content_word(query, |word| {
+                short_vectors.push(QuantizedVector::new(&vectors::embed_word(word)))
+            });
         }
-        QueryNames { outlines }
+        QueryWords { short_vectors }
     }
 }
 
-/// Calls `take` with the words that say something, each once.
-fn content(text: &str, mut take: impl FnMut(&str)) {
+/// Calls `take` with the distinct words of a text, without stop words.
+fn for_each_content_word(text: &str, mut take: impl FnMut(&str)) {
     let mut seen = String::new();
     let mut places: Vec<(usize, usize)> = Vec::new();
     words::each(text, |word, shape| {
@@ -133,7 +137,7 @@ fn content(text: &str, mut take: impl FnMut(&str)) {
 mod tests {
     use super::*;
 
-    fn names(all: &[&str]) -> Names {
+    fn names(all: &[&str]) -> NameWords {
         let mut builder = Builder::new(true);
         all.iter().for_each(|name| builder.add(name));
         builder.finish(|_| 1.0)
@@ -143,8 +147,8 @@ mod tests {
     fn a_word_near_in_meaning_counts_almost_like_the_word() {
         let names = names(&["delete_file", "get_weather"]);
         let of = |query: &str| -> Vec<f32> {
-            let asked = QueryNames::new(query, true);
-            let mut understood = names.understood(&asked);
+            let query = QueryWords::new(query, true);
+            let mut understood = names.similarity_to(&query);
             vec![understood(0), understood(1)]
         };
         let same = of("delete the file");
