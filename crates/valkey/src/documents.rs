@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use redis::cmd;
+use redis::{Script, cmd};
 use store::state::{
-    Documents, StateError, StateFuture, Version, Versioned, changes, check_size, later, ready,
+    Documents, StateError, StateFuture, Version, Versioned, changes, check_size, later,
 };
 use tool::Backoff;
 
@@ -41,28 +41,8 @@ impl Documents for Valkey {
         next: Option<Bytes>,
         timeout: Duration,
     ) -> StateFuture<'a, Option<Version>> {
-        let limit = self.0.limits.value_bytes;
-        if let Some(Err(error)) = next.as_ref().map(|next| check_size(next.len(), limit)) {
-            return ready(Err(error));
-        }
-        later(async move {
-            let version = next.as_ref().map(|bytes| Version::of_content(bytes));
-            let expected = expected.as_ref().map_or(&[][..], |version| version.as_bytes());
-            let changed = version.as_ref().map_or(&[][..], |version| version.as_bytes());
-            let bytes = next.as_ref().map_or(&[][..], |bytes| bytes.as_ref());
-            let channel = self.channel();
-            let arguments = [expected, changed, bytes, channel.as_bytes(), name.as_bytes()];
-            let keys = [self.key("d", name)];
-            let done: u8 =
-                self.0.link.script(timeout, &self.0.scripts.swap, &keys, &arguments).await?;
-            match done {
-                0 => Err(StateError::Conflict),
-                _ => {
-                    self.notify_watchers(name);
-                    Ok(version)
-                }
-            }
-        })
+        let swap = Swap { script: &self.0.scripts.swap, key: self.key("d", name), name };
+        later(self.run_swap(swap, expected, next, timeout))
     }
 
     /// Changes of other replicas are noticed while [`Valkey::listen`] runs.
@@ -75,14 +55,48 @@ impl Documents for Valkey {
     }
 }
 
-fn parse_versioned(stored: &Bytes) -> Result<Versioned, StateError> {
+pub(crate) fn parse_versioned(stored: &Bytes) -> Result<Versioned, StateError> {
     let head =
         stored.get(..VERSION_BYTES).and_then(|head| <[u8; VERSION_BYTES]>::try_from(head).ok());
     let version = head.map(Version::from_bytes).ok_or_else(|| unexpected("a document"))?;
     Ok(Versioned { bytes: stored.slice(VERSION_BYTES..), version })
 }
 
+/// A script that replaces a document, and the document.
+pub(crate) struct Swap<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) key: String,
+    /// The name under which watchers hear of the change.
+    pub(crate) name: &'a str,
+}
+
 impl Valkey {
+    pub(crate) async fn run_swap(
+        &self,
+        swap: Swap<'_>,
+        expected: Option<Version>,
+        next: Option<Bytes>,
+        timeout: Duration,
+    ) -> Result<Option<Version>, StateError> {
+        let Swap { script, key, name } = swap;
+        if let Some(next) = &next {
+            check_size(next.len(), self.0.limits.value_bytes)?;
+        }
+        let version = next.as_ref().map(|bytes| Version::of_content(bytes));
+        let expected = expected.as_ref().map_or(&[][..], |version| version.as_bytes());
+        let changed = version.as_ref().map_or(&[][..], |version| version.as_bytes());
+        let bytes = next.as_ref().map_or(&[][..], |bytes| bytes.as_ref());
+        let channel = self.channel();
+        let arguments = [expected, changed, bytes, channel.as_bytes(), name.as_bytes()];
+        match self.0.link.script::<u8>(timeout, script, &[key], &arguments).await? {
+            0 => Err(StateError::Conflict),
+            _ => {
+                self.notify_watchers(name);
+                Ok(version)
+            }
+        }
+    }
+
     fn channel(&self) -> String {
         format!("{}changed", self.0.prefix)
     }

@@ -4,7 +4,7 @@
 //! behind Sentinel, or on a cluster ([`address`]). An operation that must be atomic
 //! is one script on the server, which uses the server's clock. Replication is
 //! asynchronous, so a failover may lose acknowledged writes: single-use values
-//! become void (`values`), and the fence of a lease never goes back (`leases`).
+//! become void (`values`), so do the documents of an epoch ([`EpochDocuments`]), and the fence of a lease never goes back (`leases`).
 //!
 //! The crate does not know tools or callers. It is the only one with a driver for
 //! Valkey.
@@ -20,6 +20,7 @@ mod server;
 mod blobs;
 mod counters;
 mod documents;
+mod epoch_documents;
 mod leases;
 mod lines;
 mod messages;
@@ -36,6 +37,7 @@ use tokio::sync::watch;
 use link::Link;
 use scripts::Scripts;
 
+pub use epoch_documents::EpochDocuments;
 pub use settings::{Config, Eviction, Limits, OpenError};
 
 /// Begins all keys of this version of the format, after the prefix.

@@ -9,6 +9,9 @@ use redis::Script;
 pub(crate) struct Scripts {
     /// Documents.
     pub(crate) swap: Script,
+    /// Documents of an epoch.
+    pub(crate) read_epoch: Script,
+    pub(crate) swap_epoch: Script,
     /// Single uses.
     pub(crate) put_once: Script,
     pub(crate) take: Script,
@@ -33,6 +36,8 @@ impl Scripts {
     pub(crate) fn new() -> Scripts {
         Scripts {
             swap: Script::new(include_str!("scripts/swap.lua")),
+            read_epoch: Script::new(include_str!("scripts/read_epoch.lua")),
+            swap_epoch: Script::new(include_str!("scripts/swap_epoch.lua")),
             put_once: Script::new(include_str!("scripts/put_once.lua")),
             take: Script::new(include_str!("scripts/take.lua")),
             append: Script::new(include_str!("scripts/append.lua")),

@@ -11,7 +11,7 @@ use testkit::tls::Authority;
 use testkit::valkey::Server;
 use testkit::valkey::sentinel::Sentinel;
 use valkey::address::Address;
-use valkey::{Config, Eviction, Limits, OpenError, Valkey};
+use valkey::{Config, EpochDocuments, Eviction, Limits, OpenError, Valkey};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const LIFE: Duration = Duration::from_secs(60);
@@ -38,6 +38,9 @@ async fn a_server_does_what_every_store_does() {
     }
     conformance::documents(user!()).await;
     conformance::documents_changed_at_once(user!()).await;
+    let of_epoch = || Arc::new(EpochDocuments(open(&server))) as Arc<dyn Documents>;
+    conformance::documents(&of_epoch).await;
+    conformance::documents_changed_at_once(&of_epoch).await;
     conformance::single_use(user!(), &advance).await;
     conformance::single_use_taken_at_once(user!()).await;
     conformance::expiring(user!(), &advance).await;
@@ -59,6 +62,8 @@ async fn who_watches_a_document_hears_of_the_changes_of_others() {
     let heard = async {
         let users = || Arc::new(listening.clone()) as Arc<dyn Documents>;
         conformance::documents_watched(&users).await;
+        let of_epoch = || Arc::new(EpochDocuments(listening.clone())) as Arc<dyn Documents>;
+        conformance::documents_watched(&of_epoch).await;
         // The change of another process, which only the server can tell of.
         let mut watched = listening.watch("theirs");
         let other = open(&server);
@@ -103,6 +108,28 @@ async fn what_may_be_used_once_is_void_after_a_failover() {
     assert_eq!(again, Err(StateError::Gone), "nobody knows whether it was taken");
     SingleUse::put(&store, "next", Bytes::from_static(b"x"), LIFE, TIMEOUT).await.unwrap();
     assert_eq!(store.take("next", TIMEOUT).await, Ok(Some(Bytes::from_static(b"x"))));
+}
+
+#[tokio::test]
+async fn a_document_of_an_epoch_is_gone_after_a_failover_instead_of_older() {
+    testkit::needs!(Valkey);
+    let (primary, replica) = (Server::start(&[]), Server::start(&[]));
+    let port = primary.port().to_string();
+    replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    let (before, after) = (EpochDocuments(open(&primary)), EpochDocuments(open(&replica)));
+    let allowed = before.swap("queue", None, Some("allowed".into()), TIMEOUT).await.unwrap();
+    assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
+    replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    // The replica that takes over has not heard of this.
+    before.swap("queue", allowed.clone(), Some("used".into()), TIMEOUT).await.unwrap();
+    primary.kill();
+    assert_eq!(after.read("queue", TIMEOUT).await, Ok(None));
+    let late = after.swap("queue", allowed, Some("used".into()), TIMEOUT).await;
+    assert_eq!(late, Err(StateError::Conflict), "by who read it before the failover");
+    let anew = after.swap("queue", None, Some("anew".into()), TIMEOUT).await;
+    assert!(matches!(anew, Ok(Some(_))), "{anew:?}");
+    let read = after.read("queue", TIMEOUT).await.unwrap().map(|read| read.bytes);
+    assert_eq!(read, Some(Bytes::from_static(b"anew")));
 }
 
 #[tokio::test]
