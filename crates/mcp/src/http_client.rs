@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::memory::{MemoryBudget, OutOfMemory};
+use crate::memory::{MemoryBudget, OutOfMemory, Reservation};
 use crate::off_thread::LONG_MESSAGE;
 
 /// Returns a client builder with gatelet's user agent.
@@ -51,12 +51,23 @@ pub async fn body_with_memory(
     let mut body = BytesMut::with_capacity(said.max(first.len() + second.len()));
     body.extend_from_slice(&first);
     body.extend_from_slice(&second);
-    let mut reserved = None;
-    while let Some(more) = chunk(&mut response, body.len(), limit).await? {
+    let mut reserved: Option<Reservation> = None;
+    loop {
+        let next = chunk(&mut response, body.len(), limit);
+        let more = match &reserved {
+            None => next.await?,
+            Some(reserved) => tokio::select! {
+                biased;
+                more = next => more?,
+                full = reserved.overdue() => return Err(BodyError::OutOfMemory(full)),
+            },
+        };
+        let Some(more) = more else { break };
         let n_bytes = body.len() + more.len();
         if LONG_MESSAGE < n_bytes {
-            let reserved = reserved.get_or_insert_with(|| memory.empty_reservation());
-            reserved.grow(n_bytes).map_err(BodyError::OutOfMemory)?;
+            let at_most = if length.is_some() { said } else { limit };
+            let reserved = reserved.get_or_insert_with(|| memory.reserve_for(at_most));
+            reserved.grow(n_bytes).await.map_err(BodyError::OutOfMemory)?;
             // Untouched memory costs nothing; moving the body does.
             if body.capacity() < n_bytes {
                 body.reserve(limit.saturating_sub(body.len()).max(more.len()));

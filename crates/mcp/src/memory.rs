@@ -1,15 +1,34 @@
 //! A shared limit on the memory of all long messages together.
 //!
 //! Each message has its own size limit, but many at once may still exceed the memory of
-//! the machine. Code that reads or writes a long message reserves its length here first,
-//! and is refused when the budget is used up. Short messages are not counted: their
-//! number is bounded elsewhere.
+//! the machine. Code that reads a long message reserves its memory here, step by step
+//! and before it reads on; where there is no room it waits, and stops reading meanwhile.
+//!
+//! Two messages that each have half of the memory and wait for the rest would wait for
+//! each other. So memory is granted only as long as every message that is being read can
+//! still come to its end, one after the other (the banker's algorithm). Messages that
+//! were begun go on before new ones, and new ones begin in the order in which they came.
+//! A message that takes long while others wait is given up, and so is a wait.
+//!
+//! Short messages are not counted: their number is bounded elsewhere.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a message waits for memory.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// How long reading a message may take while others wait for memory. Shorter than
+/// [`MAX_WAIT`]: a server that stops in the middle of a message fails its own answer and
+/// nobody else's.
+const MAX_READ: Duration = Duration::from_secs(15);
 
 /// The memory that long messages may use together. Clones share one budget.
 #[derive(Clone, Debug)]
@@ -17,16 +36,42 @@ pub struct MemoryBudget(Arc<Shared>);
 
 struct Shared {
     limit: usize,
-    used: AtomicUsize,
+    state: Mutex<State>,
+    /// Notified when memory was given back, a message was read or somebody waits.
+    changed: Notify,
     /// Called when a reservation is given back.
     freed: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct State {
+    used: usize,
+    next_id: u64,
+    /// The messages that are being read, by the id of their reservation.
+    reading: BTreeMap<u64, Reading>,
+    /// The reservations that wait, in the order in which they began to.
+    waiting: VecDeque<u64>,
+}
+
+/// What a message that is being read has, and the most that it may still come to.
+#[derive(Clone, Copy)]
+struct Reading {
+    n_bytes: usize,
+    at_most: usize,
 }
 
 /// A reserved part of a budget, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     memory: MemoryBudget,
+    id: u64,
     n_bytes: usize,
+    /// The most bytes that the message may come to.
+    at_most: usize,
+    /// When the message got its first memory.
+    begun: Option<Instant>,
+    /// Until when it waits for more, if it does.
+    waits_until: Option<Instant>,
 }
 
 /// The budget has no room for a message. All numbers are bytes.
@@ -48,68 +93,159 @@ struct HeldBytes<T> {
 
 impl MemoryBudget {
     pub fn new(limit: usize) -> MemoryBudget {
-        MemoryBudget(Arc::new(Shared { limit, used: AtomicUsize::new(0), freed: None }))
+        MemoryBudget::build(limit, None)
     }
 
     /// Returns an unused budget with the same limit that calls `freed` whenever a
     /// reservation is given back.
     #[must_use]
     pub fn when_freed(self, freed: impl Fn() + Send + Sync + 'static) -> MemoryBudget {
-        let (limit, used) = (self.0.limit, AtomicUsize::new(0));
-        MemoryBudget(Arc::new(Shared { limit, used, freed: Some(Box::new(freed)) }))
+        MemoryBudget::build(self.0.limit, Some(Box::new(freed)))
+    }
+
+    fn build(limit: usize, freed: Option<Box<dyn Fn() + Send + Sync>>) -> MemoryBudget {
+        let (state, changed) = (Mutex::default(), Notify::new());
+        MemoryBudget(Arc::new(Shared { limit, state, changed, freed }))
     }
 
     /// Returns how many bytes are reserved.
     pub fn used(&self) -> usize {
-        self.0.used.load(Ordering::Relaxed)
+        self.0.state.lock().used
     }
 
-    /// Returns a reservation of 0 bytes, to [grow](Reservation::grow).
-    pub(crate) fn empty_reservation(&self) -> Reservation {
-        Reservation { memory: self.clone(), n_bytes: 0 }
+    /// Returns a reservation of 0 bytes for a message of `at_most` so many bytes, to
+    /// [grow](Reservation::grow) while it is read.
+    pub(crate) fn reserve_for(&self, at_most: usize) -> Reservation {
+        let mut state = self.0.state.lock();
+        state.next_id += 1;
+        let (memory, id) = (self.clone(), state.next_id);
+        Reservation { memory, id, n_bytes: 0, at_most, begun: None, waits_until: None }
     }
+}
 
-    pub(crate) fn reserve(&self, n_bytes: usize) -> Result<Reservation, OutOfMemory> {
-        let mut reserved = self.empty_reservation();
-        reserved.grow(n_bytes)?;
-        Ok(reserved)
+impl State {
+    /// Returns whether every message that is being read can come to its end, one after the
+    /// other, with what the ones before it give back. Messages that were read will give
+    /// theirs back whatever happens here.
+    fn can_finish(&self, limit: usize) -> bool {
+        let mut reading: Vec<Reading> = self.reading.values().copied().collect();
+        let missing = |message: &Reading| message.at_most.saturating_sub(message.n_bytes);
+        reading.sort_unstable_by_key(missing);
+        let in_use: usize = reading.iter().map(|message| message.n_bytes).sum();
+        let mut free = limit.saturating_sub(in_use);
+        reading.iter().all(|message| {
+            let fits = missing(message) <= free;
+            free += message.n_bytes;
+            fits
+        })
     }
 }
 
 impl Reservation {
-    /// Grows the reservation to `n_bytes` in total; leaves it unchanged when the budget
-    /// has no room for that.
-    pub(crate) fn grow(&mut self, n_bytes: usize) -> Result<(), OutOfMemory> {
-        let more = n_bytes.saturating_sub(self.n_bytes);
-        let Shared { limit, used, .. } = &*self.memory.0;
-        let fits = |used: usize| used.checked_add(more).filter(|used| used <= limit);
-        match used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => {
-                self.n_bytes += more;
-                Ok(())
+    /// Grows the reservation to `n_bytes` in total. Waits while the budget has no room for
+    /// that, but not for ever; then the reservation is unchanged. Cancel safe: who asks
+    /// again keeps the place in the queue.
+    pub(crate) async fn grow(&mut self, n_bytes: usize) -> Result<(), OutOfMemory> {
+        loop {
+            let memory = self.memory.clone();
+            let mut changed = std::pin::pin!(memory.0.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            let Err(full) = self.try_grow(n_bytes) else { return Ok(()) };
+            if full.limit < n_bytes || timeout_at(self.wait_in_queue(), changed).await.is_err() {
+                self.leave_queue();
+                return Err(full);
             }
-            Err(used) => Err(OutOfMemory { wanted: n_bytes, used, limit: *limit }),
         }
     }
 
-    /// Shrinks the reservation to `n_bytes` in total.
-    pub(crate) fn shrink(&mut self, n_bytes: usize) {
+    /// Grows the reservation to `n_bytes` in total, if the budget has room for that now.
+    pub(crate) fn try_grow(&mut self, n_bytes: usize) -> Result<(), OutOfMemory> {
+        let more = n_bytes.saturating_sub(self.n_bytes);
+        let limit = self.memory.0.limit;
+        let mut state = self.memory.0.state.lock();
+        let full = OutOfMemory { wanted: n_bytes, used: state.used, limit };
+        let is_new = self.n_bytes == 0;
+        let is_next = state.waiting.front().is_none_or(|first| *first == self.id);
+        if (is_new && !is_next) || limit.saturating_sub(state.used) < more {
+            return Err(full);
+        }
+        let (before, n_bytes) = (self.n_bytes, self.n_bytes + more);
+        let at_most = self.at_most.clamp(n_bytes, limit.max(n_bytes));
+        state.reading.insert(self.id, Reading { n_bytes, at_most });
+        if !state.can_finish(limit) {
+            match is_new {
+                true => state.reading.remove(&self.id),
+                false => state.reading.insert(self.id, Reading { n_bytes: before, at_most }),
+            };
+            return Err(full);
+        }
+        state.used += more;
+        drop(state);
+        self.n_bytes = n_bytes;
+        self.begun.get_or_insert_with(Instant::now);
+        self.leave_queue();
+        Ok(())
+    }
+
+    /// Waits until the message has been read for too long while others wait for memory;
+    /// returns the error to give it up with.
+    pub(crate) async fn overdue(&self) -> OutOfMemory {
+        let deadline = self.begun.unwrap_or_else(Instant::now) + MAX_READ;
+        loop {
+            let mut changed = std::pin::pin!(self.memory.0.changed.notified());
+            changed.as_mut().enable();
+            if self.memory.0.state.lock().waiting.is_empty() {
+                changed.await;
+            } else if deadline <= Instant::now() {
+                let (used, limit) = (self.memory.used(), self.memory.0.limit);
+                return OutOfMemory { wanted: self.n_bytes, used, limit };
+            } else {
+                // Whatever comes first: then it is looked at again.
+                let _ = timeout_at(deadline, changed).await;
+            }
+        }
+    }
+
+    /// Takes a place in the queue, unless it has one, and returns how long to wait there.
+    fn wait_in_queue(&mut self) -> Instant {
+        *self.waits_until.get_or_insert_with(|| {
+            self.memory.0.state.lock().waiting.push_back(self.id);
+            self.memory.0.changed.notify_waiters();
+            Instant::now() + MAX_WAIT
+        })
+    }
+
+    fn leave_queue(&mut self) {
+        if self.waits_until.take().is_some() {
+            self.memory.0.state.lock().waiting.retain(|id| *id != self.id);
+            self.memory.0.changed.notify_waiters();
+        }
+    }
+
+    /// Notes that the message was read, and came to `n_bytes`.
+    fn finish_reading(&mut self, n_bytes: usize) {
         let less = self.n_bytes.saturating_sub(n_bytes);
         self.n_bytes -= less;
-        self.memory.0.used.fetch_sub(less, Ordering::Relaxed);
+        let mut state = self.memory.0.state.lock();
+        state.reading.remove(&self.id);
+        state.used -= less;
+        drop(state);
+        self.memory.0.changed.notify_waiters();
     }
 
     /// Ties the reservation to `bytes`: it is given back with their last slice.
     pub(crate) fn hold<T: AsRef<[u8]> + Send + 'static>(mut self, bytes: T) -> Bytes {
-        self.shrink(bytes.as_ref().len());
+        self.finish_reading(bytes.as_ref().len());
         Bytes::from_owner(HeldBytes { bytes, _reserved: self })
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        self.leave_queue();
         let held_any = self.n_bytes != 0;
-        self.shrink(0);
+        self.finish_reading(0);
         if let Some(freed) = self.memory.0.freed.as_ref().filter(|_| held_any) {
             freed();
         }
@@ -118,7 +254,7 @@ impl Drop for Reservation {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let used = self.used.load(Ordering::Relaxed);
+        let used = self.state.lock().used;
         f.debug_struct("Shared").field("limit", &self.limit).field("used", &used).finish()
     }
 }
@@ -136,45 +272,4 @@ impl Default for MemoryBudget {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn what_is_held_is_given_back_with_its_last_slice() {
-        let memory = MemoryBudget::new(1000);
-        let held = memory.reserve(700).unwrap().hold(vec![0; 600]);
-        assert_eq!(memory.used(), 600, "what is not needed is given back at once");
-        assert_eq!(
-            memory.reserve(500).unwrap_err(),
-            OutOfMemory { wanted: 500, used: 600, limit: 1000 }
-        );
-        let piece = held.slice(10..20);
-        drop(held);
-        assert_eq!(memory.used(), 600);
-        drop(piece);
-        assert_eq!(memory.used(), 0);
-    }
-
-    proptest! {
-        #[test]
-        fn the_bound_holds_whatever_grows_and_shrinks(
-            steps in prop::collection::vec((0_usize..4, 0_usize..400), 0..60),
-        ) {
-            let memory = MemoryBudget::new(1000);
-            let mut parts: Vec<Reservation> = (0..4).map(|_| memory.empty_reservation()).collect();
-            for (at, n_bytes) in steps {
-                match n_bytes.is_multiple_of(3) {
-                    true => parts[at].shrink(n_bytes),
-                    false => drop(parts[at].grow(n_bytes)),
-                }
-                let sum: usize = parts.iter().map(|part| part.n_bytes).sum();
-                prop_assert_eq!(memory.used(), sum);
-                prop_assert!(sum <= 1000);
-            }
-            drop(parts);
-            prop_assert_eq!(memory.used(), 0);
-        }
-    }
-}
+mod tests;

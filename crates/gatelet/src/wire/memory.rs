@@ -1,15 +1,15 @@
 //! How much memory long messages may take together, and giving it back to the system.
 //!
 //! The messages of upstreams may take a quarter of the memory of the machine or container,
-//! within bounds, and the requests of clients as much again. Memory that they took is given
-//! back soon after they are gone.
+//! within bounds, and the requests and answers of clients as much again each. Memory that
+//! they took is given back soon after they are gone.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use mcp::memory::MemoryBudget;
-use mcp::serve::http::RequestMemory;
+use mcp::serve::http::{AnswerMemory, FairMemory};
 use tokio::sync::Notify;
 
 /// The largest budget, however much memory there is.
@@ -27,13 +27,15 @@ static MEMORY: LazyLock<LongMessageMemory> = LazyLock::new(|| {
     };
     let n_bytes = budget_bytes(available());
     let budget = MemoryBudget::new(n_bytes).when_freed(notify());
-    let requests = RequestMemory::new(n_bytes).when_freed(notify());
-    LongMessageMemory { budget, requests, freed }
+    let requests = FairMemory::new(n_bytes).when_freed(notify());
+    let answers = AnswerMemory::new(FairMemory::new(n_bytes).when_freed(notify()));
+    LongMessageMemory { budget, requests, answers, freed }
 });
 
 struct LongMessageMemory {
     budget: MemoryBudget,
-    requests: RequestMemory,
+    requests: FairMemory,
+    answers: AnswerMemory,
     /// Notified whenever a long message is gone.
     freed: Arc<Notify>,
 }
@@ -44,8 +46,13 @@ pub(crate) fn for_long_messages() -> MemoryBudget {
 }
 
 /// The memory that the long requests of all clients share.
-pub(crate) fn for_long_requests() -> RequestMemory {
+pub(crate) fn for_long_requests() -> FairMemory {
     MEMORY.requests.clone()
+}
+
+/// The memory that the long answers to all clients share.
+pub(crate) fn for_long_answers() -> AnswerMemory {
+    MEMORY.answers.clone()
 }
 
 /// How long after a long message is gone its memory is given back. The allocator itself

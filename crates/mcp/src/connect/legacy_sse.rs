@@ -25,7 +25,7 @@ use super::http::{
 use super::options::{Endpoint, Options};
 use super::pipe;
 use super::relay::Relay;
-use super::sse::{Event, Parser};
+use super::sse::{Event, EventTooLong, FillError, Parser};
 use crate::memory::MemoryBudget;
 use crate::message::Message;
 use crate::peer::pending::OpenRequests;
@@ -151,14 +151,12 @@ impl EventStream {
             match self.parser.next_event() {
                 Ok(Some(event)) => return Some(event),
                 Ok(None) => {}
-                Err(error) => {
-                    tracing::warn!(target: "upstream", %error, "the stream is dropped");
-                    return None;
-                }
+                Err(error) => return drop_stream(error),
             }
-            match self.response.chunk().await {
-                Ok(Some(chunk)) => self.parser.push(&chunk),
-                Ok(None) | Err(_) => return None,
+            match self.parser.fill(self.response.chunk()).await {
+                Ok(true) => {}
+                Ok(false) | Err(FillError::Broken(_)) => return None,
+                Err(FillError::TooLong(error)) => return drop_stream(error),
             }
         }
     }
@@ -170,6 +168,9 @@ impl EventStream {
                 continue;
             }
             let mut line = event.data.to_vec();
+            // The other end of the pipe takes memory for the line: to hold some meanwhile
+            // could be to wait for itself.
+            drop(event);
             crate::message::replace_line_breaks(&mut line, 0);
             line.push(b'\n');
             if into.write_all(&line).await.is_err() {
@@ -178,6 +179,11 @@ impl EventStream {
         }
         into.shutdown().await.ok();
     }
+}
+
+fn drop_stream(error: EventTooLong) -> Option<Event> {
+    tracing::warn!(target: "upstream", %error, "the stream is dropped");
+    None
 }
 
 /// Posts our messages.

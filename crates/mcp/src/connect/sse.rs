@@ -49,6 +49,15 @@ pub(super) enum EventTooLong {
     OutOfMemory(OutOfMemory),
 }
 
+/// Why no chunk was added.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FillError<E> {
+    #[error("the stream broke")]
+    Broken(E),
+    #[error(transparent)]
+    TooLong(#[from] EventTooLong),
+}
+
 impl Parser {
     pub(super) fn new(limit: usize) -> Parser {
         Parser {
@@ -80,6 +89,31 @@ impl Parser {
     /// Returns the reconnect pause that the server requested (`retry:`).
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry
+    }
+
+    /// Reads the next chunk of the stream with `read`, and adds it; returns `false` at the
+    /// end. Waits while there is no memory for a long event.
+    pub(super) async fn fill<E>(
+        &mut self,
+        read: impl Future<Output = Result<Option<Bytes>, E>>,
+    ) -> Result<bool, FillError<E>> {
+        let chunk = match &self.reserved {
+            None => read.await,
+            Some(reserved) => tokio::select! {
+                biased;
+                chunk = read => chunk,
+                full = reserved.overdue() => return Err(EventTooLong::OutOfMemory(full).into()),
+            },
+        };
+        let Some(chunk) = chunk.map_err(FillError::Broken)? else { return Ok(false) };
+        let in_data = self.data.as_ref().map_or(0, BytesMut::len);
+        let n_bytes = in_data + self.buffer.len() + chunk.len();
+        if LONG_MESSAGE < n_bytes && n_bytes <= self.limit {
+            let reserved = self.reserved.get_or_insert_with(|| self.memory.reserve_for(self.limit));
+            reserved.grow(n_bytes).await.map_err(EventTooLong::OutOfMemory)?;
+        }
+        self.push(&chunk);
+        Ok(true)
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -136,8 +170,8 @@ impl Parser {
             return Err(EventTooLong::Limit(self.limit));
         }
         if LONG_MESSAGE < n_bytes {
-            let reserved = self.reserved.get_or_insert_with(|| self.memory.empty_reservation());
-            reserved.grow(n_bytes).map_err(EventTooLong::OutOfMemory)?;
+            let reserved = self.reserved.get_or_insert_with(|| self.memory.reserve_for(self.limit));
+            reserved.try_grow(n_bytes).map_err(EventTooLong::OutOfMemory)?;
         }
         Ok(())
     }

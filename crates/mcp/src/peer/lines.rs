@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tool::Json;
@@ -72,7 +72,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Lines { memory, ..self }
     }
 
-    /// Reads more input; returns `false` at its end. Cancel safe.
+    /// Reads more input; returns `false` at its end. Waits while there is no memory for a
+    /// long line. Cancel safe.
     pub async fn fill(&mut self) -> io::Result<bool> {
         // Growing with what is there already keeps long lines linear in cost. Very
         // long ones have room to their limit at once: memory that nobody writes to
@@ -83,9 +84,39 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 n_bytes => READ_ROOM.max(self.limit.saturating_sub(n_bytes)) + MIN_READ_ROOM,
             });
         }
-        let n_read = self.reader.read_buf(&mut self.buffer).await?;
+        let n_read = match self.skipping {
+            Some(_) => self.reader.read_buf(&mut self.buffer).await?,
+            None => match self.fill_within_memory().await? {
+                Ok(n_read) => n_read,
+                Err(full) => {
+                    self.begin_skipping(Some(full));
+                    return Ok(true);
+                }
+            },
+        };
         self.ended |= n_read == 0;
         Ok(n_read != 0)
+    }
+
+    /// Reads more of a line that is not skipped. What makes it long is reserved first.
+    async fn fill_within_memory(&mut self) -> io::Result<Result<usize, OutOfMemory>> {
+        let n_bytes = self.buffer.len();
+        if n_bytes < LONG_MESSAGE {
+            let mut room = (&mut self.buffer).limit(LONG_MESSAGE - n_bytes);
+            return Ok(Ok(self.reader.read_buf(&mut room).await?));
+        }
+        let reserved = self.reserved.get_or_insert_with(|| self.memory.reserve_for(self.limit));
+        // One byte over the limit shows that the line is too long.
+        let wanted = (n_bytes + READ_ROOM).min(self.limit.max(n_bytes) + 1);
+        if let Err(full) = reserved.grow(wanted).await {
+            return Ok(Err(full));
+        }
+        let mut room = (&mut self.buffer).limit(wanted - n_bytes);
+        tokio::select! {
+            biased;
+            n_read = self.reader.read_buf(&mut room) => Ok(Ok(n_read?)),
+            full = reserved.overdue() => Ok(Err(full)),
+        }
     }
 
     /// Returns the next line that is in the buffer completely.
@@ -131,36 +162,30 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             return None;
         }
         let line = line.freeze();
-        let mut out_of_memory = None;
         if line.len() <= self.limit {
-            if line.len() <= LONG_MESSAGE {
-                return Some(Line::Whole(line));
-            }
-            // The last read may have added bytes that are not reserved yet.
-            let mut reserved = reserved.unwrap_or_else(|| self.memory.empty_reservation());
-            match reserved.grow(line.len()) {
-                Ok(()) => return Some(Line::Whole(reserved.hold(line))),
-                Err(full) => out_of_memory = Some(full),
-            }
+            return Some(Line::Whole(match reserved {
+                Some(reserved) => reserved.hold(line),
+                None => line,
+            }));
         }
         let edge = EDGE_BYTES.min(line.len());
         let (head, tail) = (line.slice(..edge), line.slice(line.len() - edge..));
-        Some(Line::TooLong { length: line.len(), head, tail, out_of_memory })
+        Some(Line::TooLong { length: line.len(), head, tail, out_of_memory: None })
     }
 
     /// Drops the bytes of a line over the limit, except its ends.
     fn skip_oversized(&mut self) {
-        let mut out_of_memory = None;
         let over = match &self.skipping {
             Some(_) => EDGE_BYTES < self.buffer.len(),
-            None => {
-                out_of_memory = self.reserve().err();
-                self.limit < self.buffer.len() || out_of_memory.is_some()
-            }
+            None => self.limit < self.buffer.len(),
         };
-        if !over {
-            return;
+        if over {
+            self.begin_skipping(None);
         }
+    }
+
+    /// Drops what is there of a line, except its ends, and skips the rest.
+    fn begin_skipping(&mut self, out_of_memory: Option<OutOfMemory>) {
         self.reserved = None;
         let cut = self.buffer.len() - EDGE_BYTES.min(self.buffer.len());
         let head = Bytes::copy_from_slice(&self.buffer[..EDGE_BYTES.min(self.buffer.len())]);
@@ -170,15 +195,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.skipping = Some(Skipped { n_bytes: skipped.n_bytes + cut, ..skipped });
         self.buffer = rest;
         self.searched = self.buffer.len();
-    }
-
-    /// Reserves memory for what was read of a long line.
-    fn reserve(&mut self) -> Result<(), OutOfMemory> {
-        if self.buffer.len() < LONG_MESSAGE {
-            return Ok(());
-        }
-        let reserved = self.reserved.get_or_insert_with(|| self.memory.empty_reservation());
-        reserved.grow(self.buffer.len())
     }
 }
 
@@ -256,6 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn long_lines_are_counted_and_leave_no_room_behind() {
+        tokio::time::pause();
         let memory = MemoryBudget::new(5 << 20);
         let long = "x".repeat(3 << 20);
         let input = format!("{long}\n{long}\nshort\n");
@@ -271,6 +288,25 @@ mod tests {
         assert!(lines.buffer.capacity() < LONG_MESSAGE, "{}", lines.buffer.capacity());
         drop(found);
         assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn long_lines_wait_for_each_other_when_they_do_not_fit_together() {
+        let memory = MemoryBudget::new(5 << 20);
+        let input = format!("{}\n", "x".repeat(3 << 20));
+        let read = async || {
+            let mut lines = Lines::new(input.as_bytes(), 64 << 20).with_memory(memory.clone());
+            loop {
+                lines.fill().await.unwrap();
+                match lines.next_line() {
+                    Some(Line::Whole(line)) => return line.len(),
+                    Some(Line::TooLong { .. }) => return 0,
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let all = futures::future::join_all((0..4).map(|_| read())).await;
+        assert_eq!(all, [3 << 20; 4]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod stateless;
 
 mod answer_memory;
 mod batch;
+mod fair_memory;
 mod resumable;
 mod sessions;
 mod timers;
@@ -49,11 +50,11 @@ use timers::TimerPool;
 
 pub use answer_memory::AnswerMemory;
 pub use body::{AnswerTo, Body};
+pub use fair_memory::FairMemory;
 pub use hosts::Hosts;
 pub use options::Options;
 pub use path::at;
 pub use replicas::{ReplicaError, Replicas};
-pub use request_memory::RequestMemory;
 pub use sessions::Limits as SessionLimits;
 
 /// The id of the connection that a request came on, in the request's extensions. It

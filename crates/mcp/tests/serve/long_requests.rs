@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::stream::BoxStream;
 use http_body::{Frame, SizeHint};
-use mcp::serve::http::{Options, RequestMemory};
+use mcp::serve::http::{FairMemory, Options};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tool::{Ask, Context, Event, Failure, Identity, Listing, Provider, Reply, Server};
@@ -181,7 +181,7 @@ impl http_body::Body for Unfinished {
 #[tokio::test(start_paused = true)]
 async fn bodies_that_do_not_end_take_a_share_of_the_memory_and_no_more() {
     let (blocking, _release) = Blocking::new();
-    let memory = RequestMemory::new(2 << 20);
+    let memory = FairMemory::new(2 << 20);
     let options = Options { request_memory: memory.clone(), ..Options::default() };
     let site = Site::with(blocking, options);
     let (ann, bob) = (site.as_caller("ann"), site.as_caller("bob"));

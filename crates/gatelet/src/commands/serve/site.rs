@@ -48,6 +48,7 @@ pub(super) fn site(
         body: limits.body_bytes,
         body_time: limits.body_time,
         answer: limits.answer_bytes,
+        memory: wire::memory::for_long_answers(),
         request_memory: wire::memory::for_long_requests(),
         tracing: wiring.observers().transport_tracing(),
         ..Options::default()

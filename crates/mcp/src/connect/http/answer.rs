@@ -18,7 +18,7 @@ use super::{Http, OutgoingRequest, forgot_session};
 use crate::connect::credential::Refusal;
 use crate::connect::opening;
 use crate::connect::request::RequestMode;
-use crate::connect::sse::Parser;
+use crate::connect::sse::{FillError, Parser};
 use crate::http_client::{self, BodyError, root_cause};
 use crate::message::{self, Frame, Invalid, Message, Response as RpcResponse};
 use crate::off_thread::off_thread;
@@ -145,10 +145,13 @@ impl Http {
                     return Ok(Some(reply));
                 }
             }
-            match response.chunk().await {
-                Ok(Some(chunk)) => parser.push(&chunk),
+            match parser.fill(response.chunk()).await {
+                Ok(true) => {}
                 // A broken stream may be resumed like one that ended.
-                Ok(None) | Err(_) => return Ok(None),
+                Ok(false) | Err(FillError::Broken(_)) => return Ok(None),
+                Err(FillError::TooLong(error)) => {
+                    return Err(Failure::Unusable { reason: error.to_string() });
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use tool::Kind;
 use super::answer::is_event_stream;
 use super::reconnect::{Received, ReconnectDelay};
 use super::{Http, Session, forgot_session};
-use crate::connect::sse::Parser;
+use crate::connect::sse::{EventTooLong, FillError, Parser};
 use crate::revision::Revision;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -136,8 +136,12 @@ async fn read_events(
     mut response: Response,
     received: &mut Received,
 ) {
-    while let Ok(Some(chunk)) = response.chunk().await {
-        parser.push(&chunk);
+    loop {
+        match parser.fill(response.chunk()).await {
+            Ok(true) => {}
+            Ok(false) | Err(FillError::Broken(_)) => return,
+            Err(FillError::TooLong(error)) => return drop_stream(http, error),
+        }
         loop {
             match parser.next_event() {
                 Ok(Some(event)) => {
@@ -145,11 +149,12 @@ async fn read_events(
                     http.receive(&event.data, None).await.ok();
                 }
                 Ok(None) => break,
-                Err(error) => {
-                    tracing::warn!(target: "upstream", upstream = http.label, %error, "the event stream is dropped");
-                    return;
-                }
+                Err(error) => return drop_stream(http, error),
             }
         }
     }
+}
+
+fn drop_stream(http: &Http, error: EventTooLong) {
+    tracing::warn!(target: "upstream", upstream = http.label, %error, "the event stream is dropped");
 }

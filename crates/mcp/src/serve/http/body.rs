@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tool::{Json, Reply, RpcError};
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::AnswerRoom;
 use super::event;
 use crate::message;
 use crate::revision::code;
@@ -32,7 +32,7 @@ impl AnswerTo {
     /// Returns the event that answers the request with an error.
     pub fn refused(&self, message: &str) -> Bytes {
         let error = RpcError::new(code::SERVER, message);
-        event::encode_answer(None, &self.0, &Reply::Error(error), &AnswerMemory::default())
+        event::encode_answer(None, &self.0, &Reply::Error(error), AnswerRoom::uncounted())
     }
 }
 
@@ -109,34 +109,21 @@ pub(super) fn answer(status: StatusCode, id: &Json, reply: &Reply) -> Response<B
     json(status, encode_answer(id, reply))
 }
 
-/// Makes the response with an answer that may be long, or with an error if there is no
-/// memory for it.
+/// Makes the response with an answer that may be long.
 pub(super) fn long_answer(
     status: StatusCode,
     id: &Json,
     reply: &Reply,
-    memory: &AnswerMemory,
+    room: AnswerRoom,
 ) -> Response<Body> {
-    let n_bytes = message::payload(reply).as_str().len();
-    match memory.hold(n_bytes, || encode_answer(id, reply).into_bytes()) {
-        Ok(text) => json(status, text),
-        Err(full) => answer(status, id, &Reply::Error(full)),
-    }
+    json(status, room.hold(encode_answer(id, reply).into_bytes()))
 }
 
-/// Makes the response with the answers of a batch, or with errors if there is no memory.
-pub(super) fn long_answers(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
-    let write = |answers: &[(Json, Reply)]| {
-        let mut text = String::new();
-        message::write_responses(&mut text, answers);
-        text.into_bytes()
-    };
-    let n_bytes = answers.iter().map(|(_, reply)| message::payload(reply).as_str().len()).sum();
-    let text = memory.hold(n_bytes, || write(answers)).unwrap_or_else(|full| {
-        let refused = |(id, _): &(Json, Reply)| (id.clone(), Reply::Error(full.clone()));
-        write(&answers.iter().map(refused).collect::<Vec<_>>()).into()
-    });
-    json(StatusCode::OK, text)
+/// Makes the response with the answers of a batch.
+pub(super) fn long_answers(answers: &[(Json, Reply)], room: AnswerRoom) -> Response<Body> {
+    let mut text = String::new();
+    message::write_responses(&mut text, answers);
+    json(StatusCode::OK, room.hold(text.into_bytes()))
 }
 
 /// Makes the response that refuses an HTTP request before its JSON-RPC id is known.

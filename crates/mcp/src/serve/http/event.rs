@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tool::{Json, Reply};
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::AnswerRoom;
 use crate::message;
 
 /// The comment that keeps an idle stream alive.
@@ -17,25 +17,18 @@ pub(super) fn encode(id: Option<&str>, text: &[u8]) -> Bytes {
     end(event, start).into()
 }
 
-/// Serializes the answer to a request as an event, or an error in its place if there is no
-/// memory for it.
+/// Serializes the answer to a request as an event.
 pub(super) fn encode_answer(
     event_id: Option<&str>,
     request_id: &Json,
     reply: &Reply,
-    memory: &AnswerMemory,
+    room: AnswerRoom,
 ) -> Bytes {
-    let n_bytes = message::payload(reply).as_str().len();
-    let write = |reply: &Reply| {
-        let mut event = begin(
-            event_id,
-            message::payload(reply).as_str().len() + request_id.as_str().len() + 40,
-        );
-        let start = event.len();
-        message::write_response(&mut event, request_id.as_str(), reply);
-        end(event.into_bytes(), start)
-    };
-    memory.hold(n_bytes, || write(reply)).unwrap_or_else(|full| write(&Reply::Error(full)).into())
+    let n_payload = message::payload(reply).as_str().len();
+    let mut event = begin(event_id, n_payload + request_id.as_str().len() + 40);
+    let start = event.len();
+    message::write_response(&mut event, request_id.as_str(), reply);
+    room.hold(end(event.into_bytes(), start))
 }
 
 fn begin(event_id: Option<&str>, n_bytes: usize) -> String {

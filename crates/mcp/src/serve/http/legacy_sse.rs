@@ -118,7 +118,7 @@ impl Endpoint {
                 match batch.add(id.clone(), begin) {
                     Ok(()) => drop(tokio::spawn(write_batch(
                         batch,
-                        Arc::clone(&client.stream),
+                        Arc::clone(client),
                         self.0.options.memory.clone(),
                     ))),
                     Err(reply) => client.send_answer(&id, &reply),
@@ -158,11 +158,14 @@ impl Endpoint {
 }
 
 /// Writes the messages and answers of a batch to the stream of its client.
-async fn write_batch(mut batch: Batch, stream: Arc<ResumableStream>, memory: AnswerMemory) {
+async fn write_batch(mut batch: Batch, client: Arc<SseClient>, memory: AnswerMemory) {
+    let stream = &client.stream;
     loop {
         match batch.next_event().await {
             BatchEvent::Message(message) => stream.push(&message),
-            BatchEvent::Answer(id, reply) => stream.push_answer(&id, &reply, &memory),
+            BatchEvent::Answer(id, reply) => {
+                super::post::write_answer(stream, id, reply, client.caller.key(), &memory).await;
+            }
             BatchEvent::End => return,
         }
     }

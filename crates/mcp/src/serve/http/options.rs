@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer_memory::AnswerMemory;
+use super::fair_memory::FairMemory;
 use super::hosts::Hosts;
 use super::replicas::Replicas;
-use super::request_memory::RequestMemory;
 use super::sessions::Limits as SessionLimits;
 use crate::serve::parked;
 use crate::serve::trace::Tracing;
@@ -24,7 +24,7 @@ pub struct Options {
     /// The memory of all long answers that are being sent.
     pub memory: AnswerMemory,
     /// The memory of all long requests that are being received and answered.
-    pub request_memory: RequestMemory,
+    pub request_memory: FairMemory,
     pub sessions: SessionLimits,
     pub parked: parked::Limits,
     /// The interval of keep-alive comments on an idle stream.
@@ -48,7 +48,7 @@ impl Default for Options {
             body_time: Duration::from_secs(60),
             answer: 64 << 20,
             memory: AnswerMemory::default(),
-            request_memory: RequestMemory::default(),
+            request_memory: FairMemory::default(),
             sessions: SessionLimits::default(),
             parked: parked::Limits::default(),
             keep_alive: Duration::from_secs(15),

@@ -8,7 +8,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply, RpcError};
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::{AnswerMemory, AnswerRoom};
 use super::batch::{Batch, BatchEvent, DetachedBatch};
 use super::body::{self, Body, BoxedRefusal, HttpResult, boxed_refusal};
 use super::resumable::ResumableStream;
@@ -17,6 +17,7 @@ use super::{Endpoint, caller, request, supports_resumption};
 use crate::message::{self, Frame, Invalid, Message, Notification, Request as RpcRequest};
 use crate::off_thread::{LONG_MESSAGE, off_thread};
 use crate::revision::{Revision, code, header, method};
+use crate::serve::caller::CallerKey;
 use crate::serve::exchange::Step;
 use crate::serve::{modern, roots};
 
@@ -141,8 +142,8 @@ impl Endpoint {
                 body::answer(StatusCode::OK, &rpc_request.id, &reply)
             }
             AnswerFormat::EventsOnly => {
-                let memory = &self.0.options.memory;
-                let event = super::event::encode_answer(None, &rpc_request.id, &reply, memory);
+                let room = AnswerRoom::uncounted();
+                let event = super::event::encode_answer(None, &rpc_request.id, &reply, room);
                 body::event_stream(Some(&rpc_request.id), Box::pin(futures::stream::iter([event])))
             }
         };
@@ -209,6 +210,7 @@ impl Endpoint {
         answer_format: AnswerFormat,
         shape: Shape,
     ) -> HttpResult {
+        let memory = &self.0.options.memory;
         let mut first = None;
         if answer_format != AnswerFormat::EventsOnly {
             let mut stream_timer = self.0.timers.set(self.0.options.stream_after);
@@ -220,17 +222,22 @@ impl Endpoint {
                 };
                 match event {
                     BatchEvent::Answer(id, reply) if shape == Shape::One => {
+                        let caller = session.inner.caller_key().clone();
+                        let (reply, room) = memory.make_room(caller, reply).await;
                         let n_bytes = message::payload(&reply).as_str().len();
-                        let memory = self.0.options.memory.clone();
                         let ok = StatusCode::OK;
                         if n_bytes < LONG_MESSAGE {
-                            return Ok(body::long_answer(ok, &id, &reply, &memory));
+                            return Ok(body::long_answer(ok, &id, &reply, room));
                         }
-                        let write = move || body::long_answer(ok, &id, &reply, &memory);
+                        let write = move || body::long_answer(ok, &id, &reply, room);
                         return Ok(Box::pin(off_thread(n_bytes, write)).await);
                     }
                     BatchEvent::Answer(id, reply) => answers.push((id, reply)),
-                    BatchEvent::End => return Ok(batch_response(&answers, &self.0.options.memory)),
+                    BatchEvent::End => {
+                        let caller = session.inner.caller_key().clone();
+                        let (answers, room) = memory.make_room_for_all(caller, answers).await;
+                        return Ok(batch_response(&answers, room));
+                    }
                     BatchEvent::Message(message) => {
                         first = Some(message);
                         break;
@@ -245,15 +252,13 @@ impl Endpoint {
         if let Some(message) = first {
             stream.push(&message);
         }
-        for (id, reply) in answers {
-            write_answer(&stream, id, reply, &self.0.options.memory).await;
-        }
         let reader = session.open_reader(&stream, None, self.0.options.keep_alive);
         let batch = batch.into_batch();
         let request_id = batch.as_ref().filter(|_| shape == Shape::One).and_then(Batch::first_id);
         let response = body::event_stream(request_id, Box::pin(reader));
         if let Some(batch) = batch {
-            tokio::spawn(write_batch(batch, stream, self.0.options.memory.clone()));
+            let caller = session.inner.caller_key().clone();
+            tokio::spawn(write_batch(answers, batch, stream, caller, memory.clone()));
         }
         Ok(response)
     }
@@ -266,35 +271,50 @@ enum Shape {
     Batch,
 }
 
-/// Writes the rest of a batch to its stream, and closes the stream.
-async fn write_batch(mut batch: Batch, stream: Arc<ResumableStream>, memory: AnswerMemory) {
+/// Writes the answers that are there and the rest of a batch to its stream, and closes the
+/// stream.
+async fn write_batch(
+    answers: Vec<(Json, Reply)>,
+    mut batch: Batch,
+    stream: Arc<ResumableStream>,
+    caller: CallerKey,
+    memory: AnswerMemory,
+) {
+    for (id, reply) in answers {
+        write_answer(&stream, id, reply, caller.clone(), &memory).await;
+    }
     loop {
         match batch.next_event().await {
             BatchEvent::Message(message) => stream.push(&message),
-            BatchEvent::Answer(id, reply) => write_answer(&stream, id, reply, &memory).await,
+            BatchEvent::Answer(id, reply) => {
+                write_answer(&stream, id, reply, caller.clone(), &memory).await;
+            }
             BatchEvent::End => return stream.close(),
         }
     }
 }
 
-/// Writes one answer to a stream; a long one on a blocking thread.
-async fn write_answer(
+/// Writes one answer to a stream when there is memory for it; a long one on a blocking
+/// thread.
+pub(super) async fn write_answer(
     stream: &Arc<ResumableStream>,
     id: Json,
     reply: Reply,
+    caller: CallerKey,
     memory: &AnswerMemory,
 ) {
+    let (reply, room) = memory.make_room(caller, reply).await;
     let n_bytes = message::payload(&reply).as_str().len();
-    let (stream, memory) = (Arc::clone(stream), memory.clone());
-    off_thread(n_bytes, move || stream.push_answer(&id, &reply, &memory)).await;
+    let stream = Arc::clone(stream);
+    off_thread(n_bytes, move || stream.push_answer(&id, &reply, room)).await;
 }
 
 /// Makes the response with the answers of a batch; empty if all were cancelled.
-fn batch_response(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
+fn batch_response(answers: &[(Json, Reply)], room: AnswerRoom) -> Response<Body> {
     if answers.is_empty() {
         return body::empty(StatusCode::ACCEPTED);
     }
-    body::long_answers(answers, memory)
+    body::long_answers(answers, room)
 }
 
 /// Processes a notification. Questions of the provider about it go to `stream`.

@@ -11,8 +11,9 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use super::body::{self, BoxedRefusal};
+use super::fair_memory::{MemoryShare, NoRoom};
 use super::options::Options;
-use super::request_memory::{NoRoom, RequestShare, SHORT_BODY, count_values, parsed_bytes};
+use super::request_memory::{MAX_WAIT, SHORT_BODY, count_values, parsed_bytes};
 use crate::message::Frame;
 use crate::off_thread::off_thread;
 use crate::revision::code;
@@ -69,7 +70,7 @@ where
     }
     let mut share = options.request_memory.empty_share(caller);
     if SHORT_BODY < n_bytes {
-        share.grow(n_bytes).await.map_err(no_room)?;
+        share.grow(n_bytes, MAX_WAIT).await.map_err(no_room)?;
     }
     let time = options.body_time;
     let read = timeout(time, read_bytes(body, limit, &mut share)).await;
@@ -80,7 +81,7 @@ where
         if MAX_VALUES < n_values {
             return Err(too_many_values());
         }
-        share.grow(parsed_bytes(bytes.len(), n_values)).await.map_err(no_room)?;
+        share.grow(parsed_bytes(bytes.len(), n_values), MAX_WAIT).await.map_err(no_room)?;
     }
     Ok(share.hold(bytes))
 }
@@ -109,9 +110,10 @@ fn too_many_values() -> BoxedRefusal {
 
 /// Returns the refusal of a body for which there is no memory. The rest of it may still
 /// arrive, so the connection is closed unless that is soon.
-fn no_room(why: NoRoom) -> BoxedRefusal {
+fn no_room(NoRoom: NoRoom) -> BoxedRefusal {
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;
-    let mut response = body::refusal(unavailable, code::SERVER, why.to_string());
+    let why = "too many long requests are under way; try again in a moment, or send less at a time";
+    let mut response = body::refusal(unavailable, code::SERVER, why);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     Box::new(response)
 }
@@ -128,7 +130,7 @@ fn body_timeout(time: Duration) -> BoxedRefusal {
 async fn read_bytes<B>(
     body: B,
     limit: usize,
-    share: &mut RequestShare,
+    share: &mut MemoryShare,
 ) -> Result<Bytes, BoxedRefusal>
 where
     B: http_body::Body,
@@ -150,7 +152,7 @@ where
         }
         // Of a body whose length was not told, memory is taken in steps.
         if SHORT_BODY < n_bytes && share.n_bytes() < n_bytes {
-            share.grow(n_bytes.next_power_of_two().min(limit)).await.map_err(no_room)?;
+            share.grow(n_bytes.next_power_of_two().min(limit), MAX_WAIT).await.map_err(no_room)?;
         }
         // Most bodies come in one chunk, which is not copied.
         if whole.is_empty() && more.is_empty() {

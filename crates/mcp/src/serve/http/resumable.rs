@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep};
 use tool::{Json, Reply};
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::AnswerRoom;
 use super::event;
 use crate::message;
 use crate::revision::method;
@@ -104,8 +104,8 @@ impl ResumableStream {
     }
 
     /// Adds the answer to a request.
-    pub(super) fn push_answer(&self, request_id: &Json, reply: &Reply, memory: &AnswerMemory) {
-        self.add(Kind::Awaited, |id| event::encode_answer(Some(id), request_id, reply, memory));
+    pub(super) fn push_answer(&self, request_id: &Json, reply: &Reply, room: AnswerRoom) {
+        self.add(Kind::Awaited, |id| event::encode_answer(Some(id), request_id, reply, room));
     }
 
     /// Closes the stream for new events.
@@ -363,7 +363,7 @@ mod tests {
     }
 
     fn answered(stream: &ResumableStream) {
-        stream.push_answer(&Json::encode(&7), &Reply::text("done"), &AnswerMemory::default());
+        stream.push_answer(&Json::encode(&7), &Reply::text("done"), AnswerRoom::uncounted());
     }
 
     /// Returns how many events a notice says were left out.

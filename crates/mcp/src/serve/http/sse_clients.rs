@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tool::{Json, Reply};
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::AnswerRoom;
 use super::resumable::ResumableStream;
 use super::sessions::HttpSession;
 use crate::serve::caller::{Caller, CountedSlot};
@@ -37,6 +37,6 @@ impl SseClients {
 
 impl SseClient {
     pub(super) fn send_answer(&self, id: &Json, reply: &Reply) {
-        self.stream.push_answer(id, reply, &AnswerMemory::default());
+        self.stream.push_answer(id, reply, AnswerRoom::uncounted());
     }
 }

@@ -14,12 +14,13 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tool::{Json, Reply, RpcError};
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::{AnswerMemory, AnswerRoom};
 use super::post::AnswerFormat;
 use super::{Body, Endpoint, body, caller, event, headers};
 use crate::message::{self, Request as RpcRequest};
 use crate::off_thread::{LONG_MESSAGE, off_thread};
 use crate::revision::code;
+use crate::serve::caller::CallerKey;
 use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
 use crate::serve::listen::SubscriptionStream;
@@ -47,14 +48,17 @@ impl Endpoint {
         };
         match begun {
             ModernAnswer::Immediate(reply) => {
-                answer(id, &reply, answer_format, &self.0.options.memory)
+                let key = caller(request).key();
+                let (reply, room) = self.0.options.memory.make_room(key, reply).await;
+                answer(id, &reply, answer_format, room)
             }
             ModernAnswer::Exchange(exchange) => {
-                self.answer_exchange(id, exchange, answer_format).await
+                self.answer_exchange(id, exchange, caller(request).key(), answer_format).await
             }
             ModernAnswer::Listen(listening) => {
                 let stopping = Box::pin(self.0.stopping.clone().cancelled_owned());
-                self.stream_events(id, EventSource::Subscription(listening, stopping), None)
+                let source = EventSource::Subscription(listening, stopping);
+                self.stream_events(id, source, caller(request).key(), None)
             }
         }
     }
@@ -77,6 +81,7 @@ impl Endpoint {
         &self,
         id: &Json,
         mut exchange: Exchange,
+        caller: CallerKey,
         answer_format: AnswerFormat,
     ) -> Response<Body> {
         if answer_format == AnswerFormat::JsonOnly {
@@ -85,16 +90,17 @@ impl Endpoint {
         match exchange.step().await {
             Step::Answer(reply) => {
                 let reply = body::limit_reply(reply, self.0.options.answer);
+                let (reply, room) = self.0.options.memory.make_room(caller, reply).await;
                 let n_bytes = message::payload(&reply).as_str().len();
                 if n_bytes < LONG_MESSAGE {
-                    return answer(id, &reply, answer_format, &self.0.options.memory);
+                    return answer(id, &reply, answer_format, room);
                 }
-                let (id, memory) = (id.clone(), self.0.options.memory.clone());
-                Box::pin(off_thread(n_bytes, move || answer(&id, &reply, answer_format, &memory)))
+                let id = id.clone();
+                Box::pin(off_thread(n_bytes, move || answer(&id, &reply, answer_format, room)))
                     .await
             }
             Step::Message(message) => {
-                self.stream_events(id, EventSource::Exchange(exchange), Some(message))
+                self.stream_events(id, EventSource::Exchange(exchange), caller, Some(message))
             }
         }
     }
@@ -103,6 +109,7 @@ impl Endpoint {
         &self,
         id: &Json,
         source: EventSource,
+        caller: CallerKey,
         first: Option<Outgoing>,
     ) -> Response<Body> {
         let keep_alive = self.0.options.keep_alive;
@@ -112,6 +119,7 @@ impl Endpoint {
         let memory = self.0.options.memory.clone();
         let events = EventStream {
             id: id.clone(),
+            caller,
             source: Some(source),
             first,
             keep_alive_timer,
@@ -135,6 +143,7 @@ enum EventSource {
 /// The events of one response. Dropping them cancels the request.
 struct EventStream {
     id: Json,
+    caller: CallerKey,
     /// `None` once the answer is sent.
     source: Option<EventSource>,
     first: Option<Bytes>,
@@ -158,7 +167,8 @@ impl EventStream {
                 if stopping.as_mut().poll(task).is_ready() {
                     let reply = listening.final_reply();
                     self.source = None;
-                    let answer = event::encode_answer(None, &self.id, &reply, &self.memory);
+                    let answer =
+                        event::encode_answer(None, &self.id, &reply, AnswerRoom::uncounted());
                     return Poll::Ready(Some(answer));
                 }
                 Pin::new(&mut *listening).poll_next(task).map(|message| match message {
@@ -171,10 +181,14 @@ impl EventStream {
             Step::Message(message) => Poll::Ready(Some(event::encode(None, message.text()))),
             Step::Answer(reply) => {
                 let reply = body::limit_reply(reply, self.limit);
-                let n_bytes = message::payload(&reply).as_str().len();
-                let (id, memory) = (self.id.clone(), self.memory.clone());
-                let write = move || event::encode_answer(None, &id, &reply, &memory);
-                self.source = Some(EventSource::Writing(Box::pin(off_thread(n_bytes, write))));
+                let (id, caller) = (self.id.clone(), self.caller.clone());
+                let memory = self.memory.clone();
+                self.source = Some(EventSource::Writing(Box::pin(async move {
+                    let (reply, room) = memory.make_room(caller, reply).await;
+                    let n_bytes = message::payload(&reply).as_str().len();
+                    let write = move || event::encode_answer(None, &id, &reply, room);
+                    off_thread(n_bytes, write).await
+                })));
                 // The new future must be polled once to be woken.
                 self.poll_source(task)
             }
@@ -208,15 +222,13 @@ fn answer(
     id: &Json,
     reply: &Reply,
     answer_format: AnswerFormat,
-    memory: &AnswerMemory,
+    room: AnswerRoom,
 ) -> Response<Body> {
     let status = status(reply);
     match answer_format {
-        AnswerFormat::Either | AnswerFormat::JsonOnly => {
-            body::long_answer(status, id, reply, memory)
-        }
+        AnswerFormat::Either | AnswerFormat::JsonOnly => body::long_answer(status, id, reply, room),
         AnswerFormat::EventsOnly => {
-            let event = event::encode_answer(None, id, reply, memory);
+            let event = event::encode_answer(None, id, reply, room);
             let mut response =
                 body::event_stream(Some(id), Box::pin(futures::stream::iter([event])));
             *response.status_mut() = status;
