@@ -119,8 +119,8 @@ pub trait ProgramControl: Send + Sync {
     async fn save_config(&self, text: &str, before: &str) -> Result<(), String>;
 
     /// Verifies that a message comes from the service that decides about requests for
-    /// approval, by its id, timestamp and signature.
-    fn verify_message(
+    /// approval, by its id, timestamp and signature, and that it comes for the first time.
+    async fn verify_message(
         &self,
         id: &str,
         timestamp: &str,

@@ -1,7 +1,10 @@
-//! The queue of requests for approval, in the state directory.
+//! The queue of requests for approval: in the state directory, or in the store that
+//! replicas share.
 //!
 //! Gatelets with the same state directory and configuration share one queue. It is signed
-//! with a key in the same directory, which only its owner can read.
+//! with a key in the same directory, which only its owner can read. Replicas share one
+//! queue in their store, signed with the key of `[state]`, and nothing that was allowed
+//! outlives a failover of the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +18,11 @@ use store::clock::System;
 use store::files::Files;
 use tool::clock::Clock;
 use tool::hex;
+use valkey::EpochDocuments;
 
 use crate::local_socket::config_digest;
 use crate::secret;
+use crate::wire::cluster::Cluster;
 
 /// The name of who decides by a command: anybody who may run programs as gatelet's user.
 pub(crate) const BY_SHELL: &str = "the shell";
@@ -28,18 +33,38 @@ const KEY: &str = "approvals.key";
 /// How long to wait for the lock of the key file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens the queue of the configuration `file`: on disk, or in memory where the state
-/// directory cannot be written.
-pub(crate) fn open(state: &Path, file: Option<&Path>, config: &config::Approvals) -> Approvals {
-    let store: Arc<dyn QueueStore> = match open_stored(state, file) {
+/// The name of the queue in a store that replicas share.
+const SHARED_NAME: &str = "approvals";
+
+/// Opens the queue of the configuration `file`: in the store of the replicas where there
+/// are some, else on disk, or in memory where the state directory cannot be written.
+pub(crate) fn open(
+    state: &Path,
+    file: Option<&Path>,
+    config: &config::Approvals,
+    cluster: Option<&Cluster>,
+) -> Approvals {
+    let clock: Arc<dyn Clock> = Arc::new(System::start());
+    let store: Arc<dyn QueueStore> = match cluster {
+        Some(cluster) => Arc::new(open_shared(cluster, &clock)),
+        None => open_local(state, file),
+    };
+    Approvals::new(store, clock, config.life)
+}
+
+fn open_shared(cluster: &Cluster, clock: &Arc<dyn Clock>) -> StoredQueue {
+    let documents = Arc::new(EpochDocuments(cluster.store().clone()));
+    StoredQueue::shared(documents, SHARED_NAME, cluster.signer().key(), Arc::clone(clock))
+}
+
+fn open_local(state: &Path, file: Option<&Path>) -> Arc<dyn QueueStore> {
+    match open_stored(state, file) {
         Ok(store) => Arc::new(store),
         Err(error) => {
             tracing::warn!("requests for approval are forgotten when this gate ends: {error:#}");
             Arc::new(InMemoryQueue::default())
         }
-    };
-    let clock: Arc<dyn Clock> = Arc::new(System::start());
-    Approvals::new(store, clock, config.life)
+    }
 }
 
 fn open_stored(state: &Path, file: Option<&Path>) -> anyhow::Result<StoredQueue> {

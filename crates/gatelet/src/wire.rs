@@ -140,7 +140,8 @@ impl Wiring {
         };
         let observers = Arc::new(Observers::new(config, lifetime, &clock, &gatelet_id)?);
         let console: Arc<OnceLock<String>> = Arc::default();
-        let approvals = approval_queue::open(state, loaded.file.as_deref(), &config.approvals);
+        let file = loaded.file.as_deref();
+        let approvals = approval_queue::open(state, file, &config.approvals, cluster.as_ref());
         let approvals = match &config.approvals.webhook {
             Some(hook) => {
                 let webhook = webhook::Webhook::new(hook, approval_page(&console))?;

@@ -24,4 +24,4 @@ pub use queue::{DecideError, Queue, QueuedRequest, RequestState, Verdict};
 pub use queued::QueuedApproval;
 pub use remembered::{ANY_WORD, RememberedApproval};
 pub use request::{Approval, ApprovalRequest, caller_hash};
-pub use token::TokenApproval;
+pub use token::{TokenApproval, TokenStore, TokensAway};

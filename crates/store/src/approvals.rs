@@ -8,17 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use policy::approval::approvals::QueueChange;
 use policy::approval::{Queue, QueueStore, QueueUnavailable};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
+use tool::clock::Clock;
 
 use crate::state::{self, Change, Documents, StateError};
 
 /// How long reading and changing the queue may take, including the wait for other
 /// processes.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a shared queue counts as changed though nobody said so: a process that
+/// only runs a command does not hear of the changes of others.
+const POLL: Duration = Duration::from_secs(2);
+
+/// The first second whose number a shared queue may use: the beginning of 2026.
+const FIRST_SECOND: u64 = 1_767_225_600;
 
 /// The first bytes of the signed text; the number is the version of the format.
 const DOMAIN: &[u8] = b"gatelet approvals 1\n";
@@ -28,6 +37,8 @@ pub struct StoredQueue {
     documents: Arc<dyn Documents>,
     name: String,
     key: hmac::Key,
+    /// The clock of a queue that may be lost, by which an empty one is numbered.
+    numbered_by: Option<Arc<dyn Clock>>,
 }
 
 /// The document.
@@ -44,11 +55,28 @@ impl StoredQueue {
     /// the key.
     pub fn new(documents: Arc<dyn Documents>, name: &str, key: &[u8]) -> StoredQueue {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
-        StoredQueue { documents, name: name.to_owned(), key }
+        StoredQueue { documents, name: name.to_owned(), key, numbered_by: None }
+    }
+
+    /// Creates the queue in a document that several machines share and that may be
+    /// lost. After that it begins with a number from the clock, so that no number is
+    /// given to two requests.
+    pub fn shared(
+        documents: Arc<dyn Documents>,
+        name: &str,
+        key: &[u8],
+        clock: Arc<dyn Clock>,
+    ) -> StoredQueue {
+        StoredQueue { numbered_by: Some(clock), ..StoredQueue::new(documents, name, key) }
+    }
+
+    fn empty(&self) -> Queue {
+        let Some(clock) = &self.numbered_by else { return Queue::default() };
+        Queue::after((clock.unix_millis() / 1000).saturating_sub(FIRST_SECOND))
     }
 
     fn parse(&self, bytes: Option<&[u8]>) -> Queue {
-        let Some(bytes) = bytes else { return Queue::default() };
+        let Some(bytes) = bytes else { return self.empty() };
         self.verify(bytes).unwrap_or_else(|why| {
             let name = &self.name;
             tracing::error!(
@@ -56,7 +84,7 @@ impl StoredQueue {
                 why,
                 "the requests for approval start over: nothing is agreed to"
             );
-            Queue::default()
+            self.empty()
         })
     }
 
@@ -102,7 +130,15 @@ impl QueueStore for StoredQueue {
     }
 
     fn watch(&self) -> BoxStream<'static, ()> {
-        self.documents.watch(&self.name)
+        let changes = self.documents.watch(&self.name);
+        if self.numbered_by.is_none() {
+            return changes;
+        }
+        let ticks = futures::stream::unfold((), |()| async {
+            tokio::time::sleep(POLL).await;
+            Some(((), ()))
+        });
+        futures::stream::select(changes, ticks).boxed()
     }
 }
 
@@ -113,9 +149,8 @@ fn unavailable(error: StateError) -> QueueUnavailable {
 
 #[cfg(test)]
 mod tests {
-    use futures::StreamExt;
     use policy::approval::{Approvals, Verdict, queue};
-    use tool::clock::{Clock, Fake};
+    use tool::clock::Fake;
 
     use super::*;
     use crate::files::{Files, Limits};
@@ -197,6 +232,20 @@ mod tests {
         };
         forger.change(&mut allow).await.unwrap();
         assert!(!take(&store, "a", now).await);
+    }
+
+    #[tokio::test]
+    async fn a_shared_queue_that_was_lost_gives_no_number_again() {
+        let clock: Arc<Fake> = Arc::default();
+        let documents = Arc::new(Memory::new(Arc::clone(&clock) as _, memory::Limits::default()));
+        let shared = Arc::clone(&clock) as Arc<dyn Clock>;
+        let store = StoredQueue::shared(Arc::clone(&documents) as _, "approvals", KEY, shared);
+        let first = ask(&store, "a", clock.unix_millis()).await;
+        assert_eq!(ask(&store, "b", clock.unix_millis()).await, first + 1);
+        let queue = documents.read("approvals", TIMEOUT).await.unwrap().unwrap();
+        documents.swap("approvals", Some(queue.version), None, TIMEOUT).await.unwrap();
+        clock.advance(Duration::from_secs(60));
+        assert!(first + 1 < ask(&store, "c", clock.unix_millis()).await);
     }
 
     #[tokio::test]

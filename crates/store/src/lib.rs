@@ -19,6 +19,7 @@ pub mod document;
 
 pub mod approvals;
 pub mod audit;
+pub mod confirm_tokens;
 
 mod artifact_format;
 pub mod artifacts;

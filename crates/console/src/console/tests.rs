@@ -98,7 +98,13 @@ impl ProgramControl for Program {
         Ok(())
     }
 
-    fn verify_message(&self, _: &str, _: &str, signature: &str, _: &[u8]) -> Result<(), String> {
+    async fn verify_message(
+        &self,
+        _: &str,
+        _: &str,
+        signature: &str,
+        _: &[u8],
+    ) -> Result<(), String> {
         match signature {
             "good" => Ok(()),
             _ => Err("the signature is not of this body".to_owned()),

@@ -161,7 +161,8 @@ pub(crate) async fn receive_decision(
     let header = |name: &str| request.header(name).unwrap_or_default();
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
     let signature = header("webhook-signature");
-    if let Err(why) = backend.control.verify_message(id, timestamp, signature, &request.body) {
+    let verified = backend.control.verify_message(id, timestamp, signature, &request.body).await;
+    if let Err(why) = verified {
         backend.audit_unauthenticated("the webhook", "approvals.decide", id, &why).await;
         return response::json(StatusCode::UNAUTHORIZED, &json!({"error": why}));
     }

@@ -16,6 +16,7 @@ use crate::terminal::{
     DIM, GOOD, HEADING, WARNING, cell, foreign, foreign_line, out, paint, say, table,
 };
 use crate::time;
+use crate::wire::cluster::Cluster;
 use config::write_remembered;
 
 /// See and decide about calls that wait for approval
@@ -81,7 +82,8 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
 }
 
-/// The queue of the running gatelet, or without one, that in the state directory.
+/// The queue of the running gatelet, or without one, that in the state directory or in
+/// the store of the replicas.
 struct ApprovalQueue<'a> {
     paths: &'a Paths,
 }
@@ -121,15 +123,16 @@ impl ApprovalQueue<'_> {
         }
     }
 
-    /// Runs `act` on the queue in the state directory.
+    /// Runs `act` on the queue where it is stored.
     fn with_stored_queue(
         &self,
         act: impl AsyncFnOnce(&policy::approval::Approvals) -> Value,
     ) -> anyhow::Result<Value> {
         let loaded = config_loader::load(self.paths)?;
         let state = self.paths.state_directory()?;
-        let approvals =
-            approval_queue::open(&state, loaded.file.as_deref(), &loaded.config.approvals);
+        let (file, config) = (loaded.file.as_deref(), &loaded.config);
+        let cluster = config.state.as_ref().map(Cluster::new);
+        let approvals = approval_queue::open(&state, file, &config.approvals, cluster.as_ref());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(act(&approvals)))
     }

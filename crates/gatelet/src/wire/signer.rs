@@ -25,6 +25,11 @@ impl Signer {
         Signer(key.map(|key| key.as_bytes().to_vec()))
     }
 
+    /// The key, for values that are signed in another format; empty where there is none.
+    pub(crate) fn key(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
     /// The value with its signature in front.
     pub(crate) fn sign(&self, name: &str, value: &[u8]) -> Vec<u8> {
         let signature = match &self.0 {

@@ -17,6 +17,7 @@ use policy::rules::{self, Rules};
 use policy::trust::TrustCheck;
 use policy::{AllowAll, Stages};
 use redact::{self, Scrubber};
+use store::confirm_tokens::SharedTokens;
 use store::limits::SharedLimiter;
 use tool::clock::Clock;
 
@@ -48,10 +49,18 @@ impl CurrentStages {
         CurrentStages { approvals, page, built: Mutex::default() }
     }
 
-    fn approval(&self, config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Approval> {
+    fn approval(
+        &self,
+        config: &Config,
+        cluster: Option<&Cluster>,
+        clock: &Arc<dyn Clock>,
+    ) -> Arc<dyn Approval> {
         let config = &config.approvals;
         match config.confirm {
-            Confirm::Token => Arc::new(TokenApproval::new(Arc::clone(clock))),
+            Confirm::Token => Arc::new(match cluster {
+                Some(cluster) => TokenApproval::with_store(Arc::new(shared_tokens(cluster))),
+                None => TokenApproval::new(Arc::clone(clock)),
+            }),
             Confirm::Queue => {
                 let stage = QueuedApproval::new(Arc::clone(&self.approvals), config.stage.clone());
                 Arc::new(stage.with_page(Arc::clone(&self.page)))
@@ -72,7 +81,7 @@ impl CurrentStages {
         let stages = Stages {
             checks: checks(config, trust.as_ref()),
             listings: listings(trust.as_ref()),
-            approval: self.approval(config, clock),
+            approval: self.approval(config, cluster, clock),
             quota: quota(config, cluster, clock),
             cache: cache(config, clock),
             retry: retry(config, clock),
@@ -98,7 +107,7 @@ impl CurrentStages {
         // The queue stays in any case; confirmation tokens that were given out stay valid
         // while the settings of approval are the same.
         if before.approvals != config.approvals {
-            stages.approval = self.approval(config, clock);
+            stages.approval = self.approval(config, cluster.as_ref(), clock);
         }
         stages.checks = checks(config, trust.as_ref());
         stages.listings = listings(trust.as_ref());
@@ -134,6 +143,10 @@ fn listings(trust: Option<&Arc<TrustCheck>>) -> Arc<dyn ListingCheck> {
         Some(trust) => Arc::clone(trust) as _,
         None => Arc::new(AllowAll),
     }
+}
+
+fn shared_tokens(cluster: &Cluster) -> SharedTokens {
+    SharedTokens::new(Arc::new(cluster.store().clone()), cluster.signer().key())
 }
 
 fn quota(config: &Config, cluster: Option<&Cluster>, clock: &Arc<dyn Clock>) -> Arc<dyn Quota> {

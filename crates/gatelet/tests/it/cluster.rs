@@ -1,6 +1,7 @@
 //! Several gatelets behind a load balancer that knows nothing, with a store that
 //! they share: a request goes to whichever replica it happens to reach.
 
+mod approvals;
 mod limits;
 mod results;
 mod rights;
@@ -31,7 +32,10 @@ const BUILTIN: &str = "[builtin]\ntools = true\n\n";
 
 impl Cluster {
     fn start(n_replicas: usize, config: &str) -> Cluster {
-        let store = Server::start(&[]);
+        Cluster::start_with(Server::start(&[]), n_replicas, config)
+    }
+
+    fn start_with(store: Server, n_replicas: usize, config: &str) -> Cluster {
         let deeds = tempfile::NamedTempFile::new().unwrap();
         let deed = format!(
             "open({:?}, 'a').write(str(message['params']['arguments'].get('n')) + '\\n'); \
@@ -62,6 +66,10 @@ impl Cluster {
 
     fn at(&self, replica: usize) -> &Site {
         &self.replicas[replica].1
+    }
+
+    fn home(&self, replica: usize) -> &Home {
+        &self.replicas[replica].0
     }
 
     /// The numbers of the calls that ran, in order.

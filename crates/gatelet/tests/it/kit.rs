@@ -19,7 +19,7 @@ pub(crate) use fake::{Fake, SECRET, program};
 pub(crate) use http::{Answer, Served, Site};
 pub(crate) use marks::{Mark, signal};
 pub(crate) use pipe::Pipe;
-pub(crate) use shell::{shell, shell_with};
+pub(crate) use shell::{Ended, shell, shell_with};
 pub(crate) use testkit::needs::tool;
 
 /// No single answer takes longer, even on a busy machine.

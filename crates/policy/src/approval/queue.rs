@@ -139,6 +139,13 @@ const MAX_DECIDED: usize = 100;
 const CLOCK_SKEW: u64 = 60_000;
 
 impl Queue {
+    /// An empty queue that does not use the numbers up to `last_number` again. Somebody
+    /// may still hold a number of a queue that was lost, and must not decide about
+    /// another call by it.
+    pub fn after(last_number: u64) -> Queue {
+        Queue { last_number, requests: Vec::new() }
+    }
+
     /// The status of the call with this binding.
     pub fn status(&self, binding: &str, now: u64) -> CallStatus {
         let found = self.requests.iter().rev().find(|request| {

@@ -124,8 +124,7 @@ impl QueuedApproval {
                 }
                 CallStatus::Denied { number, by } => return Ok(WaitOutcome::Denied { number, by }),
                 CallStatus::Waiting(_) => {}
-                // It expired, or an identical call used it.
-                CallStatus::Allowed(_) | CallStatus::Unasked => return Ok(WaitOutcome::Waiting),
+                CallStatus::Allowed(_) | CallStatus::Unasked => return Ok(WaitOutcome::Gone),
             }
             tokio::select! {
                 Some(()) = changes.next() => {}
@@ -162,8 +161,13 @@ impl QueuedApproval {
 /// The result of waiting for a decision.
 enum WaitOutcome {
     Allowed,
-    Denied { number: u64, by: String },
+    Denied {
+        number: u64,
+        by: String,
+    },
     Waiting,
+    /// The request expired, an identical call used it, or the store lost it.
+    Gone,
 }
 
 #[async_trait]
@@ -178,7 +182,9 @@ impl Approval for QueuedApproval {
             return Ok(());
         }
         let queue_unavailable = |error: QueueUnavailable| {
-            let message = format!("{question}, and nobody can be asked: {error}. Nothing was done");
+            let message = format!(
+                "{question}, and nobody can be asked: {error}. Nothing was done; ask again later"
+            );
             refusal(RefusalCode::ApprovalRequired, message)
         };
         let binding = binding(context, &request.key);
@@ -216,6 +222,7 @@ impl Approval for QueuedApproval {
         let outcome = waiting.await.map_err(queue_unavailable)?;
         match outcome {
             WaitOutcome::Waiting => return Err(self.still_waiting(question, number)),
+            WaitOutcome::Gone => return Err(gone(question, number)),
             WaitOutcome::Allowed | WaitOutcome::Denied { .. } if page.is_some() => {
                 elicit::notify_decided(context, number);
             }
@@ -223,7 +230,7 @@ impl Approval for QueuedApproval {
         }
         match outcome {
             WaitOutcome::Denied { number, by } => Err(denied(question, number, &by)),
-            WaitOutcome::Allowed | WaitOutcome::Waiting => Ok(()),
+            WaitOutcome::Allowed | WaitOutcome::Waiting | WaitOutcome::Gone => Ok(()),
         }
     }
 }
@@ -266,6 +273,14 @@ fn denied(question: &Question, number: u64, by: &str) -> Refusal {
         "{question}, and request {number} was denied by {by}. Nothing was done; do not try it again"
     );
     refusal(RefusalCode::Declined, message)
+}
+
+fn gone(question: &Question, number: u64) -> Refusal {
+    let message = format!(
+        "{question}, and request {number} waits no longer: it expired, another call of the same kind \
+         used it, or it was lost. Nothing was done; make the same call again to ask again"
+    );
+    refusal(RefusalCode::ApprovalRequired, message)
 }
 
 fn too_many(question: &Question, full: QueueFull) -> Refusal {

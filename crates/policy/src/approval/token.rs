@@ -22,18 +22,38 @@ use crate::refusal::{Refusal, RefusalCode};
 /// How long a token is valid.
 const LIFE: Duration = Duration::from_secs(300);
 
-/// The most valid tokens; the oldest are dropped first.
+/// The most valid tokens in memory; the oldest are dropped first.
 const MAX_TOKENS: usize = 1024;
+
+/// The store of the tokens that were issued and not used yet. While it cannot be used,
+/// no call is approved.
+#[async_trait]
+pub trait TokenStore: Send + Sync {
+    /// Keeps a token for the call of this binding, for `life`.
+    async fn issue(&self, token: &str, binding: &str, life: Duration) -> Result<(), TokensAway>;
+
+    /// Whether a token is valid for this call. The token is used up in any case.
+    async fn redeem(&self, token: &str, binding: &str) -> Result<bool, TokensAway>;
+}
+
+/// Tokens cannot be kept or checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("confirmation tokens cannot be kept: {0}")]
+pub struct TokensAway(pub String);
 
 /// The approval stage with tokens.
 pub struct TokenApproval {
-    clock: Arc<dyn Clock>,
-    tokens: Mutex<Tokens>,
+    tokens: Arc<dyn TokenStore>,
 }
 
 impl TokenApproval {
+    /// The stage with tokens in memory.
     pub fn new(clock: Arc<dyn Clock>) -> TokenApproval {
-        TokenApproval { clock, tokens: Mutex::default() }
+        TokenApproval::with_store(Arc::new(InMemoryTokens { clock, tokens: Mutex::default() }))
+    }
+
+    pub fn with_store(tokens: Arc<dyn TokenStore>) -> TokenApproval {
+        TokenApproval { tokens }
     }
 }
 
@@ -50,14 +70,17 @@ impl Approval for TokenApproval {
         context: &Context,
     ) -> Result<(), Refusal> {
         let binding = binding(context, &request.key);
-        let now = self.clock.elapsed();
+        let refusal = |code, message| Refusal { code, message, retry_after: None };
+        let away = |error: TokensAway| {
+            let message = format!("{question}, and {error}. Nothing was done; ask again later");
+            refusal(RefusalCode::ApprovalRequired, message)
+        };
         let token = request.token.filter(|token| *token != DO_NOT_WAIT);
         if let Some(token) = token
-            && self.tokens.lock().redeem(token, &binding, now)
+            && self.tokens.redeem(token, &binding).await.map_err(away)?
         {
             return Ok(());
         }
-        let refusal = |code, message| Refusal { code, message, retry_after: None };
         match elicit::ask(context, &question.text, request.arguments).await {
             UserAnswer::Yes => Ok(()),
             UserAnswer::No => Err(refusal(
@@ -66,7 +89,8 @@ impl Approval for TokenApproval {
             )),
             UserAnswer::NoAnswer => {
                 let had_token = token.is_some();
-                let token = self.tokens.lock().issue(binding, rand::random(), now);
+                let token = format!("{PREFIX}{}", hex::encode(&rand::random::<[u8; 16]>()));
+                self.tokens.issue(&token, &binding, LIFE).await.map_err(away)?;
                 Err(refusal(
                     RefusalCode::ApprovalRequired,
                     approval_needed(question, request, &token, had_token),
@@ -99,6 +123,25 @@ fn approval_needed(
     )
 }
 
+/// Tokens in memory, which are lost when the process ends.
+struct InMemoryTokens {
+    clock: Arc<dyn Clock>,
+    tokens: Mutex<Tokens>,
+}
+
+#[async_trait]
+impl TokenStore for InMemoryTokens {
+    async fn issue(&self, token: &str, binding: &str, life: Duration) -> Result<(), TokensAway> {
+        let now = self.clock.elapsed();
+        self.tokens.lock().issue(token, binding, now, now + life);
+        Ok(())
+    }
+
+    async fn redeem(&self, token: &str, binding: &str) -> Result<bool, TokensAway> {
+        Ok(self.tokens.lock().redeem(token, binding, self.clock.elapsed()))
+    }
+}
+
 /// The tokens that were issued and not used yet.
 #[derive(Debug, Default)]
 struct Tokens(HashMap<String, Issued>);
@@ -111,8 +154,7 @@ struct Issued {
 }
 
 impl Tokens {
-    /// Issues a token for one call. `random` must be unpredictable.
-    fn issue(&mut self, binding: String, random: [u8; 16], now: Duration) -> String {
+    fn issue(&mut self, token: &str, binding: &str, now: Duration, until: Duration) {
         self.0.retain(|_, issued| now < issued.until);
         if MAX_TOKENS <= self.0.len()
             && let Some(oldest) =
@@ -120,12 +162,9 @@ impl Tokens {
         {
             self.0.remove(&oldest);
         }
-        let token = format!("{PREFIX}{}", hex::encode(&random));
-        self.0.insert(token.clone(), Issued { binding, until: now + LIFE });
-        token
+        self.0.insert(token.to_owned(), Issued { binding: binding.to_owned(), until });
     }
 
-    /// Whether a token is valid for this call. The token is used up in any case.
     fn redeem(&mut self, token: &str, binding: &str, now: Duration) -> bool {
         let issued = self.0.remove(token);
         issued.is_some_and(|issued| now < issued.until && issued.binding == *binding)
@@ -152,16 +191,17 @@ mod tests {
         let mut tokens = Tokens::default();
         let bound = binding(&caller("ann"), "call");
         let others = [binding(&caller("bob"), "call"), binding(&caller("ann"), "other call")];
-        let token = tokens.issue(bound.clone(), [1; 16], at(0));
-        assert!(tokens.redeem(&token, &bound, at(10)));
-        assert!(!tokens.redeem(&token, &bound, at(10)), "a second time");
+        let issue = |tokens: &mut Tokens| tokens.issue("t", &bound, at(0), LIFE);
+        issue(&mut tokens);
+        assert!(tokens.redeem("t", &bound, at(10)));
+        assert!(!tokens.redeem("t", &bound, at(10)), "a second time");
         for other in others {
-            let token = tokens.issue(bound.clone(), [2; 16], at(0));
-            assert!(!tokens.redeem(&token, &other, at(1)));
-            assert!(!tokens.redeem(&token, &bound, at(1)), "spent by the wrong one");
+            issue(&mut tokens);
+            assert!(!tokens.redeem("t", &other, at(1)));
+            assert!(!tokens.redeem("t", &bound, at(1)), "spent by the wrong one");
         }
-        let token = tokens.issue(bound.clone(), [3; 16], at(0));
-        assert!(!tokens.redeem(&token, &bound, at(301)));
+        issue(&mut tokens);
+        assert!(!tokens.redeem("t", &bound, at(301)));
         assert!(!tokens.redeem("confirm-guess", &bound, at(0)));
     }
 
@@ -169,9 +209,8 @@ mod tests {
     fn only_so_many_tokens_wait() {
         let mut tokens = Tokens::default();
         for n in 0..3000_u32 {
-            let mut random = [0; 16];
-            random[..4].copy_from_slice(&n.to_be_bytes());
-            tokens.issue(String::new(), random, at(u64::from(n) / 100));
+            let now = at(u64::from(n) / 100);
+            tokens.issue(&n.to_string(), "", now, now + LIFE);
         }
         assert_eq!(tokens.0.len(), MAX_TOKENS);
     }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,13 +17,15 @@ use http::{Request, Response};
 use mcp::serve::http::Body;
 use parking_lot::Mutex;
 use policy::approval::{QueuedRequest, RememberedApproval};
+use sha2::{Digest, Sha256};
 use store::audit::AuditLog;
 use store::clock::System;
 use store::files::Files;
+use store::state::{SingleUse, StateError};
 use subtle::ConstantTimeEq;
 use telemetry::figures::Overview;
 use tokio_util::task::AbortOnDropHandle;
-use tool::Tool;
+use tool::{Tool, hex};
 use web::site::pages::{Pages, Visitor};
 
 use super::effective_settings::{self, EffectiveConfig};
@@ -35,6 +38,7 @@ use crate::key_file;
 use crate::logging;
 use crate::paths::Paths;
 use crate::time;
+use crate::wire::cluster::Cluster;
 use crate::wire::{Wiring, webhook};
 use config::edit::Edit;
 use config::{Problems, SourceFile, write_remembered};
@@ -92,6 +96,10 @@ struct ConsoleOperator {
 
 /// How old a webhook message may be, in seconds.
 const MESSAGE_AGE: u64 = 5 * 60;
+/// Why a message is refused that comes a second time.
+const SEEN: &str = "this message was believed already";
+/// How long the store of the replicas may take.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many message ids are remembered.
 const MAX_SEEN_MESSAGES: usize = 1_000;
 
@@ -235,7 +243,7 @@ impl ProgramControl for ConsoleOperator {
         self.change_files(move |paths| write_rule(paths, &rule).map(drop)).await
     }
 
-    fn verify_message(
+    async fn verify_message(
         &self,
         id: &str,
         timestamp: &str,
@@ -254,9 +262,31 @@ impl ProgramControl for ConsoleOperator {
         if !signature.split(' ').any(is_ours) {
             return Err("the signature is not of this body".to_owned());
         }
+        match self.wiring.cluster() {
+            Some(cluster) => see_at_all_replicas(cluster, id).await,
+            None => self.see(id),
+        }
+    }
+}
+
+/// Fails for a message that another replica, or this one, has accepted.
+async fn see_at_all_replicas(cluster: &Cluster, id: &str) -> Result<(), String> {
+    let key = format!("webhook {}", hex::encode(&Sha256::digest(id.as_bytes())));
+    // A message may come from a clock that is ahead by its whole age.
+    let life = Duration::from_secs(2 * MESSAGE_AGE);
+    match SingleUse::put(cluster.store(), &key, Bytes::new(), life, STORE_TIMEOUT).await {
+        Ok(()) => Ok(()),
+        Err(StateError::Conflict) => Err(SEEN.to_owned()),
+        Err(error) => Err(format!("nobody can say whether it was believed already: {error}")),
+    }
+}
+
+impl ConsoleOperator {
+    /// Fails for a message that was accepted already.
+    fn see(&self, id: &str) -> Result<(), String> {
         let mut seen = self.seen_messages.lock();
         if seen.iter().any(|known| known == id) {
-            return Err("this message was believed already".to_owned());
+            return Err(SEEN.to_owned());
         }
         seen.push_back(id.to_owned());
         if MAX_SEEN_MESSAGES < seen.len() {
@@ -264,9 +294,7 @@ impl ProgramControl for ConsoleOperator {
         }
         Ok(())
     }
-}
 
-impl ConsoleOperator {
     fn parse_config(&self, text: &str) -> Result<(config::Config, Problems), Problems> {
         let file = self.paths.config_file().unwrap_or_default();
         let whole = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
