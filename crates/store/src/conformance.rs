@@ -145,6 +145,31 @@ pub async fn expiring(open: Open<'_, dyn Expiring>, advance: Advance<'_>) {
     assert_eq!(over, Err(StateError::Conflict), "what is over has no length");
     assert_eq!(one.append_at("log", 0, text("new"), LIFE, TIMEOUT).await, Ok(()));
     assert_eq!(other.get("log", TIMEOUT).await, Ok(Some(text("new"))));
+    expiring_replaced(&*one, &*other, advance).await;
+}
+
+async fn expiring_replaced(one: &dyn Expiring, other: &dyn Expiring, advance: Advance<'_>) {
+    let conflict = Err(StateError::Conflict);
+    let was = |value: &str| Some(text(value));
+    assert_eq!(
+        one.replace("s", was(""), text("1"), LIFE, TIMEOUT).await,
+        conflict,
+        "nothing is there"
+    );
+    assert_eq!(one.replace("s", None, text("1"), LIFE, TIMEOUT).await, Ok(()));
+    assert_eq!(other.replace("s", None, text("2"), LIFE, TIMEOUT).await, conflict);
+    advance(LIFE / 2);
+    assert_eq!(other.replace("s", was("1"), text("2\0"), LIFE, TIMEOUT).await, Ok(()));
+    assert_eq!(one.replace("s", was("1"), text("3"), LIFE, TIMEOUT).await, conflict);
+    advance(LIFE / 2);
+    assert_eq!(one.get("s", TIMEOUT).await, Ok(was("2\0")), "it lives anew");
+    advance(LIFE / 2);
+    assert_eq!(
+        one.replace("s", was("2\0"), text("3"), LIFE, TIMEOUT).await,
+        conflict,
+        "it is over"
+    );
+    assert_eq!(one.replace("s", None, text("3"), LIFE, TIMEOUT).await, Ok(()));
 }
 
 /// Checks that of many who add to a value at once, one does.

@@ -193,6 +193,26 @@ impl Expiring for Memory {
         ready(Ok(()))
     }
 
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<Bytes>,
+        next: Bytes,
+        ttl: Duration,
+        _: Duration,
+    ) -> StateFuture<'a, ()> {
+        if let Err(error) = self.check_size(&next) {
+            return ready(Err(error));
+        }
+        let now = self.clock.elapsed();
+        let mut contents = self.contents();
+        if contents.expiring.get(key, now) != expected {
+            return ready(Err(StateError::Conflict));
+        }
+        contents.expiring.put(key, next, now + ttl, self.limits.n_values);
+        ready(Ok(()))
+    }
+
     fn touch<'a>(&'a self, key: &'a str, ttl: Duration, _: Duration) -> StateFuture<'a, bool> {
         let now = self.clock.elapsed();
         let mut contents = self.contents();

@@ -355,6 +355,17 @@ mod tests {
             away()
         }
 
+        fn replace<'a>(
+            &'a self,
+            _: &'a str,
+            _: Option<Bytes>,
+            _: Bytes,
+            _: Duration,
+            _: Duration,
+        ) -> StateFuture<'a, ()> {
+            away()
+        }
+
         fn touch<'a>(&'a self, _: &'a str, _: Duration, _: Duration) -> StateFuture<'a, bool> {
             away()
         }

@@ -187,6 +187,17 @@ pub trait Expiring: Send + Sync {
         timeout: Duration,
     ) -> StateFuture<'a, ()>;
 
+    /// Replaces a value that is still `expected` (`None`: there is none) by `next`, which
+    /// lives for `ttl`; [`StateError::Conflict`] if it is another.
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<Bytes>,
+        next: Bytes,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> StateFuture<'a, ()>;
+
     /// Lets a value live for `ttl` from now on; returns whether there is one.
     fn touch<'a>(&'a self, key: &'a str, ttl: Duration, timeout: Duration)
     -> StateFuture<'a, bool>;

@@ -17,6 +17,7 @@ pub(crate) struct Scripts {
     pub(crate) take: Script,
     /// Expiring values.
     pub(crate) append: Script,
+    pub(crate) replace: Script,
     /// Counters.
     pub(crate) spend: Script,
     pub(crate) give_back: Script,
@@ -41,6 +42,7 @@ impl Scripts {
             put_once: Script::new(include_str!("scripts/put_once.lua")),
             take: Script::new(include_str!("scripts/take.lua")),
             append: Script::new(include_str!("scripts/append.lua")),
+            replace: Script::new(include_str!("scripts/replace.lua")),
             spend: Script::new(include_str!("scripts/spend.lua")),
             give_back: Script::new(include_str!("scripts/give_back.lua")),
             put_blob: Script::new(include_str!("scripts/put_blob.lua")),

@@ -97,6 +97,29 @@ impl Expiring for Valkey {
         })
     }
 
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<Bytes>,
+        next: Bytes,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> StateFuture<'a, ()> {
+        if let Err(error) = check_size(next.len(), self.0.limits.value_bytes) {
+            return ready(Err(error));
+        }
+        later(async move {
+            let (keys, ttl) = ([self.key("e", key)], ttl_millis(ttl).to_string());
+            let mut arguments = vec![next.as_ref(), ttl.as_bytes()];
+            arguments.extend(expected.as_deref());
+            let script = &self.0.scripts.replace;
+            match self.0.link.script::<u8>(timeout, script, &keys, &arguments).await? {
+                0 => Err(StateError::Conflict),
+                _ => Ok(()),
+            }
+        })
+    }
+
     fn touch<'a>(
         &'a self,
         key: &'a str,

@@ -94,6 +94,25 @@ impl Expiring for Files {
         })
     }
 
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<Bytes>,
+        next: Bytes,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> StateFuture<'a, ()> {
+        if let Err(error) = check_size(next.len(), self.0.limits.value_bytes) {
+            return ready(Err(error));
+        }
+        self.locked(EXPIRING, key, timeout, move |directory, file| {
+            if directory.value(file, file)? != expected {
+                return Err(StateError::Conflict);
+            }
+            directory.write_value(file, &next, ttl)
+        })
+    }
+
     fn touch<'a>(
         &'a self,
         key: &'a str,
