@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mcp::serve::http::{Endpoint, ReplicaError, Replicas};
+use mcp::serve::http::{Endpoint, RecordError, ReplicaError, Replicas};
 use mcp::serve::stdio;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -318,32 +318,31 @@ impl Replicas for EndpointReplicas {
         self.cluster.0.tag
     }
 
-    async fn note_session(&self, id: &str, note: String, life: Duration) -> Result<(), String> {
-        let key = self.session_key(id);
-        let noted =
-            Expiring::put(self.cluster.store(), &key, note.into(), life, STORE_TIMEOUT).await;
-        noted.map_err(|error| error.to_string())
+    async fn read_session(&self, id: &str) -> Result<Option<String>, RecordError> {
+        let found = Expiring::get(self.cluster.store(), &self.session_key(id), STORE_TIMEOUT).await;
+        let found = found.map_err(|error| record_error(&error))?;
+        Ok(found.and_then(|found| String::from_utf8(found.into()).ok()))
     }
 
-    async fn find_session(&self, id: &str) -> Option<String> {
-        let found = Expiring::get(self.cluster.store(), &self.session_key(id), STORE_TIMEOUT).await;
-        let found = found.inspect_err(|error| {
-            tracing::warn!(%error, "cannot look for a session of another replica");
-        });
-        String::from_utf8(found.ok()??.into()).ok()
+    async fn swap_session(
+        &self,
+        id: &str,
+        expected: Option<String>,
+        next: String,
+        life: Duration,
+    ) -> Result<(), RecordError> {
+        let (key, expected) = (self.session_key(id), expected.map(Into::into));
+        let store = self.cluster.store();
+        store
+            .replace(&key, expected, next.into(), life, STORE_TIMEOUT)
+            .await
+            .map_err(|error| record_error(&error))
     }
 
     async fn touch_session(&self, id: &str, life: Duration) {
         let key = self.session_key(id);
         if let Err(error) = self.cluster.store().touch(&key, life, STORE_TIMEOUT).await {
-            tracing::debug!(%error, "cannot keep the note of a session");
-        }
-    }
-
-    async fn forget_session(&self, id: &str) {
-        let key = self.session_key(id);
-        if let Err(error) = Expiring::remove(self.cluster.store(), &key, STORE_TIMEOUT).await {
-            tracing::warn!(%error, "a session that ended may be carried on elsewhere until it is idle");
+            tracing::debug!(%error, "cannot keep the record of a session");
         }
     }
 
@@ -364,5 +363,14 @@ impl Replicas for EndpointReplicas {
         };
         inner.waiting.lock().remove(&number);
         answer.ok_or(ReplicaError::NoAnswer)
+    }
+}
+
+fn record_error(error: &StateError) -> RecordError {
+    match error {
+        StateError::Conflict => RecordError::Conflict,
+        StateError::Unavailable { .. } | StateError::TooLarge { .. } | StateError::Gone => {
+            RecordError::Unavailable(error.to_string())
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::time::{Sleep, sleep};
 use tool::{Json, Listing, Object, Reply};
 
@@ -53,6 +54,14 @@ impl Exchange {
         parking: Option<Parking>,
     ) -> Exchange {
         Exchange { call: Some(call), channel, answer: None, parking, gather_timer: None }
+    }
+
+    /// Has `after` run with the reply before it goes out.
+    pub(crate) fn then<F: Future<Output = Reply> + Send + 'static>(
+        self,
+        after: impl FnOnce(Reply) -> F + Send + 'static,
+    ) -> Exchange {
+        Exchange { call: self.call.map(|call| call.then(after).boxed()), ..self }
     }
 
     pub(crate) fn channel(&self) -> &Arc<ClientChannel> {

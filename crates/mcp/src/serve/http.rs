@@ -11,6 +11,7 @@
 mod legacy_sse;
 mod options;
 mod post;
+mod remote_stream;
 mod replica_routing;
 mod replicas;
 mod request;
@@ -23,6 +24,7 @@ mod batch;
 mod fair_memory;
 mod resumable;
 mod sessions;
+mod shared_session;
 mod timers;
 
 mod body;
@@ -45,6 +47,7 @@ use super::server::McpServer;
 use crate::revision::{Revision, code, header};
 use body::{BoxedRefusal, HttpResult, boxed_refusal};
 use sessions::{HttpSession, HttpSessions};
+use shared_session::MissingSession;
 use sse_clients::SseClients;
 use timers::TimerPool;
 
@@ -54,7 +57,7 @@ pub use fair_memory::FairMemory;
 pub use hosts::Hosts;
 pub use options::Options;
 pub use path::at;
-pub use replicas::{ReplicaError, Replicas};
+pub use replicas::{RecordError, ReplicaError, Replicas};
 pub use sessions::Limits as SessionLimits;
 
 /// The id of the connection that a request came on, in the request's extensions. It
@@ -165,8 +168,14 @@ impl Endpoint {
                 Box::pin(session.open_reader(&stream, stream.last_read(), keep_alive)),
             ));
         };
-        let found = resumable::parse_event_id(last)
-            .and_then(|(stream, event)| Some((session.resume(stream)?, event)))
+        let parsed = resumable::parse_event_id(last);
+        if let Some((id, event)) = &parsed
+            && ![0, self.replica_tag()].contains(&id.replica)
+        {
+            return Box::pin(self.resume_elsewhere(&session, id.clone(), *event)).await;
+        }
+        let found = parsed
+            .and_then(|(id, event)| Some((session.resume(id.number)?, event)))
             .filter(|(stream, event)| stream.has_event(*event));
         let Some((stream, event)) = found else {
             let message = "that stream is not kept any more; ask again what you asked";
@@ -181,8 +190,7 @@ impl Endpoint {
     /// Answers a DELETE: ends a session.
     async fn delete(&self, request: &Request<()>) -> HttpResult {
         let session = self.session(request).await?;
-        self.forget_session(&session.inner.id).await;
-        self.0.sessions.end(&session.inner.id);
+        self.end_session(&session.inner.id).await;
         Ok(body::empty(StatusCode::NO_CONTENT))
     }
 
@@ -200,14 +208,13 @@ impl Endpoint {
             return Err(boxed_refusal(StatusCode::BAD_REQUEST, message));
         };
         let caller = caller(request);
-        let session = self.find_session(id, &caller).await;
-        // A session is only valid with the rights that it was opened with.
-        let session = session.filter(|session| session.inner.caller == caller.identity);
-        let session = session.ok_or_else(|| {
-            let message = "no such session: it ended, was idle for too long, or what you may do \
-                           has changed; send `initialize` again";
-            boxed_refusal(StatusCode::NOT_FOUND, message)
-        })?;
+        let session = self.find_session(id, &caller).await.and_then(|session| {
+            // A session is only valid with the rights that it was opened with.
+            let is_own = session.inner.caller == caller.identity;
+            is_own.then_some(session).ok_or(MissingSession::Unknown)
+        });
+        let session =
+            session.map_err(|missing| boxed_refusal(StatusCode::NOT_FOUND, missing.to_string()))?;
         match version.map(str::parse::<Revision>) {
             Some(Err(unknown)) => Err(boxed_refusal(StatusCode::BAD_REQUEST, unknown.to_string())),
             Some(Ok(_)) | None => Ok(session),

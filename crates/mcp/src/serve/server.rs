@@ -1,5 +1,6 @@
 //! The MCP server: state that all clients share, and answers to requests in a session.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -122,6 +123,39 @@ impl McpServer {
         }
         if session.level().is_some() {
             self.log_levels.set_level(&session.provider, None, &context).await;
+        }
+    }
+
+    /// Brings a session to the log level and the subscriptions that its client told
+    /// another replica.
+    pub(crate) async fn adjust(
+        &self,
+        session: &Session,
+        level: Option<Level>,
+        wanted: &BTreeSet<String>,
+    ) {
+        let context = session.context(Arc::new(NoClient));
+        if let Some(level) = level.filter(|level| session.level() != Some(*level)) {
+            session.set_level(level);
+            self.log_levels.set_level(&session.provider, Some(level), &context).await;
+        }
+        let known = session.subscriptions();
+        for uri in known.difference(wanted).filter(|uri| session.unsubscribe(uri)) {
+            drop(subscriptions::unsubscribe(&session.provider, uri, &context).await);
+        }
+        for uri in wanted.difference(&known) {
+            if !matches!(session.subscribe(uri, &self.subscription_limit), Ok(true)) {
+                continue;
+            }
+            let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
+            let reply = subscriptions::subscribe(&session.provider, params, &context).await;
+            if let Reply::Error(error) = reply {
+                session.unsubscribe(uri);
+                tracing::warn!(
+                    error = error.message,
+                    "a subscription of a session could not be made at this replica"
+                );
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! A session holds the client, its provider, its log level, its subscriptions and the open
 //! questions to it. It does not depend on the transport.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -91,6 +91,11 @@ impl Session {
         Session { next: AtomicU64::new((u64::from(tag) << TAG_SHIFT) + 1), ..self }
     }
 
+    /// Returns the tag of this replica; 0 if there is only one.
+    pub(crate) fn replica_tag(&self) -> u32 {
+        replica_of_question(self.next.load(Ordering::Relaxed))
+    }
+
     /// Spawns the task that notifies the provider of changed roots. It replaces an earlier
     /// one: only the latest change counts.
     pub(crate) fn run_roots_task(&self, roots_task: impl Future<Output = ()> + Send + 'static) {
@@ -153,6 +158,11 @@ impl Session {
     /// Removes a subscription; returns `false` if there was none.
     pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
         self.subscriptions.lock().remove(uri).is_some()
+    }
+
+    /// Returns the URIs of all subscriptions.
+    pub(crate) fn subscriptions(&self) -> BTreeSet<String> {
+        self.subscriptions.lock().keys().cloned().collect()
     }
 
     /// Removes and returns all subscriptions, when the session ends.

@@ -16,6 +16,8 @@ mod leaving;
 #[cfg(test)]
 mod long_requests;
 #[cfg(test)]
+mod replicas;
+#[cfg(test)]
 mod roots;
 #[cfg(test)]
 mod through;

@@ -219,6 +219,12 @@ impl Answer {
         self.body.as_mut().expect("the answer is a stream").frame().await.is_none()
     }
 
+    /// Everything up to the end of the stream, as it stands on the wire.
+    pub(crate) async fn text(self) -> String {
+        let body = self.body.expect("the answer is a stream").collect().await.unwrap();
+        String::from_utf8(body.to_bytes().to_vec()).unwrap()
+    }
+
     /// All messages up to the end of the stream.
     pub(crate) async fn all(mut self) -> Vec<Value> {
         let mut messages = Vec::new();

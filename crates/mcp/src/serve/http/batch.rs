@@ -77,11 +77,13 @@ impl InFlight {
         InFlight { open: Mutex::default(), caller_load }
     }
 
-    /// Cancels a request, if it is open.
-    pub(super) fn cancel(&self, id: &Json) {
-        if self.open.lock().remove(id).is_some() {
+    /// Cancels a request; returns whether it was open.
+    pub(super) fn cancel(&self, id: &Json) -> bool {
+        let was_open = self.open.lock().remove(id).is_some();
+        if was_open {
             self.caller_load.0.fetch_sub(1, Ordering::Relaxed);
         }
+        was_open
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -220,6 +222,11 @@ impl DetachedBatch {
             Some(batch) => batch.next_event().await,
             None => BatchEvent::End,
         }
+    }
+
+    /// Returns the id of the first request that has no answer yet.
+    pub(super) fn first_id(&self) -> Option<&Json> {
+        self.0.as_ref().and_then(Batch::first_id)
     }
 
     /// Returns the batch, for other code to poll.

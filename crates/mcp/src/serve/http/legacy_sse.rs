@@ -16,7 +16,7 @@ use tool::{Json, Reply, RpcError};
 use super::answer_memory::AnswerMemory;
 use super::batch::{Batch, BatchEvent};
 use super::body::{self, Body, HttpResult, boxed_refusal};
-use super::resumable::ResumableStream;
+use super::resumable::{ResumableStream, StreamId};
 use super::sessions::HttpSessions;
 use super::sse_clients::SseClient;
 use super::{Endpoint, caller, identity, request};
@@ -47,7 +47,7 @@ impl Endpoint {
         let id = format!("{:032x}", rand::random::<u128>());
         let client = SseClient {
             caller,
-            stream: ResumableStream::new(0),
+            stream: ResumableStream::new(StreamId::default()),
             session: Mutex::default(),
             _counted: counted,
         };
@@ -129,6 +129,9 @@ impl Endpoint {
                 client.send_answer(&rpc_request.id, &Reply::Error(error));
             }
             (Message::Notification(notification), Some(session)) => {
+                if let Some(id) = super::post::cancelled_request(&notification) {
+                    session.in_flight.cancel(&id);
+                }
                 let stream = Arc::clone(&client.stream);
                 super::post::take_notification(&session, &notification, move || {
                     Arc::clone(&stream)

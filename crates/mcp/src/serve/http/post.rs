@@ -116,7 +116,7 @@ impl Endpoint {
             Ok((session, reply)) => {
                 match self.0.sessions.add(session.with_replica_tag(self.replica_tag()), &caller) {
                     Ok(()) => {
-                        self.note_session(&id, params, &caller.identity).await;
+                        self.record_session(&id).await;
                         reply
                     }
                     Err(full) => {
@@ -167,8 +167,10 @@ impl Endpoint {
             match message {
                 Ok(Message::Request(RpcRequest { id, method, params })) => {
                     let trace = self.0.options.tracing.trace_for(&id, Some(headers));
+                    let change = self.shared_change(&method, params.as_ref());
                     let begin = || {
                         let exchange = self.0.server.begin(&session.inner, method, params, trace);
+                        let exchange = self.share_after(exchange, session, change);
                         if answer_format == AnswerFormat::JsonOnly {
                             exchange.channel().mute();
                         }
@@ -183,6 +185,11 @@ impl Endpoint {
                     }
                 }
                 Ok(Message::Notification(notification)) => {
+                    if let Some(id) = cancelled_request(&notification)
+                        && !session.in_flight.cancel(&id)
+                    {
+                        Box::pin(self.cancel_elsewhere(session, id)).await;
+                    }
                     let own = Arc::clone(session);
                     take_notification(session, &notification, move || own.standalone());
                 }
@@ -245,7 +252,8 @@ impl Endpoint {
                 }
             }
         }
-        let stream = session.open_stream();
+        let request_id = batch.first_id().filter(|_| shape == Shape::One).cloned();
+        let stream = session.open_stream(request_id.as_ref());
         if supports_resumption(session) {
             stream.push_priming_event(self.0.options.retry);
         }
@@ -253,10 +261,8 @@ impl Endpoint {
             stream.push(&message);
         }
         let reader = session.open_reader(&stream, None, self.0.options.keep_alive);
-        let batch = batch.into_batch();
-        let request_id = batch.as_ref().filter(|_| shape == Shape::One).and_then(Batch::first_id);
-        let response = body::event_stream(request_id, Box::pin(reader));
-        if let Some(batch) = batch {
+        let response = body::event_stream(request_id.as_ref(), Box::pin(reader));
+        if let Some(batch) = batch.into_batch() {
             let caller = session.inner.caller_key().clone();
             tokio::spawn(write_batch(answers, batch, stream, caller, memory.clone()));
         }
@@ -317,18 +323,18 @@ fn batch_response(answers: &[(Json, Reply)], room: AnswerRoom) -> Response<Body>
     body::long_answers(answers, room)
 }
 
-/// Processes a notification. Questions of the provider about it go to `stream`.
+/// Returns the id of the request that a notification cancels.
+pub(super) fn cancelled_request(notification: &Notification) -> Option<Json> {
+    let params = notification.params.as_ref().filter(|_| notification.method == method::CANCELLED);
+    params.and_then(|params| params.member("requestId"))
+}
+
+/// Processes a notification about roots. Questions of the provider about it go to `stream`.
 pub(super) fn take_notification(
     session: &HttpSession,
     notification: &Notification,
     stream: impl Fn() -> Arc<ResumableStream> + Send + 'static,
 ) {
-    if notification.method == method::CANCELLED {
-        let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
-        if let Some(id) = id {
-            session.in_flight.cancel(&id);
-        }
-    }
     if let Some(mut exchange) = roots::notify_provider(&session.inner, notification) {
         session.inner.run_roots_task(async move {
             while let Step::Message(message) = exchange.step().await {

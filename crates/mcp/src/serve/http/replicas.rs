@@ -13,21 +13,34 @@ pub trait Replicas: Debug + Send + Sync {
     /// Returns the unique tag of this replica. Not zero.
     fn tag(&self) -> u32;
 
-    /// Records a session for the time `life`. If that fails, only this replica knows the
-    /// session.
-    async fn note_session(&self, id: &str, note: String, life: Duration) -> Result<(), String>;
-
     /// Returns the record of a session.
-    async fn find_session(&self, id: &str) -> Option<String>;
+    async fn read_session(&self, id: &str) -> Result<Option<String>, RecordError>;
+
+    /// Replaces the record of a session, if it is still `expected` (`None`: there is none),
+    /// for the time `life`.
+    async fn swap_session(
+        &self,
+        id: &str,
+        expected: Option<String>,
+        next: String,
+        life: Duration,
+    ) -> Result<(), RecordError>;
 
     /// Extends the record of a session that is in use.
     async fn touch_session(&self, id: &str, life: Duration);
 
-    /// Removes the record of a session.
-    async fn forget_session(&self, id: &str);
-
     /// Sends a message to the replica with this tag, and waits for its answer.
     async fn ask(&self, replica: u32, message: Json) -> Result<Json, ReplicaError>;
+}
+
+/// Why the record of a session was not read or replaced. One variant per remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// Another replica was quicker: read it again.
+    #[error("another replica changed it")]
+    Conflict,
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 /// Why another replica did not answer. One variant per remedy.

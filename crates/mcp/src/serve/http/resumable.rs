@@ -13,8 +13,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{FutureExt, Stream, StreamExt};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep, sleep};
 use tool::{Json, Reply};
 
@@ -32,10 +33,48 @@ const KEPT_EVENTS: usize = 256;
 /// How many bytes may wait for a connected reader.
 const WAITING_BYTES: usize = 16 << 20;
 
-/// One resumable stream, with its number within the session.
+/// How many bytes another replica reads at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Later than anybody waits: another replica sends its own keep-alives.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// The longest request id that event ids carry, in bytes.
+const MAX_REQUEST_ID: usize = 64;
+
+/// What identifies a stream: its number within the session, the replica that has it (0 if
+/// there is only one), and the request that it answers, if that is a single one.
+///
+/// Event ids carry all of it, so that any replica can find the stream, and can answer the
+/// request with an error if the replica that has the stream is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamId {
+    pub(super) number: u64,
+    pub(super) replica: u32,
+    pub(super) request: Option<Json>,
+}
+
+/// One resumable stream.
 pub(super) struct ResumableStream {
-    number: u64,
+    id: StreamId,
     state: Mutex<State>,
+}
+
+/// How far another replica has read a stream: the last event that it has whole, and how
+/// many bytes of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Position {
+    pub(super) after: u64,
+    pub(super) offset: usize,
+}
+
+/// Some of a stream, for another replica: serialized events, the last of which may be cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Piece {
+    pub(super) text: String,
+    pub(super) end: Position,
+    /// Whether nothing comes after it.
+    pub(super) is_last: bool,
 }
 
 #[derive(Default)]
@@ -72,6 +111,8 @@ pub(super) struct Reader {
     /// The number of the next event.
     at: u64,
     reader: u64,
+    /// Whether an event counts as read when it was yielded.
+    marks_read: bool,
     keep_alive_timer: Pin<Box<Sleep>>,
     keep_alive: Duration,
     /// Shows that the client is connected, as long as the reader lives.
@@ -79,8 +120,15 @@ pub(super) struct Reader {
 }
 
 impl ResumableStream {
-    pub(super) fn new(number: u64) -> Arc<ResumableStream> {
-        Arc::new(ResumableStream { number, state: Mutex::default() })
+    pub(super) fn new(id: StreamId) -> Arc<ResumableStream> {
+        Arc::new(ResumableStream { id, state: Mutex::default() })
+    }
+
+    /// Returns an open stream that continues the numbers of this closed one.
+    pub(super) fn reopened(&self) -> Arc<ResumableStream> {
+        let next = self.state.lock().next;
+        let state = Mutex::new(State { next, next_unread: next, ..State::default() });
+        Arc::new(ResumableStream { id: self.id.clone(), state })
     }
 
     /// Adds an event without data, so that a client can resume from the start.
@@ -166,9 +214,55 @@ impl ResumableStream {
             stream: Arc::clone(self),
             at,
             reader,
+            marks_read: true,
             keep_alive_timer,
             keep_alive,
             _presence: presence,
+        }
+    }
+
+    /// Reads the events after a position for another replica, and waits for so long if
+    /// there is none. What is before the position has been read. Returns `None` if what
+    /// was read in part is not kept any more.
+    pub(super) async fn read_piece(
+        self: &Arc<Self>,
+        start: Position,
+        wait: Duration,
+        presence: Arc<dyn Send + Sync>,
+    ) -> Option<Piece> {
+        let mut reader = self.open_reader(Some(start.after), wait + NEVER, presence);
+        reader.marks_read = false;
+        self.state.lock().acknowledge(start.after);
+        let mut piece = Piece { text: String::new(), end: start, is_last: false };
+        let Ok(mut next) = tokio::time::timeout(wait, reader.next()).await else {
+            return Some(piece);
+        };
+        loop {
+            let Some(event) = next else {
+                piece.is_last = true;
+                return Some(piece);
+            };
+            let event = std::str::from_utf8(&event).ok()?;
+            let Position { after, offset } = piece.end;
+            // A piece of one event can only be followed by the rest of that event.
+            if offset != 0 && reader.at != after.saturating_add(2) {
+                return None;
+            }
+            let rest = event.get(offset..)?;
+            if rest.len() <= PIECE_BYTES.saturating_sub(piece.text.len()) {
+                piece.text += rest;
+                piece.end = Position { after: reader.at.saturating_sub(1), offset: 0 };
+            } else {
+                if piece.text.is_empty() {
+                    piece.text += prefix(rest, PIECE_BYTES);
+                    piece.end.offset += piece.text.len();
+                }
+                return Some(piece);
+            }
+            match reader.next().now_or_never() {
+                Some(event) => next = event,
+                None => return Some(piece),
+            }
         }
     }
 
@@ -178,7 +272,7 @@ impl ResumableStream {
             return;
         }
         let number = state.next;
-        let text = write(&format!("{}-{number}", self.number));
+        let text = write(&self.id.event_id(number));
         state.next += 1;
         state.n_bytes += text.len();
         state.events.push_back(Event { number, kind, text });
@@ -194,7 +288,7 @@ impl ResumableStream {
         let params = serde_json::json!({"level": "warning", "logger": "gatelet", "data": data});
         let mut text = String::new();
         message::write_notification(&mut text, method::MESSAGE, Some(&params.into()));
-        event::encode(Some(&format!("{}-{}", self.number, next - 1)), text.as_bytes())
+        event::encode(Some(&self.id.event_id(next - 1)), text.as_bytes())
     }
 }
 
@@ -229,6 +323,11 @@ impl State {
         self.n_bytes -= dropped.map_or(0, |event| event.text.len());
     }
 
+    /// Counts everything up to the event `after` as read.
+    fn acknowledge(&mut self, after: u64) {
+        self.next_unread = self.next_unread.max(after.saturating_add(1).min(self.next));
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -254,7 +353,9 @@ impl Stream for Reader {
         if let Some((number, text)) = state.event_from(self.at) {
             let n_missed = number - self.at;
             self.at = if n_missed == 0 { number + 1 } else { number };
-            state.next_unread = state.next_unread.max(self.at);
+            if self.marks_read {
+                state.next_unread = state.next_unread.max(self.at);
+            }
             let later = Instant::now() + self.keep_alive;
             self.keep_alive_timer.as_mut().reset(later);
             return Poll::Ready(Some(match n_missed {
@@ -288,17 +389,54 @@ impl Drop for Reader {
     }
 }
 
-/// Parses a `Last-Event-ID`: the numbers of the stream and of the event.
-pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
-    let (stream, event) = id.split_once('-')?;
-    Some((stream.parse().ok()?, event.parse().ok()?))
+/// Returns the longest prefix with at most `n_bytes` bytes.
+fn prefix(text: &str, n_bytes: usize) -> &str {
+    let end = (0..=n_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+impl StreamId {
+    /// Returns the id of an event of this stream: `STREAM-EVENT`, with several replicas
+    /// `STREAM-EVENT-REPLICA`, and then `-REQUEST` for the stream of one request.
+    fn event_id(&self, event: u64) -> String {
+        let StreamId { number, replica, request } = self;
+        let request = request.as_ref().filter(|id| id.as_str().len() <= MAX_REQUEST_ID);
+        match (replica, request) {
+            (0, _) => format!("{number}-{event}"),
+            (replica, None) => format!("{number}-{event}-{replica}"),
+            (replica, Some(id)) => {
+                format!("{number}-{event}-{replica}-{}", tool::hex::encode(id.as_bytes()))
+            }
+        }
+    }
+}
+
+/// Parses a `Last-Event-ID`: the stream, and the number of the event.
+pub(super) fn parse_event_id(id: &str) -> Option<(StreamId, u64)> {
+    let mut parts = id.split('-');
+    let (number, event) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let replica = parts.next().map_or(Some(0), |tag| tag.parse().ok())?;
+    let request = parts.next().map(request_id);
+    let is_whole = parts.next().is_none() && request != Some(None);
+    is_whole.then(|| (StreamId { number, replica, request: request.flatten() }, event))
+}
+
+/// Parses the id of a request, which is a string or a number.
+fn request_id(hex: &str) -> Option<Json> {
+    let id = Json::parse(tool::hex::decode(hex)?).ok()?;
+    let is_id = id.as_str().len() <= MAX_REQUEST_ID
+        && (id.string_value().is_some() || id.parse_as::<serde_json::Number>().is_ok());
+    is_id.then_some(id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::{FutureExt, StreamExt};
     use proptest::prelude::*;
+
+    fn stream_id(number: u64) -> StreamId {
+        StreamId { number, ..StreamId::default() }
+    }
 
     const EVERY: Duration = Duration::from_secs(15);
 
@@ -312,7 +450,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_comes_back_gets_what_it_missed() {
-        let stream = ResumableStream::new(3);
+        let stream = ResumableStream::new(stream_id(3));
         stream.push_priming_event(Duration::from_millis(500));
         stream.push_notification(b"1");
         stream.push_notification(b"2");
@@ -321,8 +459,8 @@ mod tests {
         assert_eq!(first.next().await.unwrap().as_ref(), b"id: 3-1\ndata: 1\n\n");
         stream.push_notification(b"3");
         stream.close();
-        let (number, event) = parse_event_id("3-1").unwrap();
-        assert_eq!(number, 3);
+        let (id, event) = parse_event_id("3-1").unwrap();
+        assert_eq!(id, stream_id(3));
         let rest = all(stream.open_reader(Some(event), EVERY, here())).await;
         assert_eq!(rest, ["id: 3-2\ndata: 2\n\n", "id: 3-3\ndata: 3\n\n"]);
         assert_eq!(first.next().await, None, "the old reader is replaced");
@@ -330,7 +468,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_kept_is_bounded_but_the_newest_always_is() {
-        let stream = ResumableStream::new(0);
+        let stream = ResumableStream::new(stream_id(0));
         for _ in 0..1000 {
             stream.push_notification(b"x");
         }
@@ -345,7 +483,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_a_reader_has_yet_to_read_is_not_dropped() {
-        let stream = ResumableStream::new(0);
+        let stream = ResumableStream::new(stream_id(0));
         let mut reader = stream.open_reader(None, EVERY, here());
         let large = vec![b'y'; KEPT_BYTES];
         for _ in 0..3 {
@@ -374,7 +512,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_too_little_loses_notifications_and_never_an_answer() {
-        let stream = ResumableStream::new(0);
+        let stream = ResumableStream::new(stream_id(0));
         let reader = stream.open_reader(None, EVERY, here());
         stream.push(&Outgoing::Question("a question".into()));
         let large = vec![b'y'; WAITING_BYTES / 4];
@@ -393,7 +531,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_was_away_gets_its_answer_and_is_told_what_it_missed() {
-        let stream = ResumableStream::new(4);
+        let stream = ResumableStream::new(stream_id(4));
         stream.push_priming_event(Duration::from_millis(500));
         let mut reader = stream.open_reader(None, EVERY, here());
         reader.next().await.unwrap();
@@ -437,7 +575,7 @@ mod tests {
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             runtime.unwrap().block_on(async {
-                let stream = ResumableStream::new(0);
+                let stream = ResumableStream::new(stream_id(0));
                 let (mut n_notified, mut n_answers) = (0, 0);
                 let (mut seen, mut last) = (Vec::new(), None);
                 let mut reader = Some(stream.open_reader(None, EVERY, here()));
@@ -478,7 +616,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_is_kept_alive() {
-        let stream = ResumableStream::new(0);
+        let stream = ResumableStream::new(stream_id(0));
         let mut reader = stream.open_reader(None, EVERY, here());
         let began = Instant::now();
         assert_eq!(reader.next().await.unwrap(), event::KEEP_ALIVE);

@@ -18,10 +18,10 @@ use futures::stream::{BoxStream, StreamExt};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tool::Event;
+use tool::{Event, Json};
 
 use super::batch::{CallerLoad, InFlight};
-use super::resumable::{Reader, ResumableStream};
+use super::resumable::{Reader, ResumableStream, StreamId};
 use crate::message;
 use crate::serve::caller::{Caller, CallerKey};
 use crate::serve::server::McpServer;
@@ -52,7 +52,7 @@ pub(super) enum SessionsFull {
 }
 
 /// The number of the stream that belongs to no request.
-const STANDALONE_STREAM: u64 = 0;
+pub(super) const STANDALONE_STREAM: u64 = 0;
 
 /// How long finished streams can be resumed; how many of those that were read completely
 /// and how many bytes of them; and how many in total.
@@ -97,8 +97,8 @@ pub(super) struct HttpSession {
     /// Cloned by every connection that streams to this client.
     presence: Arc<()>,
     last_used: Mutex<Instant>,
-    /// When the record in the shared store was last written.
-    noted_at: Mutex<Instant>,
+    /// When the record in the shared store was last looked at.
+    recorded_at: Mutex<Instant>,
 }
 
 /// The streams of one session by number, and the task that forwards the provider's events.
@@ -313,27 +313,30 @@ impl HttpSession {
             streams: Mutex::default(),
             presence: Arc::new(()),
             last_used: Mutex::new(Instant::now()),
-            noted_at: Mutex::new(Instant::now()),
+            recorded_at: Mutex::new(Instant::now()),
         })
     }
 
-    /// Returns whether the shared record is older than `age`, and then counts it as renewed.
-    pub(super) fn is_note_due(&self, age: Duration) -> bool {
-        let (mut noted_at, now) = (self.noted_at.lock(), Instant::now());
-        let is_old = age <= now - *noted_at;
+    /// Returns whether the shared record was not looked at for `age`, and counts it as looked at.
+    pub(super) fn is_record_due(&self, age: Duration) -> bool {
+        let (mut recorded_at, now) = (self.recorded_at.lock(), Instant::now());
+        let is_old = age <= now - *recorded_at;
         if is_old {
-            *noted_at = now;
+            *recorded_at = now;
         }
         is_old
     }
 
     /// Opens a stream for the answers to one POST.
-    pub(super) fn open_stream(&self) -> Arc<ResumableStream> {
+    ///
+    /// `request` is the id of its request, if it has a single one.
+    pub(super) fn open_stream(&self, request: Option<&Json>) -> Arc<ResumableStream> {
         let mut streams = self.streams.lock();
         streams.drop_finished(Instant::now());
         streams.last += 1;
         let number = streams.last;
-        let stream = ResumableStream::new(number);
+        let replica = self.inner.replica_tag();
+        let stream = ResumableStream::new(StreamId { number, replica, request: request.cloned() });
         streams.open.insert(number, Arc::clone(&stream));
         stream
     }
@@ -342,10 +345,13 @@ impl HttpSession {
     /// provider's events to it.
     pub(super) fn standalone(&self) -> Arc<ResumableStream> {
         let mut streams = self.streams.lock();
-        let stream = streams
-            .open
-            .entry(STANDALONE_STREAM)
-            .or_insert_with(|| ResumableStream::new(STANDALONE_STREAM));
+        let (number, replica) = (STANDALONE_STREAM, self.inner.replica_tag());
+        let new = || ResumableStream::new(StreamId { number, replica, request: None });
+        let stream = streams.open.entry(STANDALONE_STREAM).or_insert_with(new);
+        if stream.closed().is_some() {
+            // Another replica took over, and now the client is back.
+            *stream = stream.reopened();
+        }
         let stream = Arc::clone(stream);
         streams.forward_events(&self.inner, &stream);
         stream
@@ -362,6 +368,15 @@ impl HttpSession {
             STANDALONE_STREAM => Some(self.standalone()),
             stream => self.streams.lock().open.get(&stream).cloned(),
         }
+    }
+
+    /// Returns a stream that the client resumes at another replica, if it is still kept.
+    /// News of the provider reach the client over that replica from now on.
+    pub(super) fn hand_over(&self, stream: u64) -> Option<Arc<ResumableStream>> {
+        if stream == STANDALONE_STREAM {
+            self.stop_listening();
+        }
+        self.streams.lock().open.get(&stream).cloned()
     }
 
     /// Opens a reader of a stream. The session is in use as long as it lives.
