@@ -8,6 +8,7 @@ mod rights;
 mod scripts;
 mod sessions;
 mod single;
+mod single_messages;
 mod streams;
 
 mod chaos;

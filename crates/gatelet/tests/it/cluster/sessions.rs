@@ -10,7 +10,7 @@ use super::{ASK, Cluster, act};
 use crate::kit::{PATIENCE, Site, eventually};
 
 /// A client of an older revision, whose requests go to one replica after another.
-struct OldClient<'a> {
+pub(super) struct OldClient<'a> {
     cluster: &'a Cluster,
     session: String,
     next: AtomicUsize,
@@ -20,7 +20,11 @@ struct OldClient<'a> {
 const INITIALIZE: &str = "initialize";
 
 impl OldClient<'_> {
-    fn open<'a>(cluster: &'a Cluster, capabilities: &Value, key: Option<&str>) -> OldClient<'a> {
+    pub(super) fn open<'a>(
+        cluster: &'a Cluster,
+        capabilities: &Value,
+        key: Option<&str>,
+    ) -> OldClient<'a> {
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
                             "clientInfo": {"name": "old", "version": "1"}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": INITIALIZE, "params": params});
@@ -30,7 +34,7 @@ impl OldClient<'_> {
         OldClient { cluster, session, next: AtomicUsize::new(1), key: key.map(str::to_owned) }
     }
 
-    fn headers(&self) -> Vec<(&str, &str)> {
+    pub(super) fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers =
             vec![("Mcp-Session-Id", self.session.as_str()), ("MCP-Protocol-Version", "2025-06-18")];
         headers.extend(self.key.as_deref().map(|key| ("X-Api-Key", key)));
@@ -82,7 +86,7 @@ fn a_session_survives_the_replica_that_opened_it() {
 }
 
 /// Posts to a replica and gives the lines of its answer as they come.
-fn stream(
+pub(super) fn stream(
     site: &Site,
     message: &Value,
     headers: &[(&str, &str)],

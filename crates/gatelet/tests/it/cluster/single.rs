@@ -8,7 +8,7 @@ use super::Cluster;
 use crate::kit::{eventually, program};
 
 /// The process that started another, or one that it started did.
-fn is_descendant(mut process: u32, of: u32) -> bool {
+pub(super) fn is_descendant(mut process: u32, of: u32) -> bool {
     while 1 < process {
         if process == of {
             return true;
