@@ -11,12 +11,13 @@ use anyhow::Result;
 use crate::tools;
 
 /// Programs, and the Debian packages that bring them.
-const SERVERS: [(&str, &str); 6] = [
+const SERVERS: [(&str, &str); 7] = [
     ("/usr/sbin/mariadbd", "mariadb-server"),
     ("/usr/lib/postgresql", "postgresql"),
     ("/usr/bin/redis-server", "redis-server"),
     ("/usr/bin/faketime", "faketime"),
     ("/usr/sbin/nginx", "nginx-light"),
+    ("/usr/sbin/haproxy", "haproxy"),
     ("/usr/bin/prometheus", "prometheus"),
 ];
 

@@ -7,6 +7,7 @@
 //! stores, [`needs`] skips tests whose programs are missing, and [`fuzz`] generates
 //! inputs for parsers.
 
+pub mod balancer;
 pub mod everything;
 pub mod fuzz;
 pub mod needs;

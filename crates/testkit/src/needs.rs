@@ -28,6 +28,10 @@ pub enum Need {
     Valkey,
     /// Everything of `Valkey`, and nginx.
     Nginx,
+    /// Everything of `Valkey`, and HAProxy.
+    Haproxy,
+    /// `helm`, in `GATELET_TOOLS`.
+    Helm,
     /// Everything of `Valkey`, and a server that speaks S3, in `GATELET_TOOLS`.
     ObjectStore,
     /// Debian's `dpkg`.
@@ -100,6 +104,8 @@ fn decide(need: Need, mode: RunMode, is_here: bool) -> Verdict {
         Need::Postgres => "PostgreSQL",
         Need::Valkey => "redis-server and faketime",
         Need::Nginx => "redis-server and nginx",
+        Need::Haproxy => "redis-server and haproxy",
+        Need::Helm => "helm (GATELET_TOOLS)",
         Need::ObjectStore => "redis-server and moto_server (GATELET_TOOLS)",
         Need::Dpkg => "dpkg",
         Need::Prometheus => "Prometheus",
@@ -122,6 +128,8 @@ fn is_here(need: Need) -> bool {
         Need::Postgres => program("initdb").is_some(),
         Need::Valkey => program("redis-server").is_some() && crate::valkey::clock().is_some(),
         Need::Nginx => is_here(Need::Valkey) && program("nginx").is_some(),
+        Need::Haproxy => is_here(Need::Valkey) && program("haproxy").is_some(),
+        Need::Helm => tools().is_some_and(|place| place.join("helm/bin/helm").exists()),
         Need::ObjectStore => {
             let is_there = |place: PathBuf| place.join(OBJECT_STORE).exists();
             is_here(Need::Valkey) && tools().is_some_and(is_there)

@@ -14,7 +14,7 @@ fn home() -> Home {
 }
 
 /// What every client is made to do.
-fn calls() -> Value {
+pub(crate) fn calls() -> Value {
     json!([
         // The first call waits for its upstream; a search would not.
         ["call", {"namespace": "everything", "function": "echo", "kwargs": {"message": "hello"}}],
@@ -27,7 +27,7 @@ fn calls() -> Value {
 
 /// What every client must have seen.
 #[track_caller]
-fn check(client: &str, seen: &Value, protocol: &str) {
+pub(crate) fn check(client: &str, seen: &Value, protocol: &str) {
     assert_eq!(seen["tools"], json!(["call", "help", "skill"]), "{client}");
     assert_eq!(seen["protocol"], protocol, "{client}");
     let result = |at: usize| seen["results"][at].clone();

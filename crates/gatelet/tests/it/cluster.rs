@@ -11,6 +11,7 @@ mod single;
 mod single_messages;
 mod streams;
 
+mod balanced;
 mod chaos;
 
 use std::io::Write;

@@ -4,7 +4,7 @@
 //! style and clients of either era, which are the four cells of the bridge.
 //! What cannot pass is listed with the reason.
 
-use crate::suite::{NAMELESS, Suite, check};
+use crate::suite::{NAMELESS, Suite, check, check_balanced};
 use testkit::everything::{Everything, Style};
 
 #[tokio::test]
@@ -35,4 +35,18 @@ async fn a_modern_client_meets_a_provider_that_requires_input() {
 async fn a_modern_client_meets_a_provider_that_asks() {
     testkit::needs!(Tools);
     check(Everything::new(Style::Asking), Suite::Next("2026-07-28"), NAMELESS, 145).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_behind_nginx_pass_for_an_older_client() {
+    testkit::needs!(Tools);
+    testkit::needs!(Nginx);
+    check_balanced(Everything::new(Style::Asking), Suite::Next("2025-11-25"), &[], 80).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_behind_nginx_pass_for_a_modern_client() {
+    testkit::needs!(Tools);
+    testkit::needs!(Nginx);
+    check_balanced(Everything::new(Style::Requiring), Suite::Next("2026-07-28"), &[], 150).await;
 }

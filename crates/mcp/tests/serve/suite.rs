@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use mcp::serve::http::{Endpoint, Options, at};
 use serde_json::Value;
+use testkit::balancer::Balancer;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tool::{FixedProvider, Provider};
 use web::listen::listen_plain;
 
+use crate::replicas::Shared;
 use crate::tools;
 
 /// Which suite, and for which revision.
@@ -51,6 +53,36 @@ pub(crate) async fn check(
     command.args(["--url", &url, "--suite", "all"]);
     run(command, results.path()).await;
     serving.abort();
+    Outcome::read(results.path()).check(expected, at_least);
+}
+
+/// The same with three replicas behind nginx, which sends each request to the next one.
+/// They share the provider, as replicas share a server somewhere else.
+pub(crate) async fn check_balanced(
+    provider: Arc<dyn Provider>,
+    suite: Suite,
+    expected: &[(&str, &str)],
+    at_least: usize,
+) {
+    let shared = Arc::<Shared>::default();
+    let (mut addresses, mut serving) = (Vec::new(), Vec::new());
+    for tag in 1..=3 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        addresses.push(listener.local_addr().unwrap().to_string());
+        let stream_after = Duration::from_millis(50);
+        let options = Options { stream_after, ..shared.options(tag) };
+        let source = Arc::new(FixedProvider(Arc::clone(&provider)));
+        let endpoint = Endpoint::new(source, options);
+        shared.join(tag, &endpoint);
+        serving.push(tokio::spawn(listen_plain(listener, at("/mcp", endpoint))));
+    }
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let balancer = Balancer::nginx(&addresses);
+    let results = tempfile::tempdir().unwrap();
+    let mut command = suite.command("server");
+    command.args(["--url", &balancer.url(), "--suite", "all"]);
+    run(command, results.path()).await;
+    serving.iter().for_each(tokio::task::JoinHandle::abort);
     Outcome::read(results.path()).check(expected, at_least);
 }
 
