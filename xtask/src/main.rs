@@ -29,6 +29,7 @@ usage: cargo xtask <chore>
 
   test [nextest arguments]   install what the tests need, then run them all
   test --quick               only the tests that need nothing beside Rust; says how long it took
+  test cluster [minutes] [seed]  several replicas; then replicas, store and links fail for so long, and it is counted
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
   bench start [arguments]    from nothing to the first answer, by every way to install

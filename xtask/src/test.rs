@@ -1,12 +1,13 @@
 //! `cargo xtask test`: everything the tests need, then the tests; with `--quick`,
-//! only the tests that need nothing beside Rust.
+//! only the tests that need nothing beside Rust; with `cluster`, those of several
+//! replicas, the last of which goes on for as long as it is told.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::run::{self, cargo, has, root};
 use crate::{databases, tools};
@@ -21,6 +22,7 @@ const MODE: &str = "GATELET_TESTS";
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments.split_first() {
         Some((first, rest)) if first == "--quick" => quick(rest),
+        Some((first, rest)) if first == "cluster" => cluster(rest),
         _ => full(arguments),
     }
 }
@@ -44,6 +46,34 @@ fn full(arguments: &[String]) -> Result<()> {
     nextest.args(arguments).env("GATELET_TOOLS", &tools).env(MODE, "all");
     seed(&mut nextest);
     run::run(&mut nextest).and(shown)
+}
+
+/// The test in which replicas, store and links fail at random.
+const CHAOS: &str = "test(cluster::chaos::)";
+
+/// The tests of several replicas: all of them once, then the failures for so many minutes.
+fn cluster(arguments: &[String]) -> Result<()> {
+    let number = |at: usize, default: u64| match arguments.get(at) {
+        Some(text) => {
+            text.parse::<u64>().context("usage: cargo xtask test cluster [MINUTES] [SEED]")
+        }
+        None => Ok(default),
+    };
+    let (minutes, seed) = (number(0, 1)?, number(1, 20_261_118)?);
+    let tools = tools::install()?;
+    databases::ensure()?;
+    let nextest = |filter: &str, more: &[&str]| {
+        let mut nextest = cargo(&["nextest", "run", "-p", "gatelet", "-E", filter]);
+        nextest.args(more).env("GATELET_TOOLS", &tools).env(MODE, "all");
+        nextest
+    };
+    let others = format!("test(cluster::) and not {CHAOS}");
+    run::run(&mut nextest(&others, &["--no-fail-fast"]))?;
+    // What it counts goes to the terminal.
+    let mut chaos = nextest(CHAOS, &["--no-capture"]);
+    chaos.env("GATELET_CHAOS_MINUTES", minutes.to_string());
+    chaos.env("GATELET_CHAOS_SEED", seed.to_string());
+    run::run(&mut chaos)
 }
 
 /// The tests that need no npm, no PyPI, no database and no network.

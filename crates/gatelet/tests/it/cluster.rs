@@ -14,6 +14,8 @@ mod streams;
 mod balanced;
 mod chaos;
 
+mod link;
+
 use std::io::Write;
 
 use serde_json::{Value, json};

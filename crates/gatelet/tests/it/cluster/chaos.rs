@@ -1,58 +1,138 @@
-//! Replicas and the store die at random while clients call through a load balancer.
+//! Replicas, the store and the links between them fail at random while clients call
+//! through a load balancer.
+//!
+//! `cargo xtask test cluster [MINUTES] [SEED]` runs it for longer.
 
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::balancer::Balancer;
 
-use super::{Cluster, act};
-use crate::kit::{Served, Site, eventually};
+use super::link::Link;
+use super::{BUILTIN, Cluster, act};
+use crate::kit::{Answer, Home, Served, Site, eventually};
 
-/// nginx in front of the replicas, one request to each in turn.
-struct Balancer {
-    child: Child,
-    site: Site,
-    _directory: tempfile::TempDir,
+/// A replica with a link to the store and a clock of its own.
+struct Member {
+    home: Home,
+    link: Link,
+    /// How far its clock is off, in seconds.
+    skew: &'static str,
+    address: String,
+    served: Option<Served>,
 }
 
-impl Balancer {
-    fn start(cluster: &Cluster) -> Balancer {
-        let directory = tempfile::tempdir().unwrap();
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let servers = cluster.replicas.iter().map(|(_, served)| {
-            format!("server {} max_fails=1 fail_timeout=1s;", served.authority())
-        });
-        let servers: String = servers.collect();
-        let place = directory.path().display();
-        // Only what certainly reached nobody is sent to the next one.
-        let config = format!(
-            "daemon off; worker_processes 1; pid {place}/pid; error_log {place}/log;\n\
-             events {{ worker_connections 256; }}\n\
-             http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p;\n\
-             fastcgi_temp_path {place}/f; uwsgi_temp_path {place}/u; scgi_temp_path {place}/s;\n\
-             upstream gate {{ {servers} }}\n\
-             server {{ listen {socket}; location / {{ proxy_pass http://gate; proxy_buffering off;\n\
-             proxy_http_version 1.1; proxy_set_header Host $host; proxy_set_header Connection \"\"; proxy_next_upstream error;\n\
-             proxy_connect_timeout 1s; proxy_read_timeout 300s; }} }} }}\n"
-        );
-        let file = directory.path().join("nginx.conf");
-        std::fs::write(&file, config).unwrap();
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "nginx", "-p"]).arg(directory.path());
-        let child = command.arg("-c").arg(&file).stderr(Stdio::null()).spawn().unwrap();
-        let site = Site { url: format!("http://{socket}/mcp") };
-        eventually("nginx listens", || TcpStream::connect(socket).is_ok());
-        Balancer { child, site, _directory: directory }
+/// The clocks of the replicas. The store has the right one.
+const SKEWS: [&str; 3] = ["+0", "+7", "-7"];
+
+const RATE: &str = "[[controls.rate]]\ntool = \"time.now\"\nper_minute = 1000\n\n";
+
+impl Member {
+    fn start(cluster: &Cluster, skew: &'static str) -> Member {
+        let link = Link::to(cluster.store.port());
+        let state = format!("[state]\nurl = {:?}\n\n", link.url());
+        let home = Home::with(&format!("{BUILTIN}{state}{RATE}{}", cluster.upstream()));
+        let address = "127.0.0.1:0".to_owned();
+        let mut member = Member { home, link, skew, address, served: None };
+        member.resume();
+        member.address = member.site().authority().to_owned();
+        member
+    }
+
+    fn resume(&mut self) {
+        let mut command = self.home.gatelet();
+        let library = testkit::valkey::clock().expect("libfaketime is there");
+        command.env("LD_PRELOAD", library).env("FAKETIME", format!("{}s", self.skew));
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
+        self.served = Some(Served::start_by(command, &self.address, &[]));
+    }
+
+    fn site(&self) -> &Site {
+        self.served.as_ref().expect("it runs")
+    }
+
+    fn is_ready(&self) -> bool {
+        self.site().path("/readyz").send("GET", &[], "").status == 200
     }
 }
 
-impl Drop for Balancer {
-    fn drop(&mut self) {
-        crate::kit::signal(self.child.id(), "TERM");
-        let _ = self.child.wait();
+/// What can fail.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// A replica dies without a word, and comes back where it was.
+    ReplicaDies,
+    /// One is asked to end, as in an upgrade, and comes back.
+    ReplicaEnds,
+    /// The store dies and comes back empty.
+    StoreDies,
+    /// The store stands still for everybody.
+    StoreHangs,
+    /// The network between one replica and the store is cut.
+    LinkIsCut,
+    /// The store has no room for anything new.
+    StoreIsFull,
+}
+
+const FAULTS: [Fault; 6] = [
+    Fault::ReplicaDies,
+    Fault::ReplicaEnds,
+    Fault::StoreDies,
+    Fault::StoreHangs,
+    Fault::LinkIsCut,
+    Fault::StoreIsFull,
+];
+
+impl Fault {
+    /// Happens to the member that `n` says, or to the store, and is over then. `busy`
+    /// waits until clients have made some calls.
+    fn happen(self, cluster: &Cluster, members: &mut [Member], n: usize, busy: &dyn Fn()) {
+        let at = n % members.len();
+        let member = &mut members[at];
+        let now = json!({"namespace": "time", "function": "now", "kwargs": {}});
+        match self {
+            Fault::ReplicaDies => {
+                drop(member.served.take());
+                busy();
+                member.resume();
+            }
+            Fault::ReplicaEnds => {
+                let served = member.served.take().expect("it runs");
+                served.terminate();
+                member.resume();
+            }
+            Fault::StoreDies => {
+                cluster.store.kill();
+                busy();
+                cluster.store.resume();
+            }
+            Fault::StoreHangs => {
+                cluster.store.signal("STOP");
+                let told = member.site().told(None, "call", &now);
+                assert!(!told.is_empty(), "an answer, whatever it is");
+                cluster.store.signal("CONT");
+            }
+            Fault::LinkIsCut => {
+                member.link.cut();
+                eventually("the replica sees that the store is away", || !member.is_ready());
+                busy();
+                member.link.mend();
+            }
+            Fault::StoreIsFull => {
+                set_memory(cluster, "1");
+                let told = member.site().told(None, "call", &now);
+                assert!(!told.is_empty(), "an answer, whatever it is");
+                busy();
+                set_memory(cluster, "0");
+            }
+        }
     }
+}
+
+fn set_memory(cluster: &Cluster, bytes: &str) {
+    let set = cluster.store.cli(&["CONFIG", "SET", "maxmemory", bytes]);
+    assert_eq!(set.as_deref(), Some("OK"));
 }
 
 /// What became of the calls of all clients.
@@ -60,117 +140,227 @@ impl Drop for Balancer {
 struct Tally {
     next: AtomicUsize,
     answered: Mutex<Vec<usize>>,
-    failed: AtomicUsize,
+    /// When calls ended with an error that says so.
+    refused: Mutex<Vec<Instant>>,
+    /// When the connection ended without an answer, which only a client of the revision
+    /// that has nothing to resume has to put up with.
+    cut_off: Mutex<Vec<Instant>>,
+    /// How often a client had to open a new session.
+    reopened: AtomicUsize,
 }
 
 impl Tally {
-    fn n_done(&self) -> usize {
-        self.answered.lock().unwrap().len() + self.failed.load(Ordering::SeqCst)
+    fn n_answered(&self) -> usize {
+        self.answered.lock().unwrap().len()
     }
 
-    /// Makes one call with a number that no other has.
-    fn call(&self, site: &Site) {
-        let n = self.next.fetch_add(1, Ordering::SeqCst);
+    fn n_failed(&self) -> usize {
+        self.refused.lock().unwrap().len() + self.cut_off.lock().unwrap().len()
+    }
+
+    /// How long after a moment calls still failed.
+    fn recovered_after(&self, moment: Instant) -> Duration {
+        let refused = self.refused.lock().unwrap();
+        let cut_off = self.cut_off.lock().unwrap();
+        let last = refused.iter().chain(&*cut_off).max().copied();
+        last.map_or(Duration::ZERO, |last| last.saturating_duration_since(moment))
+    }
+
+    /// Makes one call with a number that no other has, of the revision without sessions.
+    fn call_alone(&self, site: &Site) {
         let headers = [
             ("MCP-Protocol-Version", "2026-07-28"),
             ("Mcp-Method", "tools/call"),
             ("Mcp-Name", "call"),
         ];
-        let params = json!({"name": "call", "arguments": act(n as u64), "_meta": {
+        let about = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {}}});
-        let message = json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params});
-        let answer = site.post(&message, &headers);
-        match answer.status == 200 && answer.body.contains("acted") {
-            true => self.answered.lock().unwrap().push(n),
-            false => drop(self.failed.fetch_add(1, Ordering::SeqCst)),
+            "io.modelcontextprotocol/clientCapabilities": {}});
+        let n = self.next.fetch_add(1, Ordering::SeqCst);
+        self.count(n, &site.post(&call(n, &about), &headers));
+    }
+
+    /// The same in a session, which is opened again when it is gone.
+    fn call_in_session(&self, site: &Site, session: &mut Option<String>) {
+        let n = self.next.fetch_add(1, Ordering::SeqCst);
+        let end = Instant::now() + crate::kit::PATIENCE;
+        loop {
+            assert!(Instant::now() < end, "no session can be opened");
+            let Some(id) = session.clone().or_else(|| open_session(site)) else { continue };
+            let headers = [("Mcp-Session-Id", id.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
+            let answer = site.post(&call(n, &json!({})), &headers);
+            // Nothing ran, so the same call may be made again.
+            if answer.status == 404 {
+                *session = None;
+                self.reopened.fetch_add(1, Ordering::SeqCst);
+                continue;
+            }
+            let answer = resumed(site, answer, &headers);
+            *session = Some(id);
+            return self.count(n, &answer);
+        }
+    }
+
+    fn count(&self, n: usize, answer: &Answer) {
+        let says = |word: &str| answer.body.contains(word);
+        if answer.status == 200 && says("acted") {
+            self.answered.lock().unwrap().push(n);
+        } else if answer.status != 200 || says("\"error\"") || says("\"isError\":true") {
+            self.refused.lock().unwrap().push(Instant::now());
+        } else {
+            self.cut_off.lock().unwrap().push(Instant::now());
         }
     }
 }
 
-/// What happens to the cluster, one after another, in an order that the seed says.
-const FAULTS: [fn(&mut Cluster, usize); 4] = [
-    // A replica dies without a word, and comes back where it was.
-    |cluster, n| {
-        let at = n % cluster.replicas.len();
-        let (home, served) = cluster.replicas.remove(at);
-        let address = served.authority().to_owned();
-        drop(served);
-        let back = Served::start_at(&home, &address, &[]);
-        cluster.replicas.push((home, back));
-    },
-    // One is asked to end, as in an upgrade, and comes back.
-    |cluster, n| {
-        let at = n % cluster.replicas.len();
-        let (home, served) = cluster.replicas.remove(at);
-        let address = served.authority().to_owned();
-        served.terminate();
-        let back = Served::start_at(&home, &address, &[]);
-        cluster.replicas.push((home, back));
-    },
-    // The store dies and comes back empty.
-    |cluster, _| {
-        cluster.store.kill();
-        cluster.store.resume();
-    },
-    // The link to the store is cut for a moment.
-    |cluster, _| {
-        cluster.store.signal("STOP");
-        let now = json!({"namespace": "time", "function": "now", "kwargs": {}});
-        assert!(!cluster.at(0).told(None, "call", &now).is_empty(), "an answer, whatever it is");
-        cluster.store.signal("CONT");
-    },
-];
+/// Takes up a stream that broke before its answer, through whichever replica comes next.
+fn resumed(site: &Site, mut answer: Answer, headers: &[(&str, &str)]) -> Answer {
+    let end = Instant::now() + crate::kit::PATIENCE;
+    let is_answered =
+        |body: &str| ["acted", "\"error\"", "\"isError\""].iter().any(|word| body.contains(word));
+    while answer.status == 200 && !is_answered(&answer.body) {
+        assert!(Instant::now() < end, "a stream cannot be resumed: {}", answer.body);
+        let last = answer.body.lines().rev().find_map(|line| line.strip_prefix("id: "));
+        let Some(last) = last.map(str::to_owned) else { return answer };
+        let more = [("Accept", "text/event-stream"), ("Last-Event-ID", last.as_str())];
+        let next = site.send("GET", &[headers, &more].concat(), "");
+        // What the balancer or a replica without its store refuses may be tried again.
+        if [502, 503, 504].contains(&next.status) {
+            continue;
+        }
+        answer = Answer { body: answer.body + &next.body, ..next };
+    }
+    answer
+}
 
-/// Replicas and the store die and come back while clients call. What was answered
-/// ran once; what was not answered ran once or not at all.
+fn call(n: usize, about: &Value) -> Value {
+    let params = json!({"name": "call", "arguments": act(n as u64), "_meta": about});
+    json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params})
+}
+
+fn open_session(site: &Site) -> Option<String> {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                        "clientInfo": {"name": "old", "version": "1"}});
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    site.post(&message, &[]).header("mcp-session-id").map(str::to_owned)
+}
+
+/// A number that the chore sets.
+#[expect(clippy::disallowed_methods, reason = "the chore says for how long, and in which order")]
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// Faults in the order that a seed says: each kind once in every round.
+struct Order {
+    seed: usize,
+    left: Vec<Fault>,
+}
+
+impl Order {
+    fn next(&mut self) -> (Fault, usize) {
+        if self.left.is_empty() {
+            self.left = FAULTS.to_vec();
+        }
+        self.seed = self
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let fault = self.left.remove((self.seed >> 33) % self.left.len());
+        (fault, self.seed >> 40)
+    }
+}
+
+/// What was answered ran once; what was not answered ran once or not at all.
 #[test]
-fn nothing_runs_twice_and_nothing_is_lost_while_replicas_and_the_store_die() {
+fn nothing_runs_twice_and_nothing_is_lost_while_replicas_store_and_links_fail() {
     testkit::needs!(Nginx);
-    let rate = "[[controls.rate]]\ntool = \"time.now\"\nper_minute = 1000\n\n";
-    let mut cluster = Cluster::start(3, rate);
-    let balancer = Balancer::start(&cluster);
+    let cluster = Cluster::start(0, "");
+    let mut members: Vec<Member> =
+        SKEWS.into_iter().map(|skew| Member::start(&cluster, skew)).collect();
+    let addresses: Vec<&str> = members.iter().map(|member| member.address.as_str()).collect();
+    let balancer = Balancer::nginx(&addresses);
+    let site = Site { url: balancer.url() };
+    let seed = number("GATELET_CHAOS_SEED").unwrap_or(20_261_118);
+    let time =
+        number("GATELET_CHAOS_MINUTES").map(|minutes| Duration::from_secs(60 * minutes as u64));
     let (tally, is_over) = (Tally::default(), AtomicBool::new(false));
-    let (mut seed, mut failed_before): (usize, usize) = (20_261_118, 0);
+    let (mut failed_before, mut recoveries) = (0, Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
+        for n in 0..4 {
+            let (tally, is_over, site) = (&tally, &is_over, &site);
+            scope.spawn(move || {
+                let mut session = None;
                 while !is_over.load(Ordering::SeqCst) {
-                    tally.call(&balancer.site);
+                    match n % 2 {
+                        0 => tally.call_alone(site),
+                        _ => tally.call_in_session(site, &mut session),
+                    }
                 }
             });
         }
-        let wait = |more: usize| {
-            let before = tally.n_done();
-            eventually("clients are answered", || before + more <= tally.n_done());
+        // Ends the clients also when a fault panics.
+        let _ends = EndsClients(&is_over);
+        let answered = |more: usize| {
+            let before = tally.n_answered();
+            eventually("clients are answered", || before + more <= tally.n_answered());
         };
-        wait(20);
-        failed_before = tally.failed.load(Ordering::SeqCst);
-        for _ in 0..8 {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            FAULTS[(seed >> 33) % FAULTS.len()](&mut cluster, seed >> 40);
-            wait(20);
+        let busy = || {
+            let n_done = || tally.n_answered() + tally.n_failed();
+            let before = n_done();
+            eventually("clients make calls", || before + 10 <= n_done());
+        };
+        answered(20);
+        failed_before = tally.n_failed();
+        let mut order = Order { seed, left: Vec::new() };
+        let (began, mut n_faults) = (Instant::now(), 0);
+        while time.map_or(n_faults < FAULTS.len(), |time| began.elapsed() < time) {
+            let (fault, n) = order.next();
+            fault.happen(&cluster, &mut members, n, &busy);
+            let over = Instant::now();
+            answered(20);
+            eventually("all replicas are ready", || members.iter().all(Member::is_ready));
+            recoveries.push((tally.recovered_after(over), fault));
+            n_faults += 1;
         }
-        is_over.store(true, Ordering::SeqCst);
     });
     assert_eq!(failed_before, 0, "with everybody there");
-    let (deeds, answered) = (cluster.deeds(), tally.answered.into_inner().unwrap());
-    let times = |n: usize| deeds.iter().filter(|deed| **deed == n.to_string()).count();
-    let (n_calls, failed) = (tally.next.into_inner(), tally.failed.into_inner());
-    let lost = answered.iter().filter(|n| times(**n) == 0).count();
-    let twice = (0..n_calls).filter(|n| 1 < times(*n)).count();
+    report(&tally, &cluster.deeds(), &recoveries, seed);
+}
+
+struct EndsClients<'a>(&'a AtomicBool);
+
+impl Drop for EndsClients<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the chore shows what was counted")]
+fn report(tally: &Tally, deeds: &[String], recoveries: &[(Duration, Fault)], seed: usize) {
+    let mut times = std::collections::HashMap::<&str, usize>::new();
+    for deed in deeds {
+        *times.entry(deed.as_str()).or_default() += 1;
+    }
+    let answered = tally.answered.lock().unwrap();
+    let n_calls = tally.next.load(Ordering::SeqCst);
+    let refused = tally.refused.lock().unwrap().len();
+    let cut_off = tally.cut_off.lock().unwrap().len();
+    let lost = answered.iter().filter(|n| !times.contains_key(n.to_string().as_str())).count();
+    let twice = times.values().filter(|times| 1 < **times).count();
+    let (slowest, after) = recoveries.iter().max_by_key(|(took, _)| *took).expect("a fault");
     println!(
-        "calls {n_calls}, answered {}, failed {failed}, lost {lost}, twice {twice}",
-        answered.len()
+        "seed {seed}, faults {}: calls {n_calls}, answered {}, failed with a clear error {refused}, \
+         cut off {cut_off}, lost {lost}, run twice {twice}, sessions opened again {}, \
+         time to recover at most {} ms (after {after:?})",
+        recoveries.len(),
+        answered.len(),
+        tally.reopened.load(Ordering::SeqCst),
+        slowest.as_millis(),
     );
     assert_eq!((lost, twice), (0, 0));
-    assert_eq!(answered.len() + failed, n_calls, "everybody was told something");
-    assert!(
-        n_calls / 2 < answered.len(),
-        "most calls are answered: {} of {n_calls}",
-        answered.len()
-    );
+    assert_eq!(answered.len() + refused + cut_off, n_calls, "nobody waits any more");
+    assert!(n_calls / 2 < answered.len(), "most calls are answered");
+    assert!(*slowest < Duration::from_secs(15), "it recovers by itself");
 }

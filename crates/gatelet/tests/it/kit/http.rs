@@ -53,7 +53,12 @@ impl Served {
         Served::start_by(shell, "127.0.0.1:0", &[])
     }
 
-    fn start_by(mut command: std::process::Command, address: &str, args: &[&str]) -> Served {
+    /// Starts the gatelet of a command at an address.
+    pub(crate) fn start_by(
+        mut command: std::process::Command,
+        address: &str,
+        args: &[&str],
+    ) -> Served {
         command.args(["serve", "--listen", address]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -234,7 +239,8 @@ fn unchunk(mut text: &str) -> String {
         if size == 0 {
             break;
         }
-        body += &rest[..size];
+        // The last piece is cut when the server died.
+        body += rest.get(..size).unwrap_or(rest);
         text = rest.get(size + 2..).unwrap_or("");
     }
     body
