@@ -49,7 +49,10 @@ fn run(gatelet: &str, peers: &Path, out: &Path, data: Option<&Path>) -> io::Resu
             Err(error) => left_out.push(error.to_string()),
         }
     }
-    let sizes = Sizes::measure(&recording, Path::new(gatelet), |n| eprintln!("{n} tools"))?;
+    let report = |n| eprintln!("{n} tools");
+    let sizes = Sizes::measure(&recording, Path::new(gatelet), report)?;
+    let short = recording.with_short_results(page::MAX_SHORT_CHARS);
+    let short_results = Sizes::measure(&short, Path::new(gatelet), report)?;
     page::write(
         out,
         &Measurements {
@@ -57,6 +60,7 @@ fn run(gatelet: &str, peers: &Path, out: &Path, data: Option<&Path>) -> io::Resu
             replays: &replays,
             left_out: &left_out,
             sizes: &sizes,
+            short_results: &short_results,
         },
     )
 }

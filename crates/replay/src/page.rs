@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 pub use measurements::Measurements;
-pub use sizes::{SIZES, Sizes};
+pub use sizes::{BreakEven, MAX_SHORT_CHARS, SIZES, Sizes};
 
 /// Writes the tables and the plots into a directory.
 pub fn write(directory: &Path, measured: &Measurements<'_>) -> io::Result<()> {

@@ -101,6 +101,21 @@ impl Recording {
         Ok(Recording { servers, tasks: lines(tasks)? })
     }
 
+    /// Returns the tasks of which no result has more than `max_chars` characters, with all
+    /// servers. In such tasks a gateway saves definitions only, and nothing of the results.
+    pub fn with_short_results(&self, max_chars: usize) -> Recording {
+        let n_chars = |result: &Value| match result.as_str() {
+            Some(text) => text.chars().count(),
+            None => result.to_string().chars().count(),
+        };
+        let is_short = |step: &Step| match step {
+            Step::Search { .. } => true,
+            Step::Call { result, .. } => n_chars(result) <= max_chars,
+        };
+        let tasks = self.tasks.iter().filter(|task| task.steps.iter().all(is_short));
+        Recording { servers: self.servers.clone(), tasks: tasks.cloned().collect() }
+    }
+
     pub fn n_tools(&self) -> usize {
         self.servers.iter().map(|server| server.tools.len()).sum()
     }
@@ -210,6 +225,13 @@ mod tests {
         assert_eq!((labels, recording.n_tools()), (vec!["a_b", "a_b_2"], 3));
         assert!(recording.find("a-b", "two").unwrap().1.is_some());
         assert!(recording.find("a-b", "gone").unwrap().1.is_none());
+    }
+
+    #[test]
+    fn tasks_with_one_long_result_can_be_left_out() {
+        let recording = Recording::parse(TOOLS, &TASKS.replace('\n', "")).unwrap();
+        let n_tasks = |max_chars| recording.with_short_results(max_chars).tasks.len();
+        assert_eq!((n_tasks(0), n_tasks(1)), (0, 1));
     }
 
     #[test]

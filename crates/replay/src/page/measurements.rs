@@ -12,4 +12,6 @@ pub struct Measurements<'a> {
     /// The gateways that did not run, and why.
     pub left_out: &'a [String],
     pub sizes: &'a Sizes,
+    /// The same for the tasks in which every result is short.
+    pub short_results: &'a Sizes,
 }

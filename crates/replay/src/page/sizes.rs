@@ -19,8 +19,12 @@ const COMMON: usize = 100;
 /// How many tasks are replayed.
 const OWN_TASKS: usize = 10;
 
+/// The characters of a result that gatelet returns whole.
+pub const MAX_SHORT_CHARS: usize = 10_000;
+
 /// The cost of the tasks by the size of the catalogue.
 pub struct Sizes {
+    pub n_tasks: usize,
     pub rows: Vec<SizeRow>,
 }
 
@@ -73,28 +77,42 @@ impl Sizes {
             }
             rows.push(row);
         }
-        Ok(Sizes { rows })
+        Ok(Sizes { n_tasks: tasks.len(), rows })
     }
 
-    /// Returns the number of definition tokens from which on `cash` is cheaper, interpolated
-    /// between two sizes. `price` returns the price without a gateway and that of `cash`.
-    pub fn break_even(&self, price: impl Fn(&SizeRow) -> (f64, f64)) -> Option<u64> {
+    /// Returns from how many definition tokens on `cash` is cheaper, interpolated between two
+    /// sizes. `price` returns the price without a gateway and that of `cash`.
+    pub fn break_even(&self, price: impl Fn(&SizeRow) -> (f64, f64)) -> BreakEven {
         #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
         let gain = |row: &SizeRow| {
             let (direct, cash) = price(row);
             (row.definitions as f64, direct - cash)
         };
         let points: Vec<(f64, f64)> = self.rows.iter().map(gain).collect();
-        let crossing = points.windows(2).find(|pair| pair[0].1 < 0.0 && 0.0 <= pair[1].1)?;
-        let ((x0, y0), (x1, y1)) = (crossing[0], crossing[1]);
+        let Some(loss) = points.iter().rposition(|point| point.1 < 0.0) else {
+            return BreakEven::Always;
+        };
+        let Some(&(x1, y1)) = points.get(loss + 1) else { return BreakEven::Never };
+        let (x0, y0) = points[loss];
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a small positive number"
         )]
-        let x = (x0 - y0 * (x1 - x0) / (y1 - y0)).round() as u64;
-        Some(x)
+        let tokens = (x0 - y0 * (x1 - x0) / (y1 - y0)).round() as u64;
+        BreakEven::From(tokens)
     }
+}
+
+/// At which of the measured sizes `cash` costs less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakEven {
+    /// At all of them.
+    Always,
+    /// From this many tokens of definitions on.
+    From(u64),
+    /// Not even at the largest.
+    Never,
 }
 
 impl SizeRow {
@@ -113,4 +131,31 @@ pub(super) fn deferring_host() -> &'static HostModel {
 /// Returns the replay through `cash`, which is the first.
 pub(super) fn cash_replay(replays: &[Replay]) -> Option<&Replay> {
     replays.first()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where `cash` costs 10, and the direct way what the sizes of 1 to 3 cost.
+    #[track_caller]
+    fn check(direct: [f64; 3], expected: BreakEven) {
+        let row = |n_tools: usize| SizeRow {
+            n_tools,
+            definitions: 100 * n_tools as u64,
+            listed: Totals::default(),
+            deferred: Totals::default(),
+            cash: Totals::default(),
+        };
+        let sizes = Sizes { n_tasks: 1, rows: (1..=3).map(row).collect() };
+        assert_eq!(sizes.break_even(|row| (direct[row.n_tools - 1], 10.0)), expected);
+    }
+
+    #[test]
+    fn the_break_even_lies_behind_the_last_size_that_loses() {
+        check([11.0, 12.0, 13.0], BreakEven::Always);
+        check([1.0, 2.0, 3.0], BreakEven::Never);
+        check([8.0, 12.0, 14.0], BreakEven::From(150));
+        check([11.0, 9.0, 11.0], BreakEven::From(250));
+    }
 }

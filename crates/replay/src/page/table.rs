@@ -3,7 +3,7 @@
 use cost::{HOST_MODELS, Prices};
 
 use super::measurements::Measurements;
-use super::sizes::{cash_replay, deferring_host};
+use super::sizes::{BreakEven, Sizes, cash_replay, deferring_host};
 use crate::direct::{replay_capped, replay_deferred, replay_listed};
 use crate::replay::Replay;
 
@@ -44,7 +44,8 @@ pub(super) fn page(measured: &Measurements<'_>) -> String {
     text += "\nPrices are in percent of those of the first row.\n\n";
     text += &calls(&rows);
     text += &caps(measured);
-    text += &by_size(measured);
+    text += &by_size("All tasks", measured.sizes);
+    text += &by_size("Tasks in which every result is short", measured.short_results);
     for missing in measured.left_out {
         text += &format!("\nNot measured: {missing}\n");
     }
@@ -91,11 +92,11 @@ fn caps(measured: &Measurements<'_>) -> String {
     text + "\n"
 }
 
-fn by_size(measured: &Measurements<'_>) -> String {
-    let mut text = "| tools | tokens of definitions | every definition | on search | `cash` | with a cache: every definition | on search | `cash` |\n\
-                    |---|---|---|---|---|---|---|---|\n"
-        .to_owned();
-    for row in &measured.sizes.rows {
+fn by_size(title: &str, sizes: &Sizes) -> String {
+    let mut text = format!("{title}, {} in number:\n\n", sizes.n_tasks);
+    text += "| tools | tokens of definitions | every definition | on search | `cash` | with a cache: every definition | on search | `cash` |\n\
+             |---|---|---|---|---|---|---|---|\n";
+    for row in &sizes.rows {
         let (all, found, cash) = row.price(Prices::WITH_CACHE);
         text += &format!(
             "| {} | {} | {} | {} | {} | {all:.0} | {found:.0} | {cash:.0} |\n",
@@ -106,11 +107,13 @@ fn by_size(measured: &Measurements<'_>) -> String {
             thousands(row.cash.context),
         );
     }
-    let said = |name: &str, found: Option<u64>| match found {
-        Some(tokens) => format!("- {name}: from {} tokens of definitions on.\n", thousands(tokens)),
-        None => format!("- {name}: at none of these sizes, or at all of them; see the table.\n"),
+    let said = |name: &str, found: BreakEven| match found {
+        BreakEven::Always => format!("- {name}: at all of these sizes.\n"),
+        BreakEven::From(tokens) => {
+            format!("- {name}: from {} tokens of definitions on.\n", thousands(tokens))
+        }
+        BreakEven::Never => format!("- {name}: at none of these sizes.\n"),
     };
-    let sizes = measured.sizes;
     let price = |prices: Prices| {
         sizes.break_even(move |row| {
             let (all, _, cash) = row.price(prices);
@@ -129,7 +132,7 @@ fn by_size(measured: &Measurements<'_>) -> String {
     text += &said("every definition with every request, with a cache", price(Prices::WITH_CACHE));
     text += &said("definitions on search, without a cache", deferred(Prices::WITHOUT_CACHE));
     text += &said("definitions on search, with a cache", deferred(Prices::WITH_CACHE));
-    text
+    text + "\n"
 }
 
 fn percent(part: f64, whole: f64) -> String {
