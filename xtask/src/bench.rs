@@ -29,7 +29,7 @@ const BENCHES: &[(&str, &str, &str, &str)] = &[
 fn context(data: Option<&String>) -> Result<()> {
     let peers = tools::install_peers()?;
     run::run(&mut cargo(&["build", "--release", "--package", "gatelet", "--bins"]))?;
-    let gatelet = run::root().join("target/release/gatelet");
+    let gatelet = run::target_directory()?.join("release/gatelet");
     let out = match data {
         Some(data) => PathBuf::from(data).join("benchmarks"),
         None => run::root().join("docs/benchmarks"),
