@@ -113,7 +113,7 @@ impl TrustCheck {
             }
         }
         let (names, annotations) = (call.callee.names(), &call.annotations);
-        let danger = match (&trust_state, ledger.get(name)) {
+        let danger = match (&trust_state, ledger.deciding_entry(name)) {
             (TrustState::Drifted { .. }, Some(entry)) => {
                 self.config.danger_of_changed(names, &entry.seen.hints(), annotations)
             }
