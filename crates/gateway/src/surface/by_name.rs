@@ -2,9 +2,12 @@
 //! its tool.
 //!
 //! The name is made of the upstream's label and the tool's own name, so it does
-//! not depend on other upstreams.
+//! not depend on what other upstreams list. A name that begins with the label of another
+//! upstream is left to that one, whether it lists anything or not: the labels `my` and
+//! `my_files` are the operator's, and what `my` calls its tools must not decide where
+//! `my_files_read` leads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use catalog::Slot;
@@ -46,10 +49,12 @@ impl ToolNames {
         let catalog = &snapshot.catalog;
         let (mut tools, mut slots, mut findings) = (Vec::new(), FastMap::default(), Vec::new());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
+        let labels = catalog.sources().iter().map(|source| source.label.as_str());
+        let prefixes = LabelPrefixes::new(labels);
         for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
             let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
             let mut name = host_safe(label, &tool.name);
-            if slots.contains_key(&name) {
+            if slots.contains_key(&name) || prefixes.leads_elsewhere(&name, label) {
                 name = with_hash(&name, label, &tool.name);
             }
             let shortened = MAX_NAME_CHARS < label.len() + 1 + tool.name.len();
@@ -60,11 +65,35 @@ impl ToolNames {
         }
         // An upstream's own name works too while only one tool has it.
         for (name, slot) in plain {
-            if let Some(slot) = slot {
+            if let Some(slot) = slot.filter(|_| !prefixes.begins(name)) {
                 slots.entry(name.to_owned()).or_insert(slot);
             }
         }
         ToolNames { tools, slots, findings }
+    }
+}
+
+/// The beginnings of names, `label_`, of all upstreams.
+struct LabelPrefixes(HashSet<String>);
+
+impl LabelPrefixes {
+    fn new<'a>(labels: impl Iterator<Item = &'a str>) -> LabelPrefixes {
+        LabelPrefixes(labels.map(|label| host_safe(label, "")).collect())
+    }
+
+    /// Whether a name begins with a longer label than that of its upstream.
+    fn leads_elsewhere(&self, name: &str, label: &str) -> bool {
+        self.in_name(name).any(|prefix| label.len() + 1 < prefix.len())
+    }
+
+    /// Whether a name begins with a label.
+    fn begins(&self, name: &str) -> bool {
+        self.in_name(name).next().is_some()
+    }
+
+    fn in_name<'a>(&self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let ends = name.match_indices('_').map(|(at, _)| &name[..=at]);
+        ends.filter(|prefix| self.0.contains(*prefix))
     }
 }
 
@@ -184,6 +213,19 @@ mod tests {
         assert_eq!(long.len(), 64);
         assert_ne!(long, host_safe("label", &"n".repeat(101)));
     }
+
+    #[test]
+    fn a_name_that_begins_with_a_longer_label_is_left_to_that_upstream() {
+        let prefixes = LabelPrefixes::new(["my", "my_files", "other"].into_iter());
+        assert!(prefixes.leads_elsewhere("my_files_read", "my"));
+        assert!(!prefixes.leads_elsewhere("my_files_read", "my_files"));
+        assert!(!prefixes.leads_elsewhere("my_filesystem_read", "my"));
+        assert!(!prefixes.leads_elsewhere("my_files", "my"), "no tool of the other has that name");
+        for (name, begins) in [("my_files_read", true), ("other_x", true), ("read_my_x", false)] {
+            assert_eq!(prefixes.begins(name), begins, "{name}");
+        }
+    }
+
     #[test]
     fn a_definition_whose_schema_is_none_is_one_that_clients_take() {
         for (odd, expected) in [
