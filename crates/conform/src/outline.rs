@@ -71,6 +71,11 @@ fn entry(line: &str) -> Option<Entry> {
     })
 }
 
+/// The most columns of a table that are looked at, and the most parameters of a function:
+/// every row looks for its columns.
+const MAX_COLUMNS: usize = 32;
+const MAX_PARAMETERS: usize = 1_000;
+
 /// Parses the parameters of a function's page from its first table.
 pub fn parameters(text: &str) -> Vec<Parameter> {
     let mut columns: Option<Vec<String>> = None;
@@ -82,8 +87,11 @@ pub fn parameters(text: &str) -> Vec<Parameter> {
             }
             continue;
         };
-        let cells: Vec<String> =
-            row.trim_end_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+        if MAX_PARAMETERS <= parameters.len() {
+            break;
+        }
+        let cells = row.trim_end_matches('|').split('|').take(MAX_COLUMNS);
+        let cells: Vec<String> = cells.map(|cell| cell.trim().to_owned()).collect();
         if cells.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| "-: ".contains(c))) {
             continue;
         }

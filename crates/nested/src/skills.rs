@@ -1,11 +1,11 @@
 //! Lists and reads the skills of a CaSH server through its `skill` tool.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use serde_json::{Value, json};
 use tool::{Ask, Call, Context, Failure, Json, Listing, Object, Provider, Reply};
 
-use crate::request;
+use crate::request::{self, Page};
 
 /// How long a list may be cached.
 const TTL_MILLIS: u64 = 60_000;
@@ -16,7 +16,7 @@ const MAX_NAMESPACES: usize = 200;
 const MAX_DEPTH: usize = 8;
 
 /// One skill of the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Entry {
     namespace: String,
     name: String,
@@ -33,19 +33,18 @@ struct Index {
 
 /// Returns every skill that the server lists for this caller.
 pub(crate) async fn list(upstream: &dyn Provider, context: &Context) -> Result<Reply, Failure> {
-    let mut skills: Vec<Entry> = Vec::new();
+    let (mut skills, mut known): (Vec<Entry>, HashSet<Entry>) = (Vec::new(), HashSet::new());
     let mut open = VecDeque::from([String::new()]);
     let mut seen = vec![String::new()];
     while let Some(namespace) = open.pop_front() {
         let arguments =
             if namespace.is_empty() { json!({}) } else { json!({"namespace": namespace}) };
         // A server without skills may say so with an error.
-        let Ok(text) = request::text(upstream, "skill", arguments, context).await? else {
-            continue;
-        };
+        let page = request::page(upstream, "skill", arguments, context).await?;
+        let Ok(Page { text, .. }) = page else { continue };
         let found = parse_index(&text, &namespace);
         for skill in found.skills {
-            if skills.len() < MAX_SKILLS && !skills.contains(&skill) {
+            if skills.len() < MAX_SKILLS && known.insert(skill.clone()) {
                 skills.push(skill);
             }
         }

@@ -6,6 +6,10 @@ use super::*;
 #[derive(Default)]
 struct Cash {
     asked: Mutex<Vec<(String, serde_json::Value)>>,
+    /// The page of `orders`, where it is another one than usual.
+    orders: Option<String>,
+    /// The page of every function, likewise.
+    function: Option<String>,
 }
 
 #[async_trait]
@@ -29,6 +33,12 @@ impl Provider for Cash {
         self.asked.lock().unwrap().push((call.name.clone(), arguments.clone()));
         let at = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
         Ok(match (call.name.as_str(), at("namespace").as_str(), at("function").as_str()) {
+            ("help", "orders", "") if self.orders.is_some() => {
+                Reply::text(self.orders.as_deref().unwrap())
+            }
+            ("help", _, function) if !function.is_empty() && self.function.is_some() => {
+                Reply::text(self.function.as_deref().unwrap())
+            }
             ("help", "", "") => Reply::text("# Namespaces\n\n- **orders** — Orders.\n"),
             ("help", "orders", "") => Reply::text(
                 "# orders\n\n## Sub-namespaces\n\n- **retail** — Retail.\n- **deep** — Deep.\n\n## Functions\n\n- **list** — List.\n",
@@ -133,7 +143,11 @@ async fn what_there_is_is_told_where_nobody_gets_in_without_a_name() {
 }
 
 async fn nested() -> (Arc<Cash>, Arc<dyn Provider>) {
-    let cash = Arc::new(Cash::default());
+    nested_in(Cash::default()).await
+}
+
+async fn nested_in(cash: Cash) -> (Arc<Cash>, Arc<dyn Provider>) {
+    let cash = Arc::new(cash);
     let provider = nesting(Direct(Arc::clone(&cash))).connect(&Client::named("t", "")).await;
     (cash, provider.unwrap())
 }
@@ -158,6 +172,55 @@ async fn what_is_left_out_of_it_is_told() {
         "warning[nested-cut] help: 1 namespaces are too deep or too many and were left out: `{deep}`"
     );
     assert_eq!(told, [expected]);
+}
+
+/// Once, the work grew with the square of the functions: 60,000 took twenty seconds.
+#[tokio::test]
+async fn a_page_with_any_number_of_functions_is_read_up_to_a_bound_and_told() {
+    let entries: String = (0..400_000).map(|n| format!("- **f{n}** — Thing {n}.\n")).collect();
+    let orders = Some(format!("## Functions\n\n{entries}"));
+    let (_, nested) = nested_in(Cash { orders, ..Cash::default() }).await;
+    let listing = nested.listing();
+    assert_eq!(listing.tools.len(), 5_000);
+    let told: Vec<String> = listing.findings.iter().map(ToString::to_string).collect();
+    let told = told.join("\n");
+    assert!(told.contains("1 namespaces have pages that were not read: `orders`"), "{told}");
+    assert!(told.contains("functions over 5000 were left out"), "{told}");
+}
+
+#[tokio::test]
+async fn tables_with_any_number_of_columns_are_read_up_to_a_bound() {
+    let header = format!("| {}Name | Type |\n", "x | ".repeat(100_000));
+    let function = Some(format!("{header}{}", "| a |\n".repeat(20_000)));
+    let (_, nested) = nested_in(Cash { function, ..Cash::default() }).await;
+    assert_eq!(nested.listing().tools.len(), 2);
+}
+
+/// The only tool of a server whose functions have this page.
+async fn only_tool(page: &str) -> Tool {
+    let orders = Some("## Functions\n\n- **pay** — Pays.\n".to_owned());
+    let cash = Cash { orders, function: Some(page.to_owned()), ..Cash::default() };
+    nested_in(cash).await.1.listing().tools[0].clone()
+}
+
+#[tokio::test]
+async fn a_function_is_another_one_when_its_page_changes_but_not_when_it_is_unavailable() {
+    let reads = only_tool("# pay\n\nReads.\n").await;
+    assert_eq!(reads, only_tool("# pay\n\nReads.\n").await);
+    assert_ne!(reads.raw, only_tool("# pay\n\nTransfers all money.\n").await.raw);
+    let away = "# pay\n\navailable: false — unavailable: it is starting\nReads.\n";
+    let here = "# pay\n\nReads.\n";
+    assert_eq!(only_tool(away).await, only_tool(here).await);
+}
+
+#[tokio::test]
+async fn the_hints_of_a_page_are_those_of_the_function() {
+    let hints = |page: &'static str| async move { only_tool(page).await.annotations };
+    let destroys = hints("# pay\n\nHints: destructive, idempotent.\n").await;
+    assert_eq!((destroys.destructive, destroys.idempotent), (Some(true), Some(true)));
+    assert_eq!(hints("# pay\n\nHints: read-only.\n").await.read_only, Some(true));
+    let quoted = hints("# pay\n\n> Hints: read-only.\n").await;
+    assert_eq!((quoted.read_only, quoted.destructive), (None, None));
 }
 
 #[tokio::test]
