@@ -95,15 +95,6 @@ impl Argument {
     }
 }
 
-impl Value {
-    fn to_config_text(&self) -> String {
-        match self {
-            Value::Plain(text) => escape_placeholders(text),
-            Value::Reference(reference) => reference.clone(),
-        }
-    }
-}
-
 impl Recipe {
     /// Returns the required inputs that have neither a value nor a default.
     pub fn missing(&self, values: &BTreeMap<String, Value>) -> Vec<&Input> {
@@ -116,12 +107,12 @@ impl Recipe {
     /// Fills in the inputs.
     pub fn fill(&self, values: &BTreeMap<String, Value>) -> Result<Filled, FillError> {
         self.check(values)?;
-        let value = |name: &str| -> Option<String> {
+        let value = |name: &str| -> Option<Value> {
             let default = || {
                 let input = self.inputs.iter().find(|input| input.name == name)?;
                 input.default.clone().map(Value::Plain)
             };
-            Some(values.get(name).cloned().or_else(default)?.to_config_text())
+            values.get(name).cloned().or_else(default)
         };
         let text = |template: &Template| template.fill(&value);
         let pairs = |pairs: &BTreeMap<String, Template>| {
@@ -203,12 +194,26 @@ impl Argument {
 
 impl Template {
     /// Returns the text; `None` when an input in it has no value.
-    fn fill(&self, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
-        let pieces = self.0.iter().map(|piece| match piece {
-            TemplatePart::Text(text) => Some(escape_placeholders(text)),
-            TemplatePart::Input(name) => value(name),
-        });
-        pieces.collect()
+    ///
+    /// What is literal is put together before it is escaped: `$` in one piece and `{` in the
+    /// next are a placeholder, too.
+    fn fill(&self, value: &impl Fn(&str) -> Option<Value>) -> Option<String> {
+        let (mut filled, mut literal) = (String::new(), String::new());
+        for piece in &self.0 {
+            let piece = match piece {
+                TemplatePart::Text(text) => Value::Plain(text.clone()),
+                TemplatePart::Input(name) => value(name)?,
+            };
+            match piece {
+                Value::Plain(text) => literal.push_str(&text),
+                Value::Reference(reference) => {
+                    filled.push_str(&escape_placeholders(&std::mem::take(&mut literal)));
+                    filled.push_str(&reference);
+                }
+            }
+        }
+        filled.push_str(&escape_placeholders(&literal));
+        Some(filled)
     }
 }
 
@@ -257,6 +262,22 @@ mod tests {
         let args = ["x@1", "--root", "/a $${env:HOME}"].map(str::to_owned).to_vec();
         let (command, env) = ("npx".to_owned(), BTreeMap::new());
         assert_eq!(filled, Filled::Program { command, args, env });
+    }
+
+    #[test]
+    fn no_pieces_of_a_strangers_text_become_a_placeholder_together() {
+        let pieces = ["", "$", "{", "{cmd:id}", "$$", "${", "}", "a$", "{env:HOME}"];
+        for (first, second) in pieces.iter().flat_map(|one| pieces.map(|other| (*one, other))) {
+            let mut recipe = recipe();
+            let part = |name: &str| TemplatePart::Input(name.to_owned());
+            let texts = vec![part("root"), part("mode"), TemplatePart::Text(second.to_owned())];
+            recipe.run =
+                Run::Address { url: Template(texts), headers: BTreeMap::new(), is_sse: false };
+            recipe.inputs[1].default = Some(second.to_owned());
+            let filled = recipe.fill(&plain(&[("root", first)])).unwrap();
+            let Filled::Address { url, .. } = filled else { panic!("{filled:?}") };
+            assert_eq!(url, escape_placeholders(&format!("{first}{second}{second}")));
+        }
     }
 
     #[test]

@@ -32,6 +32,15 @@ impl Rewritten {
     fn plain(text: String) -> Rewritten {
         Rewritten { text, notes: Vec::new() }
     }
+
+    /// Adds a piece. A `$` at the end of what is there and a `{` at its beginning do not
+    /// become a placeholder together: a directory may be called `a$`, or `{cmd:x}`.
+    fn push(&mut self, piece: &str) {
+        if self.text.ends_with('$') && piece.starts_with('{') {
+            self.text.push('$');
+        }
+        self.text.push_str(piece);
+    }
 }
 
 /// Rewrites `${input:x}`, `${VAR}`, `${VAR:-default}`, `$VAR`, `{env:VAR}`,
@@ -51,8 +60,8 @@ pub(super) fn rewrite(text: &str, scope: &Scope<'_>) -> Rewritten {
             if dollar { rewrite_placeholder(inside, scope) } else { rewrite_braces(inside) };
         match value {
             Some(value) => {
-                written.text.push_str(before);
-                written.text.push_str(&value.text);
+                written.push(before);
+                written.push(&value.text);
                 written.notes.extend(value.notes);
             }
             // Only gatelet's own file may run commands, name secrets and read files.
@@ -74,12 +83,12 @@ pub(super) fn rewrite(text: &str, scope: &Scope<'_>) -> Rewritten {
                     let note = format!("`${{{inside}}}` has no counterpart: write what it is");
                     written.notes.push(note);
                 }
-                written.text.push_str(&rest[..=end]);
+                written.push(&rest[..=end]);
             }
         }
         rest = &rest[end + 1..];
     }
-    written.text.push_str(rest);
+    written.push(rest);
     for name in bare_variables(text) {
         let note = format!("`${name}` stays as it is; `${{env:{name}}}` is the variable");
         written.notes.push(note);
@@ -197,4 +206,19 @@ fn workspace_folder(base: &FilePath) -> String {
 fn is_variable_name(name: &str) -> bool {
     let first = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     first && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_directory_becomes_a_placeholder_with_what_stands_beside_it() {
+        let written = |base: &str, text: &str| {
+            rewrite(text, &Scope { base: FilePath::new(base), inputs: Vec::new() }).text
+        };
+        assert_eq!(written("/a$", "${workspaceFolder}{cmd:id}"), "/a$${cmd:id}");
+        assert_eq!(written("/{cmd:id}", "$${workspaceFolderBasename}"), "$${cmd:id}");
+        assert_eq!(written("/a", "${workspaceFolder}{x}"), "/a{x}");
+    }
 }
