@@ -2,11 +2,12 @@
 //!
 //! Texts for readers are cleaned: titles and descriptions at any depth, the names of
 //! resources and templates, which are identified by their URIs, and all other members
-//! beside schemas. In the values that a schema suggests (defaults, examples, patterns)
-//! only invisible characters and those that control a terminal are removed. Names of tools and prompts stay unchanged;
-//! whoever shows them has to escape them. Items that can be requested only by a URI, an
-//! argument or a value with such characters are left out. Of duplicate keys, the last
-//! counts.
+//! beside schemas. In the other strings of a schema (defaults, patterns, types, words that
+//! nobody knows) only invisible characters and those that control a terminal are removed.
+//! Names of tools and prompts stay unchanged; whoever shows them has to escape them. Items
+//! that can be requested only by a URI, an argument or a value with such characters are
+//! left out, and so is a tool with a schema that has them in any key. Of duplicate keys,
+//! the last counts.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use catalog::summary::cut;
 use policy::uri;
 use serde_json::Value;
 use tool::scan::duplicate_key;
-use tool::text::{without_invisible, without_invisible_non_ascii};
+use tool::text::{json_without_invisible, without_invisible, without_invisible_non_ascii};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
 use crate::bounds;
@@ -27,8 +28,8 @@ const TEXT_MEMBERS: [&str; 3] = ["title", "description", "$comment"];
 const STRUCTURED_MEMBERS: [&str; 6] =
     ["name", "inputSchema", "outputSchema", "uri", "uriTemplate", "arguments"];
 
-/// Members of a schema with suggested values, which arguments need not repeat.
-const SUGGESTED_VALUES: [&str; 4] = ["default", "examples", "example", "pattern"];
+/// Members of a definition that are schemas.
+const SCHEMAS: [&str; 2] = ["inputSchema", "outputSchema"];
 
 /// Members of a schema with values that arguments repeat exactly.
 const REQUIRED_VALUES: [&str; 2] = ["const", "enum"];
@@ -124,37 +125,29 @@ fn leave_out_unshowable(label: &str, listing: &mut Listing, findings: &mut Vec<F
     listing.templates.retain(|template| is_taken(&template.uri_template));
 }
 
-/// Returns the name of a property, or a value that arguments have to repeat, that has
+/// Returns a key of a clean schema, or a value that arguments have to repeat, that has
 /// invisible characters; without those.
 fn unshowable(schema: &Json) -> Option<String> {
     // Any other character in JSON is visible ASCII or escaped.
-    if schema.as_str().is_ascii() && !schema.as_str().contains("\\u") {
+    if schema.as_str().is_ascii() && !schema.as_str().contains('\\') {
         return None;
     }
     find_unshowable(&schema.to_value().ok()?)
 }
 
 fn find_unshowable(part: &Value) -> Option<String> {
-    let is_odd = |text: &str| match without_invisible_non_ascii(text) {
-        Cow::Owned(clean) => Some(catalog::summary::echo(&clean)),
-        Cow::Borrowed(_) => None,
-    };
     match part {
-        Value::Object(members) => {
-            members.iter().find_map(|(key, below)| match (key.as_str(), below) {
-                ("properties", Value::Object(properties)) => {
-                    let names = properties.keys().find_map(|name| is_odd(name));
-                    names.or_else(|| properties.values().find_map(find_unshowable))
-                }
-                (key, Value::Array(values)) if REQUIRED_VALUES.contains(&key) => {
-                    values.iter().filter_map(Value::as_str).find_map(is_odd)
-                }
-                (key, Value::String(value)) if REQUIRED_VALUES.contains(&key) => is_odd(value),
-                (_, below) => find_unshowable(below),
-            })
-        }
+        Value::Object(members) => members.iter().find_map(|(key, below)| {
+            let odd = (!is_plain_line(key)).then(|| catalog::summary::echo(&plain_line(key)));
+            odd.or_else(|| find_unshowable(below))
+        }),
         Value::Array(parts) => parts.iter().find_map(find_unshowable),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        // Whatever need not be repeated is clean.
+        Value::String(text) => match without_invisible_non_ascii(text) {
+            Cow::Owned(clean) => Some(catalog::summary::echo(&clean)),
+            Cow::Borrowed(_) => None,
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -195,30 +188,32 @@ fn clean_with_name(raw: &Json) -> Option<Json> {
 
 /// Cleans the texts of a definition; `None` if nothing changed.
 fn clean_definition(raw: &Json) -> Option<Json> {
-    if duplicate_key(raw.as_str()).is_some() {
-        let mut value = raw.to_value().ok()?;
-        clean_texts("", &mut value);
-        return Some(value.into());
-    }
+    let deduplicated = match duplicate_key(raw.as_str()) {
+        Some(_) => Some(Json::from(raw.to_value().ok()?)),
+        None => None,
+    };
+    let raw = deduplicated.as_ref().unwrap_or(raw);
     // In JSON, a control character is always escaped.
     if raw.as_str().is_ascii() && !raw.as_str().contains('\\') {
-        return None;
+        return deduplicated;
     }
     let mut members = Object::parse(raw).ok()?;
     let mut changed = Vec::new();
     for (key, member) in members.iter() {
+        if !STRUCTURED_MEMBERS.contains(&key) {
+            changed.extend(json_without_invisible(member).map(|clean| (key.to_owned(), clean)));
+            continue;
+        }
         // Nobody can show what is nested too deep to be parsed.
         let Ok(mut value) = member.to_value() else { continue };
-        let is_changed = match STRUCTURED_MEMBERS.contains(&key) {
-            true => clean_texts(key, &mut value),
-            false => change_strings(&mut value, &clean_text),
-        };
+        let mut is_changed = clean_texts(key, &mut value);
+        is_changed |= SCHEMAS.contains(&key) && clean_values(&mut value);
         if is_changed {
             changed.push((key.to_owned(), Json::from(value)));
         }
     }
     if changed.is_empty() {
-        return None;
+        return deduplicated;
     }
     for (key, value) in changed {
         members.set(&key, value);
@@ -235,46 +230,34 @@ fn clean_texts(key: &str, value: &mut Value) -> bool {
         Value::Array(items) => {
             items.iter_mut().filter_map(|item| clean_texts("", item).then_some(())).count() > 0
         }
-        Value::Object(members) => members.iter_mut().fold(false, |changed, (key, value)| {
-            let is_changed = match key.as_str() {
-                // The name of a property may be any of these words.
-                _ if value.is_object() => {
-                    let is_changed = clean_texts(key, value);
-                    SUGGESTED_VALUES.contains(&key.as_str()) && change_strings(value, &clean_value)
-                        || is_changed
-                }
-                key if SUGGESTED_VALUES.contains(&key) => change_strings(value, &clean_value),
-                key if REQUIRED_VALUES.contains(&key) => false,
-                key => clean_texts(key, value),
-            };
-            is_changed || changed
-        }),
+        Value::Object(members) => members
+            .iter_mut()
+            .filter(|(key, value)| !is_required_value(key, value))
+            .fold(false, |changed, (key, value)| clean_texts(key, value) || changed),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// Applies `change` to every string in a value; returns whether any changed.
-fn change_strings(value: &mut Value, change: &impl Fn(&mut String) -> bool) -> bool {
+/// Cleans every string of a schema that arguments need not repeat; returns whether any
+/// changed.
+fn clean_values(value: &mut Value) -> bool {
     match value {
-        Value::String(text) => change(text),
+        Value::String(text) => clean_value(text),
         Value::Array(items) => {
-            items
-                .iter_mut()
-                .map(|item| change_strings(item, change))
-                .filter(|is_changed| *is_changed)
-                .count()
-                > 0
+            items.iter_mut().filter_map(|item| clean_values(item).then_some(())).count() > 0
         }
-        Value::Object(members) => {
-            members
-                .values_mut()
-                .map(|member| change_strings(member, change))
-                .filter(|is_changed| *is_changed)
-                .count()
-                > 0
-        }
+        Value::Object(members) => members
+            .iter_mut()
+            .filter(|(key, value)| !is_required_value(key, value))
+            .fold(false, |changed, (_, value)| clean_values(value) || changed),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+/// Returns whether a member of a schema holds what arguments repeat. What is an object is
+/// rather a property that is called `enum`.
+fn is_required_value(key: &str, value: &Value) -> bool {
+    REQUIRED_VALUES.contains(&key) && !value.is_object()
 }
 
 /// Removes invisible characters from a string value, and those that control a terminal;
@@ -336,6 +319,46 @@ mod tests {
         assert_eq!(listed.server.instructions.as_deref(), Some("a[2Jb"));
         let told: Vec<&str> = findings.iter().map(|found| found.subject.as_str()).collect();
         assert_eq!(told, ["up/t", &format!("up/{HOSTILE}"), "up"]);
+    }
+
+    #[test]
+    fn no_word_of_a_schema_hides_characters() {
+        let schema = json!({
+            "$schema": HOSTILE, "$id": HOSTILE, "required": [HOSTILE], "x-note": HOSTILE,
+            "properties": {"p": {"type": ["string", HOSTILE], "format": HOSTILE, "$ref": HOSTILE}},
+        });
+        let raw = json!({"name": "t", "inputSchema": schema, "_meta": {HOSTILE: 1}});
+        let mut listed = listing(vec![Tool::parse(raw.into()).unwrap()]);
+        let mut findings = Vec::new();
+        clean("up", &mut listed, &mut findings);
+        let seen = listed.tools[0].raw.to_value().unwrap();
+        let p = &seen["inputSchema"]["properties"]["p"];
+        let words = [&p["type"][1], &p["format"], &p["$ref"], &seen["inputSchema"]["$schema"]];
+        assert_eq!(words, [VALUE; 4]);
+        let words = ["$id", "x-note"].map(|key| &seen["inputSchema"][key]);
+        assert_eq!(words, [VALUE; 2]);
+        assert_eq!(seen["inputSchema"]["required"], json!([VALUE]));
+        assert_eq!(seen["_meta"], json!({VALUE: 1}));
+        assert_eq!(findings[0].code, "hidden-characters");
+    }
+
+    #[test]
+    fn a_tool_with_hidden_characters_in_a_key_of_its_schema_is_left_out() {
+        for odd in ["x\u{e0041}", "x\u{1b}", "x\n# Ours"] {
+            let mut listed = listing(vec![
+                tool("word", "", &json!({odd: 1})),
+                tool("pattern", "", &json!({"patternProperties": {odd: {}}})),
+                tool("default", "", &json!({"properties": {"a": {"default": {odd: 1}}}})),
+                tool("fine", "", &json!({"properties": {"a": {"default": {"é": 1}}}})),
+            ]);
+            clean("up", &mut listed, &mut Vec::new());
+            let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(names, ["fine"], "{odd:?}");
+        }
+        let nested = json!({"properties": {"a": {"enum": [["x\u{202e}"]]}}});
+        let mut listed = listing(vec![tool("nested", "", &nested)]);
+        clean("up", &mut listed, &mut Vec::new());
+        assert_eq!(listed.tools, []);
     }
 
     #[test]

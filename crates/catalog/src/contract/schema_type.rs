@@ -147,7 +147,11 @@ fn named_type(root: &Value, schema: &Value, name: &str, depth: usize) -> String 
             let inner = notation_at_depth(root, items, depth - 1);
             if inner.contains('|') { format!("({inner})[]") } else { format!("{inner}[]") }
         }
-        _ => name.to_owned(),
+        ("string" | "integer" | "number" | "boolean" | "object" | "array" | "null", _) => {
+            name.to_owned()
+        }
+        // Any other word is the upstream's own text, and stands here between ours.
+        _ => "any".to_owned(),
     }
 }
 

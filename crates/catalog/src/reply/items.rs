@@ -1,5 +1,7 @@
 //! Renders the items of any kind that a search found, one line each.
 
+use tool::text::escape_invisible_line;
+
 use super::functions::qualified;
 use super::{AMBIGUOUS, Config, Spelling, fitting, nothing};
 use crate::index::{Kind, Verdict};
@@ -75,5 +77,6 @@ fn line(catalog: &Catalog, item: ItemRef, signature: usize, sentence: usize) -> 
     let words = summary::sentence(words.unwrap_or_default(), sentence);
     let dash = if words.is_empty() || sentence == 0 { "" } else { " — " };
     let words = if dash.is_empty() { "" } else { &*words };
-    format!("{kind} {}{dash}{words}\n", summary::cut(&name, signature))
+    let name = summary::cut(&escape_invisible_line(&name), signature);
+    format!("{kind} {name}{dash}{words}\n")
 }
