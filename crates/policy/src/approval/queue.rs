@@ -5,6 +5,8 @@
 //! once, before it expires. Every change is made on the whole queue, so a store with
 //! compare-and-swap guarantees single use across processes and machines.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Requests that wait, were decided or were used, oldest first.
@@ -129,7 +131,8 @@ pub enum DecideError {
     Used(u64),
 }
 
-/// The most waiting requests of one caller, and of all callers together.
+/// The most waiting requests of one caller, and of all callers together. In a full queue
+/// whoever has the most gives way.
 const MAX_WAITING_PER_CALLER: usize = 20;
 const MAX_WAITING: usize = 200;
 /// The most decided requests that are kept for the operator to see.
@@ -172,13 +175,13 @@ impl Queue {
             CallStatus::Unasked => {}
         }
         let waiting = || self.requests.iter().filter(|request| request.is_waiting());
-        if MAX_WAITING <= waiting().count() {
-            return Err(QueueFull::Everybody);
-        }
-        if MAX_WAITING_PER_CALLER
-            <= waiting().filter(|one| one.caller_hash == new.caller_hash).count()
-        {
+        let n_own = waiting().filter(|one| one.caller_hash == new.caller_hash).count();
+        if MAX_WAITING_PER_CALLER <= n_own {
             return Err(QueueFull::Caller);
+        }
+        if MAX_WAITING <= waiting().count() {
+            let number = self.to_give_way(&new, n_own).ok_or(QueueFull::Everybody)?;
+            self.requests.retain(|request| request.number != number);
         }
         self.last_number += 1;
         let NewRequest { binding, caller_hash, subject } = new;
@@ -241,6 +244,33 @@ impl Queue {
     /// The request of this number, unless it has expired.
     pub fn get(&self, number: u64, now: u64) -> Option<&QueuedRequest> {
         self.unexpired(now).find(|request| request.number == number)
+    }
+
+    /// Returns the waiting request that gives way to a new one in a full queue: the latest of
+    /// whoever has the most, if that is more than the new caller will have. Addresses are easy
+    /// to come by, so to a known caller all anonymous ones count as one, and to an anonymous one
+    /// only anonymous ones give way.
+    fn to_give_way(&self, new: &NewRequest, n_own: usize) -> Option<u64> {
+        let mut anonymous = HashMap::new();
+        let mut known = HashMap::new();
+        for request in self.requests.iter().filter(|request| request.is_waiting()) {
+            let callers =
+                if request.subject.caller.is_empty() { &mut anonymous } else { &mut known };
+            let of_caller: &mut (usize, u64) =
+                callers.entry(request.caller_hash.as_str()).or_default();
+            *of_caller = (of_caller.0 + 1, request.number);
+        }
+        let n_anonymous: usize = anonymous.values().map(|(n_waiting, _)| n_waiting).sum();
+        let most = |callers: HashMap<&str, (usize, u64)>| callers.into_values().max();
+        let (most_anonymous, most_known) = (most(anonymous), most(known));
+        let (n_waiting, number) = match new.subject.caller.is_empty() {
+            true => most_anonymous?,
+            false => {
+                let all_anonymous = most_anonymous.map(|(_, number)| (n_anonymous, number));
+                all_anonymous.max(most_known)?
+            }
+        };
+        (n_own + 1 < n_waiting).then_some(number)
     }
 
     /// Removes expired requests, and the oldest decided ones.

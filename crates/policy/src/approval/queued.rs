@@ -278,7 +278,7 @@ fn denied(question: &Question, number: u64, by: &str) -> Refusal {
 fn gone(question: &Question, number: u64) -> Refusal {
     let message = format!(
         "{question}, and request {number} waits no longer: it expired, another call of the same kind \
-         used it, or it was lost. Nothing was done; make the same call again to ask again"
+         used it, it gave way to other callers' requests, or it was lost. Nothing was done; make the same call again to ask again"
     );
     refusal(RefusalCode::ApprovalRequired, message)
 }

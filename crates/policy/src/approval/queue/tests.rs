@@ -80,9 +80,48 @@ fn one_caller_cannot_fill_the_queue_for_others() {
         queue.add(new(&n_waiting.to_string(), &n_waiting.to_string()), 0, LIFE).unwrap();
         n_waiting += 1;
     }
-    assert_eq!(queue.add(new("last", "zoe"), 0, LIFE), Err(QueueFull::Everybody));
+    assert_eq!(queue.add(new("more", "eve"), 0, LIFE), Err(QueueFull::Caller));
+    assert!(queue.add(new("last", "zoe"), 0, LIFE).is_ok(), "who has the most gives way");
+    assert_eq!(queue.status("last", 0), CallStatus::Waiting(201));
+    assert_eq!(queue.status("19", 0), CallStatus::Unasked, "the latest of them");
+    assert_eq!(queue.unexpired(0).count(), MAX_WAITING);
+    let mut n_more = 0;
+    while queue.add(new(&format!("another {n_more}"), &format!("{n_more} more")), 0, LIFE).is_ok() {
+        n_more += 1;
+    }
+    assert_eq!(n_more, 18, "until everybody has one");
     // What expired makes room.
-    assert!(queue.add(new("last", "zoe"), LIFE, LIFE).is_ok());
+    assert!(queue.add(new("next", "yan"), LIFE, LIFE).is_ok());
+}
+
+/// A request of somebody who is known by address only.
+fn anonymous(binding: &str, address: &str) -> NewRequest {
+    let mut request = new(binding, address);
+    request.subject.caller.clear();
+    request
+}
+
+#[test]
+fn callers_from_many_addresses_leave_places_for_those_who_are_known() {
+    let mut queue = Queue::default();
+    for n in 0..MAX_WAITING {
+        let address = format!("address {}", n / MAX_WAITING_PER_CALLER);
+        queue.add(anonymous(&n.to_string(), &address), 0, LIFE).unwrap();
+    }
+    for n in 0..MAX_WAITING_PER_CALLER {
+        queue.add(new(&format!("ann {n}"), "ann"), 0, LIFE).unwrap();
+    }
+    let full = queue.add(new("ann 20", "ann"), 0, LIFE);
+    assert_eq!(full, Err(QueueFull::Caller));
+    let mut queue = Queue::default();
+    for n in 0..MAX_WAITING {
+        queue.add(anonymous(&n.to_string(), &format!("address {n}")), 0, LIFE).unwrap();
+    }
+    let one_more = queue.add(anonymous("one more", "address 200"), 0, LIFE);
+    assert_eq!(one_more, Err(QueueFull::Everybody), "they have one each");
+    assert!(queue.add(new("mine", "ann"), 0, LIFE).is_ok(), "all of them count as one");
+    let eve = queue.add(anonymous("again", "address 200"), 0, LIFE);
+    assert_eq!(eve, Err(QueueFull::Everybody), "known callers do not give way to them");
 }
 
 /// Something that happens to a queue.
