@@ -49,6 +49,18 @@ static EVALUATIONS: LazyLock<fair::Semaphore> = LazyLock::new(|| {
     fair::Semaphore::new(Limits { permits, reserved: permits / 2, waiting: MAX_WAITING })
 });
 
+/// How many stored results are loaded at a time, on machines of any size: it is memory that
+/// they take. One caller never has all of the turns.
+const LOADED_AT_ONCE: usize = 4;
+
+static READINGS: LazyLock<fair::Semaphore> = LazyLock::new(|| {
+    let reserved = LOADED_AT_ONCE / 2;
+    fair::Semaphore::new(Limits { permits: LOADED_AT_ONCE, reserved, waiting: MAX_READERS })
+});
+
+/// The most readers of one caller that may wait for their turn. They hold nothing yet.
+const MAX_READERS: usize = 4096;
+
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
@@ -84,6 +96,20 @@ pub struct TooSlow;
 /// Whether work on this many bytes should be moved to another thread.
 pub fn is_long(bytes: usize) -> bool {
     LONG < bytes
+}
+
+/// Permission to have a stored result in memory, given back when dropped.
+#[derive(Debug)]
+pub struct ReadingTurn {
+    _permit: fair::Permit,
+}
+
+/// Waits until it is this caller's turn to load a stored result, which takes several times
+/// its size until it is an answer. A caller with too many waiting gets [`TooSlow`].
+pub async fn reading_turn(caller: impl Hash) -> Result<ReadingTurn, TooSlow> {
+    let key = READINGS.key(caller, ());
+    let permit = READINGS.acquire(key, Priority::Normal).await.map_err(|_| TooSlow)?;
+    Ok(ReadingTurn { _permit: permit })
 }
 
 /// Runs `work` on another thread when its turn comes.

@@ -104,9 +104,16 @@ pub(crate) async fn view(
     };
     let (artifact_handle, part) = envelope::split_handle(&handle);
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
+    // Until it is cut the whole result is in memory.
+    let Ok(turn) = offload::reading_turn(context.caller.caller_key()).await else {
+        return Reply::error_text("**Error:** Too many views at once. Try again later.");
+    };
     let viewed = match store.get(&owner, artifact_handle).await {
         Ok(Some(artifact)) => {
-            let cut = move |stop: &StopFlag| view_part(&artifact, part, &selector, &limits, stop);
+            let cut = move |stop: &StopFlag| {
+                let _turn = turn;
+                view_part(&artifact, part, &selector, &limits, stop)
+            };
             let cut = offload::evaluate(context.caller.caller_key(), cut).await;
             cut.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use offload::ReadingTurn;
 use tool::{Context, Failure, Json, Reply};
 
 use crate::dispatch::delivery::Delivery;
@@ -21,23 +22,29 @@ use policy::refusal::{Refusal, RefusalCode};
 use policy::rules;
 use policy::validate::ValidCall;
 
+/// An artifact in memory. It is one of a few until it is dropped.
+pub(crate) struct LoadedArtifact {
+    pub(crate) artifact: Arc<Artifact>,
+    _turn: ReadingTurn,
+}
+
 impl Dispatcher {
     /// Returns the caller's artifact with this handle, if the rules let them view
-    /// it. `approval_token` is the token that the caller got for an approval.
+    /// it. `approval_token` is the token that the caller got for an approval. Only a few
+    /// are loaded at a time, and none stays loaded while somebody is asked.
     pub(crate) async fn viewable_artifact(
         &self,
         handle: &str,
         approval_token: Option<&str>,
         context: &Context,
-    ) -> Result<Option<Arc<Artifact>>, Refusal> {
-        let found = self.artifacts.get(&Owner::from_context(context), handle).await?;
-        if let Some(artifact) = &found
-            && let in_force = self.live.now()
-            && let Admission::Ask(question) = in_force.admit_view(artifact)?
-        {
+    ) -> Result<Option<LoadedArtifact>, Refusal> {
+        let Some(loaded) = self.load_artifact(handle, context).await? else { return Ok(None) };
+        let in_force = self.live.now();
+        if let Admission::Ask(question) = in_force.admit_view(&loaded.artifact)? {
             let key = format!("{}\u{1f}{handle}", rules::VIEW);
             let arguments = serde_json::json!({"handle": handle}).to_string();
-            let callee = Callee::new("", &artifact.upstream, rules::VIEW);
+            let callee = Callee::new("", &loaded.artifact.upstream, rules::VIEW);
+            drop(loaded);
             let request = ApprovalRequest {
                 key,
                 callee: &callee,
@@ -47,8 +54,25 @@ impl Dispatcher {
                 call_text: String::new(),
             };
             in_force.stages.approval.agree(&question, &request, context).await?;
+            return self.load_artifact(handle, context).await;
         }
-        Ok(found)
+        Ok(Some(loaded))
+    }
+
+    async fn load_artifact(
+        &self,
+        handle: &str,
+        context: &Context,
+    ) -> Result<Option<LoadedArtifact>, Refusal> {
+        let turn = offload::reading_turn(context.caller.caller_key()).await;
+        let turn = turn.map_err(|_| Refusal {
+            code: RefusalCode::RateLimited,
+            message: "too many stored results are being read for this caller; read fewer at a time"
+                .to_owned(),
+            retry_after: None,
+        })?;
+        let found = self.artifacts.get(&Owner::from_context(context), handle).await?;
+        Ok(found.map(|artifact| LoadedArtifact { artifact, _turn: turn }))
     }
 
     /// Returns the stored answer of an identical call, for a caller who now gives a

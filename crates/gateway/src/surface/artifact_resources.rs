@@ -59,7 +59,7 @@ pub(crate) async fn read(
     };
     let own = uri.to_owned();
     let contents = match artifact {
-        Some(artifact) => match offload::run(move |_| contents(&artifact, part, &own)).await {
+        Some(loaded) => match offload::run(move |_| contents(&loaded.artifact, part, &own)).await {
             Ok(contents) => contents,
             Err(slow) => return Reply::Error(RpcError::new(-32603, slow.to_string())),
         },

@@ -339,15 +339,14 @@ impl Meta<'_> {
             .pipeline
             .viewable_artifact(artifact_handle, token.as_deref(), self.context)
             .await;
-        let artifact =
-            found.map_err(|refusal| refusal_error(&refusal, &handle))?.ok_or_else(gone)?;
+        let loaded = found.map_err(|refusal| refusal_error(&refusal, &handle))?.ok_or_else(gone)?;
         let selector = match &selector {
             Some(selector) => Selector::parse(selector),
             None => Ok(Selector::Head { start: 0, chars: 2_000 }),
         };
         let limits = self.config().view;
         let cut = move |stop: &StopFlag| {
-            let part = envelope::part(&artifact, part)?;
+            let part = envelope::part(&loaded.artifact, part)?;
             Some(selector.and_then(|it| view(&part.bytes, &part.media_type, &it, &limits, stop)))
         };
         let viewed = offload::evaluate(self.context.caller.caller_key(), cut).await;

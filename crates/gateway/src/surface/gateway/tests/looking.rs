@@ -1,7 +1,13 @@
 //! Rules are about looking at what is kept, too, and may change at any time.
 
+use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::gateway::Controls;
+use artifacts::{Artifact, ArtifactMeta, Lookup, Memory, Owner, Store, StoredIn, TooLarge};
+use futures::future::join_all;
+use parking_lot::Mutex;
 use policy::Stages;
 use policy::approval::TokenApproval;
 use roster::listing_check;
@@ -162,4 +168,68 @@ fn while_somebody_looks_into_a_result_others_are_answered() {
             assert!(matches!(reading.await, Reply::Result(_)));
         }
     });
+}
+
+/// A store from which everything is loaded anew, like a file.
+struct Loading {
+    kept: Memory,
+    loaded: Mutex<Vec<Weak<Artifact>>>,
+    /// The most that were loaded at a time.
+    n_most: AtomicUsize,
+}
+
+#[async_trait]
+impl Store for Loading {
+    async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
+        self.kept.put(artifact).await
+    }
+
+    async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
+        let found = self.kept.get(owner, handle).await?;
+        let loaded = found.map(|artifact| Arc::new(Artifact::clone(&artifact)));
+        if let Some(artifact) = &loaded {
+            let mut all = self.loaded.lock();
+            all.push(Arc::downgrade(artifact));
+            all.retain(|one| 0 < one.strong_count());
+            self.n_most.fetch_max(all.len(), Ordering::Relaxed);
+        }
+        tokio::task::yield_now().await;
+        Ok(loaded)
+    }
+
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
+        self.kept.find_by_call(owner, key).await
+    }
+
+    async fn forget_call(&self, owner: &Owner, handle: &str) {
+        self.kept.forget_call(owner, handle).await;
+    }
+
+    async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
+        self.kept.list(owner).await
+    }
+}
+
+#[tokio::test]
+async fn of_many_that_look_at_once_a_few_have_the_answer_in_memory() {
+    let mut store = None;
+    let opened = open_on(Surface::Gateway, |parts, clock| {
+        let kept = Memory::new(artifacts::Config::default(), Arc::clone(clock) as _);
+        let (loaded, n_most) = (Mutex::default(), AtomicUsize::new(0));
+        let loading = Arc::new(Loading { kept, loaded, n_most });
+        parts.answers.artifacts = Arc::clone(&loading) as _;
+        store = Some(loading);
+    })
+    .await;
+    opened.say("tool_execute", json!({"tool_id": "demo:big#"})).await;
+    let kept = opened.surface.resources_for(&Context::anonymous()).await;
+    let handle = kept[0].uri.strip_prefix("artifact://").unwrap();
+    let store = store.unwrap();
+    let read = join_all((0..60).map(|_| opened.read(handle))).await;
+    assert!(read.iter().all(|reply| matches!(reply, Reply::Result(_))));
+    let look = json!({"handle": handle});
+    let seen = join_all((0..60).map(|_| opened.say("tool_view", look.clone()))).await;
+    assert!(seen.iter().all(|said| !said.starts_with('!')), "{seen:?}");
+    let n_most = store.n_most.load(Ordering::Relaxed);
+    assert!((1..=4).contains(&n_most), "{n_most} at a time");
 }
