@@ -145,13 +145,13 @@ pub fn write_response(out: &mut String, id: &str, reply: &Reply) {
 }
 
 /// Appends the responses to a batch to `out`, as an array. Each is an id with its reply.
-pub fn write_responses(out: &mut String, answers: &[(Json, Reply)]) {
+pub fn write_responses(out: &mut String, answers: impl IntoIterator<Item = (Json, Reply)>) {
     out.push('[');
-    for (at, (id, reply)) in answers.iter().enumerate() {
+    for (at, (id, reply)) in answers.into_iter().enumerate() {
         if at != 0 {
             out.push(',');
         }
-        write_response(out, id.as_str(), reply);
+        write_response(out, id.as_str(), &reply);
     }
     out.push(']');
 }

@@ -265,7 +265,7 @@ impl InboundRequests {
         let replies = self.batches.remove(&position.batch).map(|batch| batch.replies);
         let replies: Vec<_> = replies.into_iter().flatten().flatten().collect();
         if !replies.is_empty() {
-            self.write(|out| message::write_responses(out, &replies));
+            self.write(|out| message::write_responses(out, replies));
         }
     }
 

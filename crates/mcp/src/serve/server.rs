@@ -97,7 +97,9 @@ impl McpServer {
                 list_for_caller(session, method, params, trace, channel)
             }
             name if discovery::is_list(name) => {
-                ready_reply(list(session, name, params.as_ref(), trace))
+                // Made when it is polled: the lists of a batch are long together.
+                let session = Arc::clone(session);
+                async move { list(&session, &method, params.as_ref(), trace) }.boxed()
             }
             method::PING => ready_reply(Reply::Result(Json::empty_object())),
             method::INITIALIZE => ready_reply(Reply::Error(RpcError::new(

@@ -8,13 +8,13 @@ use ::http::{Method, StatusCode};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use mcp::message::BATCH_MEMBERS;
-use mcp::serve::http::{Options, SessionLimits};
+use mcp::serve::http::{AnswerMemory, FairMemory, Options, SessionLimits};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use testkit::everything::{Everything, Style};
 use tokio::sync::Semaphore;
-use tool::{Ask, Client, Context, Event, Failure, Listing, Provider, Reply, Server};
+use tool::{Ask, Client, Context, Event, Failure, Listing, Provider, Reply, Server, Tool};
 
 use crate::site::{Session, Site};
 
@@ -25,6 +25,7 @@ struct Watched {
     methods: Mutex<Vec<String>>,
     client: Mutex<Option<Arc<Client>>>,
     n_calls: AtomicUsize,
+    n_listings: AtomicUsize,
     may_answer: Semaphore,
 }
 
@@ -34,6 +35,7 @@ impl Watched {
             methods: Mutex::default(),
             client: Mutex::default(),
             n_calls: AtomicUsize::new(0),
+            n_listings: AtomicUsize::new(0),
             may_answer: Semaphore::new(0),
         })
     }
@@ -44,7 +46,10 @@ impl Provider for Watched {
     fn listing(&self) -> Arc<Listing> {
         let capabilities = json!({"resources": {"subscribe": true}, "tools": {}});
         let server = Server::new("watched", "1", capabilities.into());
-        Arc::new(Listing { server, ..Listing::default() })
+        self.n_listings.fetch_add(1, Ordering::Relaxed);
+        let tool = json!({"name": "t", "description": "x".repeat(1000), "inputSchema": {}});
+        let tools = vec![Tool::parse(tool.into()).unwrap()];
+        Arc::new(Listing { server, tools, ..Listing::default() })
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
@@ -101,6 +106,73 @@ async fn the_answers_of_a_batch_have_one_limit_together() {
         answers.iter().filter_map(|one| one["error"]["message"].as_str()).collect();
     assert_eq!(refused.len(), 8, "{refused:?}");
     assert!(refused.iter().all(|message| message.contains("ask one at a time")), "{refused:?}");
+}
+
+/// A batch of so many requests.
+fn batch_of(n_requests: usize, method: &str, params: &Value) -> Value {
+    let request = |n: usize| json!({"jsonrpc": "2.0", "id": n, "method": method, "params": params});
+    Value::Array((0..n_requests).map(request).collect())
+}
+
+/// Returns how many of the answers are results, and how many say that nothing was run.
+fn run_and_unrun(answers: &Value) -> (usize, usize) {
+    let answers = answers.as_array().unwrap();
+    let is_unrun = |one: &&Value| one["error"]["message"].to_string().contains("was not run");
+    let n_results = answers.iter().filter(|one| one["result"].is_object()).count();
+    (n_results, answers.iter().filter(is_unrun).count())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_full_batch_has_no_room_for_is_not_run() {
+    let watched = Watched::new();
+    let options = Options { answer: 3000, ..Options::default() };
+    let site = Site::with(watched.clone(), options);
+    let session = site.initialize("2025-03-26", json!({})).await;
+    let calls = batch_of(300, "tools/call", &json!({"name": "x"}));
+    let (n_run, n_unrun) = run_and_unrun(&site.post(&session, &calls).await.json());
+    assert_eq!(n_run, 2);
+    assert!(280 <= n_unrun, "{n_unrun}");
+    assert_eq!(watched.methods.lock().len(), 300 - n_unrun);
+    let n_before = watched.n_listings.load(Ordering::Relaxed);
+    let lists = batch_of(300, "tools/list", &json!({}));
+    let (n_run, n_unrun) = run_and_unrun(&site.post(&session, &lists).await.json());
+    assert_eq!(n_run, 2);
+    assert!(280 <= n_unrun, "{n_unrun}");
+    let n_listings = watched.n_listings.load(Ordering::Relaxed) - n_before;
+    assert!(n_listings < 50, "{n_listings} lists were looked at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_requests_of_a_batch_are_answered_at_a_time() {
+    let watched = Watched::new();
+    let site = Site::new(watched.clone());
+    let session = site.initialize("2025-03-26", json!({})).await;
+    let calls = batch_of(100, "tools/call", &json!({"name": "wait"}));
+    let count = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        watched.may_answer.add_permits(100);
+        watched.n_calls.load(Ordering::Relaxed)
+    };
+    let (answers, n_at_once) = tokio::join!(site.post(&session, &calls), count);
+    assert_eq!(n_at_once, 16);
+    assert_eq!(run_and_unrun(&answers.json()), (100, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answers_of_a_batch_take_their_memory_one_by_one() {
+    let watched = Watched::new();
+    let memory = AnswerMemory::new(FairMemory::new(100 << 10));
+    let site = Site::with(watched.clone(), Options { memory, ..Options::default() });
+    let session = site.initialize("2025-03-26", json!({})).await;
+    let calls = batch_of(300, "tools/call", &json!({"name": "x"}));
+    let answers = site.post(&session, &calls).await.json();
+    assert_eq!(answers.as_array().unwrap().len(), 300, "every request has an answer");
+    let (n_run, n_unrun) = run_and_unrun(&answers);
+    assert!((60..100).contains(&n_run), "{n_run}");
+    assert!(180 < n_unrun, "{n_unrun}");
+    let again = batch_of(60, "tools/call", &json!({"name": "x"}));
+    let answers = site.post(&session, &again).await.json();
+    assert_eq!(run_and_unrun(&answers), (60, 0), "the memory was given back");
 }
 
 #[tokio::test(start_paused = true)]

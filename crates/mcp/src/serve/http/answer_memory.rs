@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tool::{Json, Reply, RpcError, Sent};
+use tool::{Reply, RpcError, Sent};
 
 use super::fair_memory::{FairMemory, MemoryShare, NoRoom};
 use crate::message;
@@ -13,21 +13,41 @@ use crate::serve::caller::CallerKey;
 /// Answers under this many bytes are not counted: the number of requests bounds them.
 const MIN_COUNTED_BYTES: usize = 64 << 10;
 
+/// Answers of a batch under this many bytes are never refused: an error in their place would
+/// take as much.
+const MIN_REFUSED_BYTES: usize = 1 << 10;
+
 /// How long an answer waits for memory. The call has run, so that to refuse its answer
 /// costs more than to wait.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The memory that long answers may use until they are sent, shared fairly between callers.
 /// Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct AnswerMemory(FairMemory);
+#[derive(Clone, Debug)]
+pub struct AnswerMemory {
+    sending: FairMemory,
+    /// The memory of answers that wait for some to be sent: they are made already.
+    waiting: FairMemory,
+}
+
+/// How many times as many bytes as are being sent may wait. A caller has half of it.
+const WAITING_TIMES: usize = 2;
 
 /// The memory for one answer.
 pub(super) struct AnswerRoom(Option<MemoryShare>);
 
+/// The memory for the answers of a batch.
+pub(super) struct BatchRoom {
+    share: MemoryShare,
+    n_bytes: usize,
+    /// Whether an answer found no memory.
+    is_full: bool,
+}
+
 impl AnswerMemory {
     pub fn new(memory: FairMemory) -> AnswerMemory {
-        AnswerMemory(memory)
+        let waiting = FairMemory::new(memory.limit().saturating_mul(WAITING_TIMES));
+        AnswerMemory { sending: memory, waiting }
     }
 
     /// Waits for the memory that the reply to a caller takes when it is sent. Returns the
@@ -39,34 +59,73 @@ impl AnswerMemory {
         }
     }
 
-    /// Waits for the memory of the answers of a batch, like
-    /// [`make_room`](AnswerMemory::make_room).
-    pub(super) async fn make_room_for_all(
-        &self,
-        caller: CallerKey,
-        mut answers: Vec<(Json, Reply)>,
-    ) -> (Vec<(Json, Reply)>, AnswerRoom) {
-        let n_bytes = answers.iter().map(|(_, reply)| n_bytes(reply)).sum();
-        match self.room(caller, n_bytes).await {
-            Ok(room) => (answers, room),
-            Err(full) => {
-                for (_, reply) in &mut answers {
-                    *reply = Reply::Error(full.clone());
-                }
-                (answers, AnswerRoom::uncounted())
-            }
-        }
+    /// Returns the memory for the answers of a batch, which grows with each of them.
+    pub(super) fn batch_room(&self, caller: CallerKey) -> BatchRoom {
+        BatchRoom { share: self.sending.empty_share(caller), n_bytes: 0, is_full: false }
     }
 
     async fn room(&self, caller: CallerKey, n_bytes: usize) -> Result<AnswerRoom, RpcError> {
         if n_bytes < MIN_COUNTED_BYTES {
             return Ok(AnswerRoom::uncounted());
         }
-        let mut share = self.0.empty_share(caller);
+        let mut share = self.sending.empty_share(caller.clone());
+        if share.grow_at_once(n_bytes) {
+            return Ok(AnswerRoom(Some(share)));
+        }
+        let mut held = self.waiting.empty_share(caller);
+        if !held.grow_at_once(n_bytes) {
+            return Err(out_of_memory_error(n_bytes));
+        }
         match share.grow(n_bytes, MAX_WAIT).await {
             Ok(()) => Ok(AnswerRoom(Some(share))),
             Err(NoRoom) => Err(out_of_memory_error(n_bytes)),
         }
+    }
+}
+
+impl Default for AnswerMemory {
+    fn default() -> AnswerMemory {
+        AnswerMemory::new(FairMemory::default())
+    }
+}
+
+impl BatchRoom {
+    /// Waits for the memory of one more answer. After the first that found none, others find
+    /// it at once or not at all.
+    pub(super) async fn add(&mut self, reply: &Reply) -> Result<(), RpcError> {
+        let n_reply = n_bytes(reply);
+        let n_bytes = self.n_bytes + n_reply;
+        if MIN_COUNTED_BYTES <= n_bytes && MIN_REFUSED_BYTES <= n_reply {
+            let max_wait = if self.is_full { Duration::ZERO } else { MAX_WAIT };
+            // Only a single answer may have more than the memory for all.
+            let fits = self.n_bytes == 0 || n_bytes <= self.share.limit();
+            if !fits || self.share.grow(n_bytes, max_wait).await == Err(NoRoom) {
+                self.is_full = true;
+                return Err(out_of_memory_error(n_reply));
+            }
+        }
+        self.n_bytes = n_bytes;
+        Ok(())
+    }
+
+    /// Takes the memory of one of the answers out of that of all.
+    pub(super) fn take(&mut self, reply: &Reply) -> AnswerRoom {
+        let share = self.share.split(n_bytes(reply));
+        AnswerRoom(Some(share).filter(|share| share.n_bytes() != 0))
+    }
+
+    /// Returns whether an answer found no memory.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Returns how many bytes the answers have together.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    pub(super) fn into_room(self) -> AnswerRoom {
+        AnswerRoom(Some(self.share).filter(|share| share.n_bytes() != 0))
     }
 }
 
@@ -99,6 +158,8 @@ fn out_of_memory_error(n_bytes: usize) -> RpcError {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use futures::FutureExt;
     use futures::future::join_all;
 
@@ -127,11 +188,28 @@ mod tests {
         let piece = first.slice(10..20);
         drop(first);
         let rest = join_all(
-            (0..8).map(|_| answer(&memory, "bob", 700 << 10).map(|answer| answer.is_ok())),
+            (0..8).map(|_| answer(&memory, "bob", 120 << 10).map(|answer| answer.is_ok())),
         );
         let (rest, ()) = tokio::join!(rest, async { drop(piece) });
         assert_eq!(rest, [true; 8]);
-        assert_eq!(memory.0.used(), 0);
+        assert_eq!(memory.sending.used() + memory.waiting.used(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_wait_have_a_limit_too() {
+        let memory = AnswerMemory::new(FairMemory::new(1 << 20));
+        let mut answers: Vec<_> =
+            (0..100).map(|_| Box::pin(answer(&memory, "ann", 100 << 10))).collect();
+        let (mut sending, mut n_waiting) = (Vec::new(), 0);
+        for answer in &mut answers {
+            match futures::poll!(answer) {
+                Poll::Ready(Ok(answer)) => sending.push(answer),
+                Poll::Ready(Err(error)) => assert!(error.message.contains("the call has run")),
+                Poll::Pending => n_waiting += 1,
+            }
+        }
+        assert_eq!((sending.len(), n_waiting), (5, 10));
+        answer(&memory, "bob", 100 << 10).now_or_never().unwrap().unwrap();
     }
 
     #[tokio::test]

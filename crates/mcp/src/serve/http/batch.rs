@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 use tool::{FastMap, Json, Reply, RpcError, Sent};
 
 use crate::message;
@@ -43,6 +44,10 @@ struct SessionEnded;
 /// How many requests of a batch are started in one poll, so that others get a turn.
 const STARTED_AT_ONCE: usize = 4;
 
+/// How many requests of a batch are being answered at a time. Answers that are made at the
+/// same time are all in memory before any of them is counted.
+const MAX_OPEN: usize = 16;
+
 /// The requests of one POST.
 pub(super) struct Batch {
     /// Requests that were not polled yet, in their order.
@@ -52,6 +57,9 @@ pub(super) struct Batch {
     /// How many bytes the answers have so far; `limit` is the maximum.
     n_bytes: usize,
     limit: usize,
+    /// Whether the answers take all the memory that they may. Then no more requests are
+    /// started.
+    is_full: bool,
     /// Whether the last event was an answer.
     has_answered: bool,
 }
@@ -137,6 +145,7 @@ impl Batch {
             in_flight: Arc::clone(in_flight),
             n_bytes: 0,
             limit,
+            is_full: false,
             has_answered: false,
         }
     }
@@ -158,6 +167,12 @@ impl Batch {
         self.open.first().or(self.unstarted.front()).map(|member| &member.id)
     }
 
+    /// Answers the requests that were not started yet with an error, because there is no
+    /// memory for their answers.
+    pub(super) fn start_no_more(&mut self) {
+        self.is_full = true;
+    }
+
     /// Waits for the next event. Between the answers of several requests others get a
     /// turn, however fast the answers are there.
     pub(super) async fn next_event(&mut self) -> BatchEvent {
@@ -168,8 +183,9 @@ impl Batch {
     }
 
     fn poll_event(&mut self, task: &mut Context<'_>) -> Poll<BatchEvent> {
-        let n_started = self.unstarted.len().min(STARTED_AT_ONCE);
-        self.open.extend(self.unstarted.drain(..n_started));
+        if let Some(unrun) = self.start_some() {
+            return Poll::Ready(unrun);
+        }
         let mut at = 0;
         while at < self.open.len() {
             let member = &mut self.open[at];
@@ -181,6 +197,9 @@ impl Batch {
                     let member = self.open.swap_remove(at);
                     self.has_answered = true;
                     self.in_flight.cancel(&member.id);
+                    let n_bytes = self.n_bytes + message::payload(&reply).as_str().len();
+                    // One that is too long by itself leaves room for others.
+                    self.is_full |= self.limit < n_bytes && self.n_bytes != 0;
                     let reply = message::limit_reply(reply, &mut self.n_bytes, self.limit);
                     return Poll::Ready(BatchEvent::Answer(member.id, reply));
                 }
@@ -195,12 +214,44 @@ impl Batch {
                 },
             }
         }
-        if !self.unstarted.is_empty() {
+        if !self.unstarted.is_empty() && self.open.len() < MAX_OPEN {
             task.waker().wake_by_ref();
             return Poll::Pending;
         }
         if self.open.is_empty() { Poll::Ready(BatchEvent::End) } else { Poll::Pending }
     }
+
+    /// Starts the next requests, as many as may be open. Returns the answer to one that is not
+    /// run.
+    fn start_some(&mut self) -> Option<BatchEvent> {
+        let n_most = MAX_OPEN.min(self.open.len() + STARTED_AT_ONCE);
+        while self.is_full || self.open.len() < n_most {
+            let mut member = self.unstarted.pop_front()?;
+            let reply = match member.cancelled.try_recv() {
+                Err(TryRecvError::Empty) if self.is_full => {
+                    self.in_flight.cancel(&member.id);
+                    batch_is_full()
+                }
+                Err(TryRecvError::Empty) => {
+                    self.open.push(member);
+                    continue;
+                }
+                // The client cancelled it, and expects no answer.
+                Err(TryRecvError::Closed) => continue,
+                Ok(SessionEnded) => session_ended(),
+            };
+            self.has_answered = true;
+            return Some(BatchEvent::Answer(member.id, reply));
+        }
+        None
+    }
+}
+
+/// Returns the answer to a request that is not run because of the answers before it.
+fn batch_is_full() -> Reply {
+    let message = "this request was not run: the answers of its batch take all the memory that \
+                   they may together; ask one at a time";
+    Reply::Error(RpcError::new(code::SERVER, message))
 }
 
 /// Returns the answer to a request whose session ended.
@@ -227,6 +278,12 @@ impl DetachedBatch {
     /// Returns the id of the first request that has no answer yet.
     pub(super) fn first_id(&self) -> Option<&Json> {
         self.0.as_ref().and_then(Batch::first_id)
+    }
+
+    pub(super) fn start_no_more(&mut self) {
+        if let Some(batch) = &mut self.0 {
+            batch.start_no_more();
+        }
     }
 
     /// Returns the batch, for other code to poll.

@@ -120,8 +120,12 @@ pub(super) fn long_answer(
 }
 
 /// Makes the response with the answers of a batch.
-pub(super) fn long_answers(answers: &[(Json, Reply)], room: AnswerRoom) -> Response<Body> {
-    let mut text = String::new();
+pub(super) fn long_answers(answers: Vec<(Json, Reply)>, room: AnswerRoom) -> Response<Body> {
+    let n_bytes = |(id, reply): &(Json, Reply)| {
+        id.as_str().len() + message::payload(reply).as_str().len() + 40
+    };
+    let mut text = String::with_capacity(answers.iter().map(n_bytes).sum::<usize>() + 2);
+    // Each answer is dropped when it is written, so that they are not all there twice.
     message::write_responses(&mut text, answers);
     json(StatusCode::OK, room.hold(text.into_bytes()))
 }

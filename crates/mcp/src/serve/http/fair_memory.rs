@@ -65,6 +65,11 @@ impl FairMemory {
         FairMemory(Arc::new(Shared { limit, used, freed, when_freed }))
     }
 
+    /// Returns how many bytes all messages may have together.
+    pub(super) fn limit(&self) -> usize {
+        self.0.limit
+    }
+
     /// Returns how many bytes are taken.
     pub fn used(&self) -> usize {
         self.0.used.lock().total
@@ -79,6 +84,16 @@ impl FairMemory {
 impl MemoryShare {
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
+    }
+
+    /// Returns how many bytes all messages may have together.
+    pub(super) fn limit(&self) -> usize {
+        self.memory.limit()
+    }
+
+    /// Grows the share to `n_bytes` in total, if there is room for it now.
+    pub(super) fn grow_at_once(&mut self, n_bytes: usize) -> bool {
+        self.try_grow(n_bytes.min(self.limit()).saturating_sub(self.n_bytes))
     }
 
     /// Grows the share to `n_bytes` in total. Waits while there is no room for it, but not
@@ -114,6 +129,13 @@ impl MemoryShare {
         *used.by_caller.entry(self.caller.clone()).or_default() += more;
         self.n_bytes += more;
         true
+    }
+
+    /// Takes up to `n_bytes` out of the share, for a part of the message.
+    pub(super) fn split(&mut self, n_bytes: usize) -> MemoryShare {
+        let n_bytes = n_bytes.min(self.n_bytes);
+        self.n_bytes -= n_bytes;
+        MemoryShare { memory: self.memory.clone(), caller: self.caller.clone(), n_bytes }
     }
 
     /// Ties the share to `bytes`: it is given back with their last slice.

@@ -8,7 +8,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply, RpcError};
 
-use super::answer_memory::{AnswerMemory, AnswerRoom};
+use super::answer_memory::{AnswerMemory, AnswerRoom, BatchRoom};
 use super::batch::{Batch, BatchEvent, DetachedBatch};
 use super::body::{self, Body, BoxedRefusal, HttpResult, boxed_refusal};
 use super::resumable::ResumableStream;
@@ -218,6 +218,7 @@ impl Endpoint {
         shape: Shape,
     ) -> HttpResult {
         let memory = &self.0.options.memory;
+        let mut room = memory.batch_room(session.inner.caller_key().clone());
         let mut first = None;
         if answer_format != AnswerFormat::EventsOnly {
             let mut stream_timer = self.0.timers.set(self.0.options.stream_after);
@@ -239,11 +240,17 @@ impl Endpoint {
                         let write = move || body::long_answer(ok, &id, &reply, room);
                         return Ok(Box::pin(off_thread(n_bytes, write)).await);
                     }
-                    BatchEvent::Answer(id, reply) => answers.push((id, reply)),
+                    BatchEvent::Answer(id, reply) => {
+                        let added = room.add(&reply).await;
+                        answers.push((id, added.map_or_else(Reply::Error, |()| reply)));
+                        if room.is_full() {
+                            batch.start_no_more();
+                        }
+                    }
                     BatchEvent::End => {
-                        let caller = session.inner.caller_key().clone();
-                        let (answers, room) = memory.make_room_for_all(caller, answers).await;
-                        return Ok(batch_response(&answers, room));
+                        let n_bytes = room.n_bytes();
+                        let write = move || batch_response(answers, room.into_room());
+                        return Ok(Box::pin(off_thread(n_bytes, write)).await);
                     }
                     BatchEvent::Message(message) => {
                         first = Some(message);
@@ -264,7 +271,7 @@ impl Endpoint {
         let response = body::event_stream(request_id.as_ref(), Box::pin(reader));
         if let Some(batch) = batch.into_batch() {
             let caller = session.inner.caller_key().clone();
-            tokio::spawn(write_batch(answers, batch, stream, caller, memory.clone()));
+            tokio::spawn(write_batch(answers, room, batch, stream, caller, memory.clone()));
         }
         Ok(response)
     }
@@ -281,13 +288,15 @@ enum Shape {
 /// stream.
 async fn write_batch(
     answers: Vec<(Json, Reply)>,
+    mut room: BatchRoom,
     mut batch: Batch,
     stream: Arc<ResumableStream>,
     caller: CallerKey,
     memory: AnswerMemory,
 ) {
     for (id, reply) in answers {
-        write_answer(&stream, id, reply, caller.clone(), &memory).await;
+        let room = room.take(&reply);
+        push_answer(&stream, id, reply, room).await;
     }
     loop {
         match batch.next_event().await {
@@ -310,13 +319,17 @@ pub(super) async fn write_answer(
     memory: &AnswerMemory,
 ) {
     let (reply, room) = memory.make_room(caller, reply).await;
+    push_answer(stream, id, reply, room).await;
+}
+
+async fn push_answer(stream: &Arc<ResumableStream>, id: Json, reply: Reply, room: AnswerRoom) {
     let n_bytes = message::payload(&reply).as_str().len();
     let stream = Arc::clone(stream);
     off_thread(n_bytes, move || stream.push_answer(&id, &reply, room)).await;
 }
 
 /// Makes the response with the answers of a batch; empty if all were cancelled.
-fn batch_response(answers: &[(Json, Reply)], room: AnswerRoom) -> Response<Body> {
+fn batch_response(answers: Vec<(Json, Reply)>, room: AnswerRoom) -> Response<Body> {
     if answers.is_empty() {
         return body::empty(StatusCode::ACCEPTED);
     }
