@@ -27,7 +27,8 @@ fn first_line(text: &str) -> String {
 pub fn echo(text: &str) -> String {
     let head: String = text.chars().take(ECHO + 1).collect();
     // Removes characters that could hide or reorder the text around it.
-    let head = head.replace(char::is_control, " ");
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let head = head.replace(breaks, " ");
     let plain = |c: char| if c == '`' { ' ' } else { c };
     cut(&tool::text::without_invisible(&head).chars().map(plain).collect::<String>(), ECHO)
 }
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_somebody_wrote_is_repeated_on_one_short_line() {
-        assert_eq!(echo("a`b\nc"), "a b c");
+        assert_eq!(echo("a`b\nc\u{2028}d"), "a b c d");
         assert_eq!(echo(&"x".repeat(100_000)).chars().count(), ECHO);
     }
 

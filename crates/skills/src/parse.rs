@@ -4,7 +4,7 @@ use catalog::{name, summary};
 use tool::{Finding, Severity};
 
 use crate::reference::{self, Reference};
-use crate::skill::{Content, File, Form, MAX_LINE, Skill};
+use crate::skill::{Content, File, Form, MAX_LINE, Skill, spelling};
 use crate::{frontmatter, strip, template};
 
 /// The size of the largest file.
@@ -12,7 +12,8 @@ const MAX_BYTES: usize = 1 << 20;
 /// The limits that the format sets or recommends.
 const MAX_LINES: usize = 500;
 const MAX_TOKENS: usize = 5_000;
-const MAX_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
+pub(super) const MAX_VERSION: usize = 32;
 pub(super) const MAX_DESCRIPTION: usize = 1024;
 
 /// Collects the findings about one file.
@@ -51,7 +52,7 @@ pub(super) fn parse(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
         name: name::alias(&title),
         title,
         description,
-        version: front.version.map(|version| summary::cut(&version, 32)),
+        version: front.version.map(|version| spelling(&version, MAX_VERSION)),
         functions,
         license,
         compatibility,
@@ -80,7 +81,7 @@ fn body_text(body: &str, notes: &mut Notes<'_>) -> String {
 
 fn title(name: Option<String>, directory: &str, notes: &mut Notes<'_>) -> String {
     let title = name.unwrap_or_else(|| directory.to_owned());
-    let title = summary::cut(&title.split_whitespace().collect::<Vec<_>>().join(" "), MAX_NAME);
+    let title = spelling(&title, MAX_NAME);
     let title = if name::canonical(&title).is_empty() { name::alias(&title) } else { title };
     if !directory.is_empty() && title != directory {
         let message = format!("is called `{title}` in `{directory}`");

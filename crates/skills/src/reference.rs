@@ -1,8 +1,10 @@
 //! References of skills to functions: parsed from metadata, and found in the text.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use catalog::{Catalog, name};
+use tool::text::without_invisible;
 
 /// A function, as a skill names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,12 +18,16 @@ pub struct Reference {
 const MAX_REFERENCES: usize = 200;
 /// How long the arguments of a call in a text may be.
 const MAX_ARGUMENTS_BYTES: usize = 400;
+/// How long the name of a function with its namespace may be.
+const MAX_NAME_BYTES: usize = 400;
 
 impl Reference {
     /// Parses a path such as `orders.create`.
     pub fn parse(path: &str) -> Option<Reference> {
         let (namespace, function) = path.rsplit_once('.').unwrap_or(("", path));
-        let legal = !name::canonical(function).is_empty() && name::path(namespace).is_some();
+        let legal = !name::canonical(function).is_empty()
+            && name::path(namespace).is_some()
+            && is_shown_as_written(path);
         legal.then(|| Reference { namespace: namespace.to_owned(), function: function.to_owned() })
     }
 
@@ -48,6 +54,15 @@ impl fmt::Display for Reference {
     }
 }
 
+/// Returns whether a name can stand between backticks in a line of ours. The name of no
+/// function that can be called has other characters, but the text of a stranger may.
+fn is_shown_as_written(name: &str) -> bool {
+    let is_plain = |c: char| !c.is_control() && c != '`';
+    name.len() <= MAX_NAME_BYTES
+        && name.chars().all(is_plain)
+        && matches!(without_invisible(name), Cow::Borrowed(_))
+}
+
 /// Finds the functions in `call(…)` and `help(…)` of a text.
 pub(super) fn mentioned(text: &str) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
@@ -62,12 +77,12 @@ pub(super) fn mentioned(text: &str) -> Vec<Reference> {
         let arguments = arguments(&text[at + mark.len()..]);
         let Some(function) = argument(arguments, "function") else { continue };
         let namespace = argument(arguments, "namespace").unwrap_or_default();
-        let placeholders =
-            [namespace, function].iter().any(|text| text.contains(['{', '<', '…', '$']));
+        let is_name =
+            |text: &str| !text.contains(['{', '<', '…', '$']) && is_shown_as_written(text);
         let reference =
             Reference { namespace: namespace.to_owned(), function: function.to_owned() };
-        if !placeholders && !function.is_empty() && !found.iter().any(|other| other.is(&reference))
-        {
+        let names_one = is_name(namespace) && is_name(function) && !function.is_empty();
+        if names_one && !found.iter().any(|other| other.is(&reference)) {
             found.push(reference);
         }
     }
@@ -114,6 +129,18 @@ mod tests {
         check("call(namespace=\"orders\") recall(x) call me (function)", "");
         check("call(namespace=\"{{ns}}\", function=\"f\") call(function=\"<name>\")", "");
         check("call(", "");
+    }
+
+    #[test]
+    fn what_cannot_be_shown_as_it_is_written_is_no_reference() {
+        for odd in ["a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{e0041}b", "a\u{2028}b", "a`b"] {
+            check(&format!("call(namespace=\"x\", function=\"{odd}\")"), "");
+            check(&format!("call(namespace=\"{odd}\", function=\"f\")"), "");
+            assert_eq!(Reference::parse(&format!("x.{odd}")), None, "{odd:?}");
+            assert_eq!(Reference::parse(&format!("{odd}.f")), None, "{odd:?}");
+        }
+        assert_eq!(Reference::parse(&"x".repeat(100_000)), None);
+        assert!(Reference::parse("größe.日本語").is_some());
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use catalog::source;
+use catalog::{source, summary};
 use tool::Json;
+use tool::text::without_invisible;
 
 use crate::reference::Reference;
 use crate::route::Route;
@@ -147,6 +148,14 @@ impl Skill {
             }
         }
     }
+}
+
+/// Returns an author's name of at most `limit` characters as it can stand between words of
+/// ours: on one line, without invisible characters and backticks. Readers ask for a skill by
+/// this spelling, too.
+pub(crate) fn spelling(author: &str, limit: usize) -> String {
+    let plain = without_invisible(author).replace('`', " ");
+    summary::cut(&plain.split_whitespace().collect::<Vec<_>>().join(" "), limit)
 }
 
 /// The call that returns a skill.

@@ -21,7 +21,7 @@ pub use cache::SkillCache;
 pub use crate::route::Route;
 
 use crate::reference::Reference;
-use crate::skill::{Content, File, Form, Skill};
+use crate::skill::{Content, File, Form, Skill, spelling};
 use crate::{parse, strip};
 
 /// The name of MCP's skills extension.
@@ -101,7 +101,7 @@ fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     let route = Route::Resource { uri, digest, entry };
     let words = text("description").unwrap_or_default();
     let mut skill = at_upstream(label, namespace, title, words, route);
-    skill.version = either("version").map(|version| catalog::summary::cut(version, 32));
+    skill.version = either("version").map(|version| spelling(version, parse::MAX_VERSION));
     let functions = either("functions").unwrap_or_default();
     let functions = functions.split([' ', ',']).take(64).filter_map(Reference::parse);
     skill.functions = functions.map(|reference| in_namespace_of(label, reference)).collect();
@@ -127,7 +127,7 @@ fn namespace(label: &str, uri: &str) -> String {
 }
 
 fn at_upstream(label: &str, namespace: String, title: &str, words: &str, route: Route) -> Skill {
-    let title = catalog::summary::cut(title, 64);
+    let title = spelling(title, parse::MAX_NAME);
     Skill {
         namespace,
         name: name::alias(&title),
