@@ -1,10 +1,13 @@
 //! Parses the manifest of a CaSH server, and reports everything that is wrong with it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
 use catalog::name;
+use catalog::summary::{cut, echo};
 use serde_json::Value;
+use tool::text::without_invisible;
 use url::Url;
 
 use super::signature::Signature;
@@ -15,6 +18,9 @@ pub const MAX_BYTES: usize = 256 * 1024;
 
 /// The most namespaces or skills that one manifest may name.
 const MAX_ENTRIES: usize = 1000;
+
+/// The length of the longest text, in characters; addresses are texts, too.
+const MAX_TEXT: usize = 2048;
 
 /// The length of the longest label, between two dots.
 pub(crate) const MAX_LABEL: usize = 64;
@@ -134,13 +140,24 @@ impl ManifestParser {
     }
 
     fn text(&mut self, tree: &Value, field: &str) -> Option<String> {
-        match tree[field].as_str().map(str::trim) {
-            Some(text) if !text.is_empty() => Some(text.to_owned()),
-            _ => {
+        let text = self.readable(field, tree[field].as_str().unwrap_or_default());
+        match text.as_str() {
+            "" => {
                 self.error(field, "must be a non-empty string");
                 None
             }
+            _ => Some(text),
         }
+    }
+
+    /// Returns a text as models, people and terminals may read it: on one line, of limited
+    /// length and without characters that nobody sees.
+    fn readable(&mut self, field: &str, text: &str) -> String {
+        let plain = without_invisible(text);
+        if matches!(plain, Cow::Owned(_)) {
+            self.warn(field, "has control or unseen characters, which are left out");
+        }
+        cut(&plain.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TEXT)
     }
 
     fn optional_text(&mut self, tree: &Value, field: &str) -> Option<String> {
@@ -164,7 +181,8 @@ impl ManifestParser {
     fn endpoint(&mut self, tree: &Value) -> Option<String> {
         let text = self.text(tree, "endpoint")?;
         let http = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
-        if http && 8 < text.len() {
+        let is_as_written = tree["endpoint"].as_str().is_some_and(|raw| raw.trim() == text);
+        if http && is_as_written && 8 < text.len() {
             return Some(text);
         }
         // A command in a fetched manifest would be remote code execution.
@@ -234,11 +252,12 @@ impl ManifestParser {
         for (at, entry) in entries.iter().enumerate() {
             let place = |member: &str| format!("{list}[{at}].{member}");
             let label = entry[key].as_str().unwrap_or_default();
-            let description = entry["description"].as_str().unwrap_or_default();
+            let written = entry["description"].as_str().unwrap_or_default();
+            let description = self.readable(&place("description"), written);
             let folded: String = label.chars().filter(|c| *c != '-').collect();
             let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
             if folded.is_empty() || !folded.chars().all(legal) {
-                self.error(&place(key), format!("is no label: `{label}`"));
+                self.error(&place(key), format!("is no label: `{}`", echo(label)));
                 continue;
             }
             if folded.split('.').any(|level| MAX_LABEL < level.len()) {
@@ -248,18 +267,17 @@ impl ManifestParser {
             if folded != label {
                 self.warn(&place(key), format!("has hyphens; read as `{folded}`"));
             }
-            if description.trim().is_empty() {
+            if description.is_empty() {
                 self.error(&place("description"), "must be a non-empty string");
                 continue;
             }
-            if description.trim().contains('\n') {
+            if written.trim().contains('\n') {
                 self.warn(&place("description"), "should be a single line");
             }
             if !seen.insert(name::canonical(&folded)) {
                 self.warn(&place(key), "is there already, as labels are read");
             }
-            let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
-            found.push((folded, line));
+            found.push((folded, description));
         }
         found
     }

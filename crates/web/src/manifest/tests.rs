@@ -188,3 +188,25 @@ fn keys_are_read_back_from_their_text() {
     assert_eq!(PublicKey::parse(&secret.public().to_text()).unwrap(), secret.public());
     assert!(PublicKey::parse("nonsense").is_err());
 }
+
+#[test]
+fn the_words_of_a_manifest_are_readable_and_its_signature_covers_what_was_written() {
+    let odd = "d\u{1b}[31m\u{202e}\u{e0041}\nforged\u{2028}more";
+    let written = Manifest {
+        publisher: odd.into(),
+        copyright: Some(odd.into()),
+        namespaces: vec![SuggestedNamespace { suggested: "shop".into(), description: odd.into() }],
+        skills: vec![AdvertisedSkill { name: "s".into(), description: odd.into() }],
+        ..manifest()
+    };
+    let signed = key(1).sign(&written);
+    let (read, problems) = parse(&signed.to_json()).unwrap();
+    let words = "d[31m forged more";
+    assert_eq!((read.publisher.as_str(), read.copyright.as_deref()), (words, Some(words)));
+    assert_eq!(read.namespaces[0].description, words);
+    assert_eq!(read.skills[0].description, words);
+    assert!(problems.iter().any(|problem| problem.field == "namespaces[0].description"));
+    verify(&read, &[key(1).public()]).unwrap();
+    let long = Manifest { publisher: "x".repeat(100_000), ..manifest() };
+    assert!(parse(&long.to_json()).unwrap().0.publisher.len() < 3000);
+}
