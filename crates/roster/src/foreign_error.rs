@@ -1,9 +1,7 @@
 //! The errors of upstreams, made so that nobody takes them for gatelet's own.
 
 use tool::text::quoted;
-use tool::{Json, Object, RpcError};
-
-use crate::redacting_client::OWN_PREFIXES;
+use tool::{Json, Object, RpcError, is_own_meta_key};
 
 /// What gatelet's own errors say in `data`, beside names that begin with its prefixes.
 const OWN_MEMBERS: [&str; 1] = ["mayHaveRun"];
@@ -38,9 +36,7 @@ fn is_like_ours(message: &str) -> bool {
 /// `None` if there is nothing to remove.
 fn without_own_members(data: &Json) -> Option<Json> {
     let mut members = Object::parse(data).ok()?;
-    let is_ours = |key: &&str| {
-        OWN_MEMBERS.contains(key) || OWN_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
-    };
+    let is_ours = |key: &&str| OWN_MEMBERS.contains(key) || is_own_meta_key(key);
     let ours: Vec<String> = members.keys().filter(is_ours).map(str::to_owned).collect();
     for key in &ours {
         members.remove(key);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tool::text::json_without_invisible;
-use tool::{ClientHandle, Event, Failure, Json, Notification, Object, Reply};
+use tool::{ClientHandle, Event, Failure, Json, Notification, Object, Reply, is_own_meta_key};
 
 use crate::readable::plain_line;
 use crate::upstream::Upstream;
@@ -21,9 +21,6 @@ const UNCHANGED_MEMBERS: [&str; 2] = ["progressToken", "uri"];
 
 /// The method of log messages.
 const LOG_METHOD: &str = "notifications/message";
-
-/// The prefixes of members of `_meta` that only gatelet writes.
-pub(crate) const OWN_PREFIXES: [&str; 2] = ["gatelet/", "cash/"];
 
 /// A client handle that redacts the notifications of one upstream.
 pub(crate) struct RedactingClient {
@@ -98,29 +95,60 @@ fn redact(scrubber: &Scrubber, from: &str, notification: Notification) -> Notifi
     Notification { params, ..notification }
 }
 
-/// Removes the members of `_meta` that only gatelet writes from a result or notification;
-/// `None` if it has none.
+/// The members of a result that hold blocks with a `_meta` of their own.
+const BLOCK_MEMBERS: [&str; 4] = ["content", "contents", "messages", "resource"];
+
+/// How deep blocks are in each other: a message has content, a block of it a resource.
+const MAX_BLOCK_DEPTH: usize = 4;
+
+/// Removes the members of `_meta` that only gatelet writes from a result or notification,
+/// and from its blocks; `None` if there are none.
 pub(crate) fn without_own_meta(whole: &Json) -> Option<Json> {
+    without_own_meta_within(whole, MAX_BLOCK_DEPTH)
+}
+
+fn without_own_meta_within(part: &Json, depth: usize) -> Option<Json> {
     // The key may be escaped.
-    if !whole.mentions("_meta") && !whole.mentions("\\u") {
+    if !part.mentions("_meta") && !part.mentions("\\u") {
         return None;
     }
-    let mut members = Object::parse(whole).ok()?;
-    let mut meta = Object::parse(members.get("_meta")?).ok()?;
-    let is_ours = |key: &&str| OWN_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
-    let ours: Vec<String> = meta.keys().filter(is_ours).map(str::to_owned).collect();
-    if ours.is_empty() {
-        return None;
+    if let Ok(blocks) = part.parse_as::<Vec<Json>>() {
+        let clean: Vec<Option<Json>> =
+            blocks.iter().map(|block| without_own_meta_within(block, depth)).collect();
+        let is_forged = clean.iter().any(Option::is_some);
+        let blocks = clean.into_iter().zip(blocks).map(|(clean, block)| clean.unwrap_or(block));
+        return is_forged.then(|| Json::encode(&blocks.collect::<Vec<_>>()));
     }
-    for key in ours {
-        meta.remove(&key);
+    let members = Object::parse(part).ok()?;
+    let (mut clean, mut is_forged) = (Object::new(), false);
+    // All of several members with one name, because readers differ in which one they take.
+    for (key, value) in members.iter() {
+        let changed = match key {
+            "_meta" => without_own_members(value),
+            key if BLOCK_MEMBERS.contains(&key) && 0 < depth => {
+                without_own_meta_within(value, depth - 1)
+            }
+            _ => None,
+        };
+        is_forged |= changed.is_some();
+        match changed {
+            Some(empty) if key == "_meta" && empty == Json::empty_object() => {}
+            Some(changed) => clean.push(key, changed),
+            None => clean.push(key, value.clone()),
+        }
     }
-    // Removes duplicates of the key, too.
-    members.remove("_meta");
-    if !meta.is_empty() {
-        members.push("_meta", meta.to_json());
+    is_forged.then(|| clean.to_json())
+}
+
+/// Returns a `_meta` without gatelet's own members; `None` if it has none.
+fn without_own_members(meta: &Json) -> Option<Json> {
+    let mut meta = Object::parse(meta).ok()?;
+    let ours: Vec<String> =
+        meta.keys().filter(|key| is_own_meta_key(key)).map(str::to_owned).collect();
+    for key in &ours {
+        meta.remove(key);
     }
-    Some(members.to_json())
+    (!ours.is_empty()).then(|| meta.to_json())
 }
 
 #[cfg(test)]
@@ -181,5 +209,31 @@ mod tests {
         assert_eq!(clean(forged), Some(json!({"a": 1, "_meta": {"x": 2}})));
         let escaped = r#"{"\u005fmeta":{"g\u0061telet/upstream":"bank"}}"#;
         assert_eq!(clean(escaped), Some(json!({})));
+    }
+
+    #[test]
+    fn names_of_ours_are_taken_out_of_blocks_too() {
+        let meta = json!({"gatelet/cache_hit": true, "x": 1});
+        let block = json!({"type": "text", "text": "t", "_meta": meta});
+        let resource = json!({"type": "resource", "_meta": {"cash/error": {}},
+                              "resource": {"uri": "a:b", "text": "", "_meta": meta}});
+        let forged = json!({
+            "content": [block, resource],
+            "contents": [block],
+            "messages": [{"role": "user", "content": block}],
+            "structuredContent": {"content": [block]},
+        });
+        let clean = without_own_meta(&forged.into()).unwrap().to_value().unwrap();
+        assert_eq!(clean["structuredContent"]["content"][0]["_meta"], meta, "it is data");
+        for at in ["/content/0", "/content/1/resource", "/contents/0", "/messages/0/content"] {
+            assert_eq!(clean.pointer(at).unwrap()["_meta"], json!({"x": 1}), "{at}");
+        }
+        assert_eq!(clean["content"][1].get("_meta"), None);
+        let deep = format!(
+            "{}{}",
+            r#"{"_meta":{},"content":"#.repeat(50),
+            "1".to_owned() + &"}".repeat(50)
+        );
+        assert_eq!(without_own_meta(&Json::parse(deep).unwrap()), None);
     }
 }

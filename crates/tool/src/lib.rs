@@ -43,4 +43,4 @@ pub use listing::{
 };
 pub use map::{FastMap, FastSet};
 pub use provider::{Event, FixedProvider, Kind, Provider, ProviderSource, RequestObserver};
-pub use reply::{Failure, Reply, RpcError, Sent};
+pub use reply::{Failure, Reply, RpcError, Sent, is_own_meta_key};

@@ -215,6 +215,12 @@ impl ToolResult {
     }
 }
 
+/// Returns whether only gatelet writes this member of `_meta`. What an upstream says under
+/// such a name is removed.
+pub fn is_own_meta_key(key: &str) -> bool {
+    ["gatelet/", "cash/"].iter().any(|prefix| key.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
