@@ -98,16 +98,31 @@ pub fn is_loopback(url: &url::Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(is_ours)
 }
 
-/// Returns whether a URL may be opened in a browser: `https:`, or `http:` on this
+/// Returns whether an address may be opened in a browser: `https:`, or `http:` on this
 /// machine. Other schemes start programs, read files or send plain text. A user name is
 /// refused, because people read what stands before `@` as the host.
-pub fn may_open_in_browser(url: &url::Url) -> bool {
+///
+/// The address is passed on as it is written, and who opens it may parse it in another way
+/// than we do. So only a spelling that everybody takes for the same host is opened.
+pub fn may_open_in_browser(address: &str) -> bool {
+    let Ok(url) = url::Url::parse(address) else { return false };
     let is_page = match url.scheme() {
         "https" => url.has_host(),
-        "http" => is_loopback(url),
+        "http" => is_loopback(&url),
         _ => false,
     };
-    is_page && url.username().is_empty() && url.password().is_none()
+    is_page && has_one_reading(address)
+}
+
+/// Returns whether an address has a host behind `//`, nothing before that host, and no
+/// characters that a parser drops or replaces, or that a reader does not see.
+fn has_one_reading(address: &str) -> bool {
+    let is_odd =
+        |c: char| c.is_control() || c.is_whitespace() || c == '\\' || tool::text::is_invisible(c);
+    let authority = address.split_once("://").map(|(_, rest)| rest);
+    let authority = authority.and_then(|rest| rest.split(['/', '?', '#']).next());
+    let is_host = |authority: &str| !authority.is_empty() && !authority.contains('@');
+    !address.contains(is_odd) && authority.is_some_and(is_host)
 }
 
 /// Returns the innermost cause of an error, without the URL, which may hold a secret.
