@@ -1,14 +1,16 @@
-//! Redacts the notifications that upstreams send to clients: progress, log messages and
-//! others.
+//! Redacts what upstreams send to clients beside answers: progress, log messages and other
+//! notifications, and requests.
 //!
 //! Answers are scrubbed in the dispatch pipeline instead. To a client all upstreams are
 //! one server, so a log message gets the label of its upstream, and members of `_meta`
-//! that only gatelet writes are removed. Requests to the client pass unchanged: a URL
-//! that the user is asked to open must stay whole.
+//! that only gatelet writes are removed. In requests to the client, such as for sampling,
+//! only secrets are masked, and not in a URL: that the user is asked to open must stay
+//! whole.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::task::spawn_blocking;
 use tool::text::json_without_invisible;
 use tool::{ClientHandle, Event, Failure, Json, Notification, Object, Reply, is_own_meta_key};
 
@@ -37,8 +39,39 @@ impl ClientHandle for RedactingClient {
     }
 
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure> {
+        let n_bytes = params.as_str().len();
+        let params = match n_bytes < LONG_REQUEST {
+            true => mask_request(&self.scrubber, &params),
+            false => {
+                let (scrubber, whole) = (Arc::clone(&self.scrubber), params.clone());
+                let masked = spawn_blocking(move || mask_request(&scrubber, &whole)).await;
+                masked.map_err(|_| Failure::Unavailable { reason: "gatelet stops".to_owned() })?
+            }
+        };
         self.client_handle.request(method, params).await
     }
+}
+
+/// From this length in bytes on, a request is masked on a thread for blocking work.
+const LONG_REQUEST: usize = 128 << 10;
+
+/// Members of a request that identify something, and stay unchanged.
+const UNMASKED_MEMBERS: [&str; 3] = ["url", "elicitationId", "_meta"];
+
+/// Masks secrets in the parameters of a request: a user reads them, and with sampling a
+/// model and its provider.
+fn mask_request(scrubber: &Scrubber, params: &Json) -> Json {
+    let scrubbed = scrubber.scrub_json(params);
+    if scrubbed == *params {
+        return scrubbed;
+    }
+    let Ok(mut masked) = Object::parse(&scrubbed) else { return scrubbed };
+    for key in UNMASKED_MEMBERS {
+        if let Some(value) = params.member(key) {
+            masked.set(key, value);
+        }
+    }
+    masked.to_json()
 }
 
 /// An event, and the upstream that sent it. A client receives only the events of
@@ -175,6 +208,28 @@ mod tests {
         );
         check(&json!({"uri": "db://u:hunter22@h/x"}), &json!({"uri": "db://u:hunter22@h/x"}));
         check(&json!({"data": {"n": 1}}), &json!({"data": {"n": 1}}));
+    }
+
+    #[test]
+    fn secrets_in_questions_are_masked_and_what_is_to_be_opened_stays_whole() {
+        let secret = "zq7Wk2mV9xRt4LpB8nHc";
+        let config = redact::Config { enabled: true, known_secrets: vec![secret.to_owned()] };
+        let masked = |params: serde_json::Value| {
+            mask_request(&Scrubber::new(config.clone()), &params.into()).to_value().unwrap()
+        };
+        let asked = masked(json!({
+            "message": format!("use {secret}"), "url": format!("https://x.example/{secret}"),
+            "messages": [{"content": {"type": "text", "text": secret}}], "systemPrompt": secret,
+            "requestedSchema": {"properties": {"a": {"title": secret, "enum": [secret]}}},
+        }));
+        let url = format!("https://x.example/{secret}");
+        assert_eq!(
+            (&asked["url"], &asked["message"]),
+            (&json!(url), &json!("use [REDACTED-SECRET]"))
+        );
+        assert_eq!(asked.to_string().matches(secret).count(), 1, "{asked}");
+        let plain = json!({"message": "Which one?", "requestedSchema": {"type": "object"}});
+        assert_eq!(masked(plain.clone()), plain);
     }
 
     #[test]
