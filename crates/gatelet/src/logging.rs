@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use redact::Scrubber;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -55,6 +55,15 @@ pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: ColorMode) {
     let _ = tracing_subscriber::registry().with(shown).with(kept).try_init();
 }
 
+/// Masks secrets in the log: those that look like one, and those of the configuration.
+static SCRUBBER: LazyLock<RwLock<Scrubber>> = LazyLock::new(RwLock::default);
+
+/// Masks these secrets in the log from now on: upstreams repeat what they were given on
+/// their stderr.
+pub(crate) fn mask(known_secrets: Vec<String>) {
+    *SCRUBBER.write() = Scrubber::new(redact::Config { enabled: true, known_secrets });
+}
+
 /// The last lines of the log.
 static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
@@ -93,9 +102,8 @@ struct Scrubbed<W>(W);
 impl<W: Write> Write for Scrubbed<W> {
     /// Gets whole messages, so that no secret is cut in two.
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        static SCRUBBER: LazyLock<Scrubber> = LazyLock::new(Scrubber::default);
         let text = String::from_utf8_lossy(line);
-        let text = SCRUBBER.scrub(text.trim_end_matches('\n')).replace('\n', "\n    ");
+        let text = SCRUBBER.read().scrub(text.trim_end_matches('\n')).replace('\n', "\n    ");
         self.0.write_all(format!("{}\n", colours_only(&text)).as_bytes())?;
         Ok(line.len())
     }
@@ -114,6 +122,16 @@ mod tests {
         let mut log = Scrubbed(Vec::new());
         log.write_all(b"files: using key sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb\n").unwrap();
         assert_eq!(log.0, b"files: using key [REDACTED-SECRET]\n");
+    }
+
+    #[test]
+    fn what_the_configuration_names_as_secret_is_masked_in_the_log() {
+        mask(vec!["zq7Wk2mV9xRt4LpB8nHc".to_owned()]);
+        let mut log = Scrubbed(Vec::new());
+        let line = b"it: invalid token zq7Wk2mV9xRt4LpB8nHc (enE3V2sybVY5eFJ0NExwQjhuSGM=)\n";
+        log.write_all(line).unwrap();
+        let written = String::from_utf8(log.0).unwrap();
+        assert!(!written.contains("zq7W") && !written.contains("enE3V2sy"), "{written}");
     }
 
     #[test]

@@ -181,8 +181,10 @@ fn retry(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Retry> {
     }
 }
 
+/// Makes the scrubber for results, and masks the same secrets in the log.
 fn scrubber(config: &Config) -> Arc<Scrubber> {
     let (enabled, known_secrets) = (config.controls.redact, secrets(config));
+    crate::logging::mask(known_secrets.clone());
     Arc::new(Scrubber::new(redact::Config { enabled, known_secrets }))
 }
 
