@@ -255,6 +255,15 @@ fn is_json(text: &str) -> bool {
 /// How long [`Wait::Brief`] waits for the remaining upstreams after the last one came up.
 const BRIEF: Duration = Duration::from_secs(5);
 
+/// How long [`Wait::Brief`] waits in all: a thousand upstreams come up one after the other,
+/// none of them late.
+const MAX_BRIEF: Duration = Duration::from_secs(15);
+
+/// Whether a brief wait goes on, so long after it began and after the last upstream came up.
+fn is_still_brief(since_start: Duration, since_last: Duration) -> bool {
+    since_last < BRIEF && since_start < MAX_BRIEF
+}
+
 /// Which upstreams to wait for, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait<'a> {
@@ -278,7 +287,7 @@ pub(crate) async fn wait_until_known(gateway: &Gateway, wait: Wait<'_>) -> Vec<S
     while !still.is_empty()
         && (matches!(wait, Wait::All | Wait::Known)
             || is_for_one(gateway, wait)
-            || since.elapsed() < BRIEF)
+            || is_still_brief(began.elapsed(), since.elapsed()))
     {
         progress.update(&still, began.elapsed());
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -378,6 +387,15 @@ pub(crate) fn context() -> Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_brief_wait_ends_however_many_upstreams_come_up_one_after_the_other() {
+        let second = Duration::from_secs(1);
+        assert!(is_still_brief(second * 4, second * 4));
+        assert!(!is_still_brief(second * 6, second * 6), "nothing comes any more");
+        assert!(is_still_brief(second * 14, second));
+        assert!(!is_still_brief(second * 16, second), "somebody waits for an answer");
+    }
 
     #[test]
     fn a_function_is_taken_however_it_was_copied() {
