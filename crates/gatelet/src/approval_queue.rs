@@ -18,11 +18,10 @@ use store::clock::System;
 use store::files::Files;
 use tool::clock::Clock;
 use tool::hex;
-use valkey::EpochDocuments;
+use valkey::{EpochDocuments, Valkey};
 
 use crate::local_socket::config_digest;
 use crate::secret;
-use crate::wire::cluster::Cluster;
 
 /// The name of who decides by a command: anybody who may run programs as gatelet's user.
 pub(crate) const BY_SHELL: &str = "the shell";
@@ -36,25 +35,32 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The name of the queue in a store that replicas share.
 const SHARED_NAME: &str = "approvals";
 
+/// What replicas keep their queue in.
+pub(crate) struct SharedStore<'a> {
+    pub(crate) store: &'a Valkey,
+    /// The key of `[state]`, which signs the queue.
+    pub(crate) key: &'a [u8],
+}
+
 /// Opens the queue of the configuration `file`: in the store of the replicas where there
 /// are some, else on disk, or in memory where the state directory cannot be written.
 pub(crate) fn open(
     state: &Path,
     file: Option<&Path>,
     config: &config::Approvals,
-    cluster: Option<&Cluster>,
+    shared: Option<SharedStore<'_>>,
 ) -> Approvals {
     let clock: Arc<dyn Clock> = Arc::new(System::start());
-    let store: Arc<dyn QueueStore> = match cluster {
-        Some(cluster) => Arc::new(open_shared(cluster, &clock)),
+    let store: Arc<dyn QueueStore> = match shared {
+        Some(shared) => Arc::new(open_shared(&shared, &clock)),
         None => open_local(state, file),
     };
     Approvals::new(store, clock, config.life)
 }
 
-fn open_shared(cluster: &Cluster, clock: &Arc<dyn Clock>) -> StoredQueue {
-    let documents = Arc::new(EpochDocuments(cluster.store().clone()));
-    StoredQueue::shared(documents, SHARED_NAME, cluster.signer().key(), Arc::clone(clock))
+fn open_shared(shared: &SharedStore<'_>, clock: &Arc<dyn Clock>) -> StoredQueue {
+    let documents = Arc::new(EpochDocuments(shared.store.clone()));
+    StoredQueue::shared(documents, SHARED_NAME, shared.key, Arc::clone(clock))
 }
 
 fn open_local(state: &Path, file: Option<&Path>) -> Arc<dyn QueueStore> {

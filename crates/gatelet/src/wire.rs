@@ -141,7 +141,8 @@ impl Wiring {
         let observers = Arc::new(Observers::new(config, lifetime, &clock, &gatelet_id)?);
         let console: Arc<OnceLock<String>> = Arc::default();
         let file = loaded.file.as_deref();
-        let approvals = approval_queue::open(state, file, &config.approvals, cluster.as_ref());
+        let shared = cluster.as_ref().map(Cluster::approval_store);
+        let approvals = approval_queue::open(state, file, &config.approvals, shared);
         let approvals = match &config.approvals.webhook {
             Some(hook) => {
                 let webhook = webhook::Webhook::new(hook, approval_page(&console))?;

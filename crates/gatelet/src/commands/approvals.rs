@@ -132,7 +132,8 @@ impl ApprovalQueue<'_> {
         let state = self.paths.state_directory()?;
         let (file, config) = (loaded.file.as_deref(), &loaded.config);
         let cluster = config.state.as_ref().map(Cluster::new);
-        let approvals = approval_queue::open(&state, file, &config.approvals, cluster.as_ref());
+        let shared = cluster.as_ref().map(Cluster::approval_store);
+        let approvals = approval_queue::open(&state, file, &config.approvals, shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(act(&approvals)))
     }

@@ -23,6 +23,7 @@ use tool::{FixedProvider, Json, Provider};
 use valkey::{OpenError, Valkey};
 
 use super::signer::Signer;
+use crate::approval_queue::SharedStore;
 use config::SharedState;
 use tunnel::{Outgoing, TunnelEnd, Tunnels};
 
@@ -116,6 +117,11 @@ impl Cluster {
     /// Signs what this replica writes into the store.
     pub(crate) fn signer(&self) -> &Signer {
         &self.0.signer
+    }
+
+    /// What the replicas' requests for approval are kept in.
+    pub(crate) fn approval_store(&self) -> SharedStore<'_> {
+        SharedStore { store: self.store(), key: self.signer().key() }
     }
 
     /// Checks that the store can be used now. One that is away may come back.
