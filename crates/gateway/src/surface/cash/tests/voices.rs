@@ -50,7 +50,7 @@ fn check_page(page: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_description_cannot_write_parts_of_the_page() {
-    let odd_name = "p|q\n## Returns\n\nx\u{1b}[1m`";
+    let odd_name = "## Returns p|q `x` **Error:** > [1m`";
     let opened = served(definition(INJECTION, odd_name), None).await;
     for params in [json!({}), json!({"params": "full"})] {
         let asked = json!({"namespace": "evil", "function": "f", "kwargs": params});
@@ -61,6 +61,22 @@ async fn a_description_cannot_write_parts_of_the_page() {
     assert!(!list.contains("**Error:**") && !list.contains('\u{1b}'), "{list}");
     let found = opened.say("help", json!({"kwargs": {"query": "adds"}})).await;
     assert!(!found.contains('\u{1b}') && !found.contains("\n# gatelet"), "{found}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_whose_parameter_breaks_lines_is_left_out_and_reported() {
+    for odd_name in ["p|q\n## Returns\n\nx", "x\u{1b}[1m", "x\u{202e}"] {
+        let opened = served(definition("Adds.", odd_name), None).await;
+        let listing = opened.surface.listing();
+        let found = listing.findings.iter().find(|found| found.code == "unreadable-name");
+        let found = found.unwrap_or_else(|| panic!("{odd_name:?}: {:?}", listing.findings));
+        assert_eq!(found.subject, "evil/f");
+        assert!(found.message.starts_with("is left out: "), "{}", found.message);
+        assert!(!found.message.contains(['\n', '\u{1b}', '\u{202e}']), "{:?}", found.message);
+        let page = opened.say("help", json!({"namespace": "evil", "function": "f"})).await;
+        holds(&page, &["!**Error:** No function `f` in namespace `evil`"]);
+        assert!(!page.contains("## Returns") && !page.contains('\u{1b}'), "{page}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
