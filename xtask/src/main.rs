@@ -12,7 +12,7 @@ mod bench;
 mod changelog;
 mod chaos;
 mod check;
-mod databases;
+mod debian;
 mod dist;
 mod fuzz;
 mod soak;

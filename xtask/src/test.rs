@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::run::{self, cargo, has, root};
-use crate::{databases, tools};
+use crate::tools;
 
 /// Property tests draw the same cases every time, so that a run can be
 /// repeated; set another seed to go hunting.
@@ -35,7 +35,6 @@ fn full(arguments: &[String]) -> Result<()> {
     }
     // The program itself is built first, so that tests which start it find it.
     run::run(&mut cargo(&["build", "--workspace", "--bins", "--examples"]))?;
-    databases::ensure()?;
     // Whoever picks tests picks none of those in the documentation, which
     // nextest leaves out. They come first, so that the last word is nextest's.
     let shown = match arguments.is_empty() {
@@ -61,7 +60,6 @@ fn cluster(arguments: &[String]) -> Result<()> {
     };
     let (minutes, seed) = (number(0, 1)?, number(1, 20_261_118)?);
     let tools = tools::install()?;
-    databases::ensure()?;
     let nextest = |filter: &str, more: &[&str]| {
         let mut nextest = cargo(&["nextest", "run", "-p", "gatelet", "-E", filter]);
         nextest.args(more).env("GATELET_TOOLS", &tools).env(MODE, "all");

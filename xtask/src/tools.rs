@@ -1,16 +1,17 @@
 //! What the tests need beside Rust: real MCP servers and clients, the official
-//! conformance suites, and the interpreters they run on.
+//! conformance suites, and what they run on.
 //!
-//! Everything goes into one directory (`.tools`, or `GATELET_TOOLS`), pinned by
+//! What Debian has not goes into one directory (`.tools`, or `GATELET_TOOLS`), pinned by
 //! version. A set whose pins have not changed is not touched again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::run::{has, output, root, run};
+use crate::debian;
+use crate::run::{root, run};
 
 /// npm packages, one directory per set.
 const NPM: &[(&str, &[&str])] = &[
@@ -70,16 +71,6 @@ const PEERS: &[(&str, &[&str])] = &[
     ("contextweaver", &["contextweaver==0.18.2"]),
 ];
 
-/// Debian packages, by the program that shows they are there.
-const DEBIAN: &[(&str, &[&str])] = &[
-    ("npm", &["nodejs", "npm"]),
-    ("python3", &["python3", "python3-venv"]),
-    ("git", &["git"]),
-    ("chromium", &["chromium", "fonts-noto-core"]),
-    ("gnome-keyring-daemon", &["gnome-keyring", "libsecret-tools", "dbus"]),
-    ("systemd-analyze", &["systemd"]),
-];
-
 /// The directory of the tools.
 pub(crate) fn directory() -> PathBuf {
     match std::env::var_os("GATELET_TOOLS") {
@@ -92,11 +83,7 @@ pub(crate) fn directory() -> PathBuf {
 pub(crate) fn install() -> Result<PathBuf> {
     let dir = directory();
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    for (program, packages) in DEBIAN {
-        if !has(program) {
-            apt(packages)?;
-        }
-    }
+    debian::ensure()?;
     for (set, packages) in NPM {
         once(&dir.join(set), packages, |place| npm(place, packages))?;
     }
@@ -118,22 +105,6 @@ pub(crate) fn install_peers() -> Result<PathBuf> {
         }
     }
     Ok(dir)
-}
-
-/// Installs Debian packages, when that is possible.
-pub(crate) fn apt(packages: &[&str]) -> Result<()> {
-    let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    if !is_root || !has("apt-get") {
-        bail!("please install {} (or run as root on Debian)", packages.join(" "));
-    }
-    let quiet = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(["-qq", "-y", "-o", "Dpkg::Use-Pty=0"]).args(words);
-        command.env("DEBIAN_FRONTEND", "noninteractive").stdout(std::process::Stdio::null());
-        command
-    };
-    run(&mut quiet(&["update"]))?;
-    run(quiet(&["install", "--no-install-recommends"]).args(packages))
 }
 
 /// Runs `make` unless a stamp says that these very packages are there.
@@ -160,7 +131,7 @@ fn pypi(place: &Path, packages: &[&str]) -> Result<()> {
     if !place.join("bin/python").exists()
         && run(Command::new("python3").args(["-m", "venv"]).arg(place)).is_err()
     {
-        apt(&["python3-venv"])?;
+        debian::install(&["python3-venv"])?;
         run(Command::new("python3").args(["-m", "venv"]).arg(place))?;
     }
     let flags = ["install", "--quiet", "--disable-pip-version-check"];
