@@ -9,6 +9,8 @@
 
 mod recording;
 
+mod invented;
+
 mod count;
 
 mod mocks;

@@ -9,7 +9,8 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
-use crate::recording::{Recording, Server};
+use crate::recording::{Recording, Server, Tool};
+use crate::session::{self, ToolOutput};
 
 /// The mock servers of a recording. Dropping this stops them.
 pub struct Mocks {
@@ -20,8 +21,8 @@ pub struct Mocks {
 
 struct State {
     servers: Vec<Server>,
-    /// The result of the next call.
-    answer: Mutex<Value>,
+    /// The result of the next call; without one, every tool has its own answer.
+    answer: Mutex<Option<Value>>,
     /// The calls that arrived, as `label/tool`.
     calls: Mutex<Vec<String>>,
     is_stopped: AtomicBool,
@@ -61,13 +62,20 @@ impl Mocks {
         &self.state.servers
     }
 
+    /// Calls a tool as a client of its server would; `None` if there is no such tool.
+    pub fn call(&self, label: &str, tool: &str, arguments: &Value) -> Option<ToolOutput> {
+        let server = self.state.servers.iter().find(|server| server.label == label)?;
+        let tool = server.tools.iter().find(|known| known.name == tool)?;
+        Some(session::tool_output(&own_answer(tool, arguments)))
+    }
+
     fn url(&self, label: &str) -> String {
         format!("http://{}/{label}/mcp", self.address)
     }
 
     /// Sets the result of the next call, and forgets earlier calls.
     pub(crate) fn expect(&self, result: &Value) {
-        *lock(&self.state.answer) = mcp_result(result);
+        *lock(&self.state.answer) = Some(mcp_result(result));
         lock(&self.state.calls).clear();
     }
 
@@ -120,8 +128,23 @@ fn without_nulls(part: &Value) -> Value {
     Value::Object(members.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
+/// What a tool answers by itself: that the arguments are wrong, or its own answer.
+fn own_answer(tool: &Tool, arguments: &Value) -> Value {
+    let given = if arguments.is_null() { &json!({}) } else { arguments };
+    let required = tool.definition["inputSchema"]["required"].as_array().into_iter().flatten();
+    let mut missing = required.filter_map(Value::as_str).filter(|name| given.get(name).is_none());
+    match missing.next() {
+        Some(name) => error_result(&format!("`{name}` is missing")),
+        None => mcp_result(&tool.answer),
+    }
+}
+
 fn unknown_tool(tool: &str) -> Value {
-    json!({"content": [{"type": "text", "text": format!("Unknown tool: {tool}")}], "isError": true})
+    error_result(&format!("Unknown tool: {tool}"))
+}
+
+fn error_result(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "isError": true})
 }
 
 /// Forwards messages between stdio and the mock at `url`, until stdin ends.
@@ -232,11 +255,13 @@ fn answer(label: &str, body: &[u8], state: &State) -> (u16, String) {
         }
         "tools/call" => {
             let tool = message["params"]["name"].as_str().unwrap_or_default();
-            if server.tools.iter().any(|known| known.name == tool) {
-                lock(&state.calls).push(format!("{label}/{tool}"));
-                lock(&state.answer).clone()
-            } else {
-                unknown_tool(tool)
+            match server.tools.iter().find(|known| known.name == tool) {
+                Some(tool) => {
+                    lock(&state.calls).push(format!("{label}/{}", tool.name));
+                    let recorded = lock(&state.answer).clone();
+                    recorded.unwrap_or_else(|| own_answer(tool, &message["params"]["arguments"]))
+                }
+                None => unknown_tool(tool),
             }
         }
         _ => {
@@ -248,4 +273,24 @@ fn answer(label: &str, body: &[u8], state: &State) -> (u16, String) {
         }
     };
     (200, json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invented_tool_answers_and_says_what_is_missing() {
+        let mocks = Mocks::start(&Recording::invented(10)).unwrap();
+        let (server, tool) = (&mocks.servers()[0], &mocks.servers()[0].tools[1]);
+        let wrong = mocks.call(&server.label, &tool.name, &json!({})).unwrap();
+        assert!(wrong.is_error && wrong.text.contains("is missing"), "{wrong:?}");
+        let right = mocks.call(&server.label, &tool.name, &json!({"id": "7"})).unwrap();
+        assert!(!right.is_error && right.text.contains("no vessel"), "{right:?}");
+        assert!(mocks.call(&server.label, "gone", &json!({})).is_none());
+        let call = json!({"id": 1, "method": "tools/call",
+            "params": {"name": tool.name, "arguments": {"id": "7"}}});
+        let (_, body) = answer(&server.label, call.to_string().as_bytes(), &mocks.state);
+        assert!(body.contains("no vessel"), "the same over the wire: {body}");
+    }
 }

@@ -1,11 +1,13 @@
 //! Parses recordings: tools with their definitions, and tasks with the steps of an agent.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::invented;
 
 /// The servers and tasks of a recording.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +32,8 @@ pub struct Tool {
     pub name: String,
     /// The definition, as `tools/list` has it.
     pub definition: Value,
+    /// What it answers when no recorded result is expected of it.
+    pub answer: Value,
 }
 
 /// A user's question, and the steps that an agent took.
@@ -89,7 +93,7 @@ impl Recording {
             let definition = json!({
                 "name": line.name, "description": line.description, "inputSchema": line.input_schema,
             });
-            let tool = Tool { name: line.name, definition };
+            let tool = Tool { name: line.name, definition, answer: Value::Null };
             match servers.iter_mut().find(|server| server.name == line.server) {
                 Some(server) => server.tools.push(tool),
                 None => {
@@ -127,9 +131,8 @@ impl Recording {
     }
 
     /// Returns a recording of these tasks with `n_tools` tools: those that the tasks use,
-    /// then others in order, then copies under other labels.
+    /// also when these are more, then others in order, then invented ones.
     pub fn with_tools(&self, tasks: &[Task], n_tools: usize) -> Recording {
-        let mut kept: BTreeMap<(usize, usize), ()> = BTreeMap::new();
         let places = self.servers.iter().enumerate();
         let places: Vec<(usize, usize)> = places
             .flat_map(|(at, server)| (0..server.tools.len()).map(move |tool| (at, tool)))
@@ -143,40 +146,31 @@ impl Recording {
                 }
             })
         };
-        let used = places.iter().copied().filter(is_used);
-        for place in used.chain(places.iter().copied()) {
+        let mut kept: BTreeSet<(usize, usize)> = places.iter().copied().filter(is_used).collect();
+        for place in places {
             if kept.len() < n_tools {
-                kept.insert(place, ());
+                kept.insert(place);
             }
         }
-        let only = |copy: usize, most: usize| {
-            let mut left = most;
-            let mut servers = Vec::new();
-            for (at, server) in self.servers.iter().enumerate() {
-                let tools = server.tools.iter().enumerate();
-                let tools = tools.filter(|(tool, _)| kept.contains_key(&(at, *tool)));
-                let tools: Vec<Tool> = tools.map(|(_, tool)| tool.clone()).take(left).collect();
-                left -= tools.len();
-                let suffix = if copy == 0 { String::new() } else { format!("_{copy}") };
-                if !tools.is_empty() {
-                    servers.push(Server {
-                        name: format!("{}{suffix}", server.name),
-                        label: format!("{}{suffix}", server.label),
-                        tools,
-                    });
-                }
+        let mut servers = Vec::new();
+        for (at, server) in self.servers.iter().enumerate() {
+            let tools = server.tools.iter().enumerate();
+            let tools = tools.filter(|(tool, _)| kept.contains(&(at, *tool)));
+            let tools: Vec<Tool> = tools.map(|(_, tool)| tool.clone()).collect();
+            if !tools.is_empty() {
+                servers.push(Server { tools, ..server.clone() });
             }
-            servers
-        };
-        let mut servers = only(0, n_tools);
-        let (mut n_servers, mut copy) = (kept.len(), 0);
-        while n_servers < n_tools && !kept.is_empty() {
-            copy += 1;
-            let more = only(copy, n_tools - n_servers);
-            n_servers += more.iter().map(|server| server.tools.len()).sum::<usize>();
-            servers.extend(more);
+        }
+        for mut server in invented::servers(n_tools.saturating_sub(kept.len())) {
+            server.label = label(&server.name, &servers);
+            servers.push(server);
         }
         Recording { servers, tasks: tasks.to_vec() }
+    }
+
+    /// Returns a recording without tasks, with `n_tools` invented tools that answer calls.
+    pub fn invented(n_tools: usize) -> Recording {
+        Recording { servers: invented::servers(n_tools), tasks: Vec::new() }
     }
 }
 
@@ -237,10 +231,24 @@ mod tests {
     #[test]
     fn a_catalogue_of_another_size_keeps_what_the_tasks_use() {
         let recording = Recording::parse(TOOLS, &TASKS.replace('\n', "")).unwrap();
-        let small = recording.with_tools(&recording.tasks, 1);
-        assert!(small.n_tools() == 1 && small.find("a-b", "two").is_some());
-        let large = recording.with_tools(&recording.tasks, 7);
-        assert_eq!(large.n_tools(), 7);
-        assert!(large.servers.iter().any(|server| server.label == "a_b_2_1"));
+        for too_few in [0, 1] {
+            let small = recording.with_tools(&recording.tasks, too_few);
+            assert!(small.n_tools() == 1 && small.find("a-b", "two").is_some());
+        }
+        let large = recording.with_tools(&recording.tasks, 70);
+        let mut labels: Vec<&str> = large.servers.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!((large.n_tools(), &labels[..2]), (70, &["a_b", "a_b_2"][..]));
+        labels.dedup();
+        assert_eq!(labels.len(), large.servers.len(), "labels are unique");
+    }
+
+    #[test]
+    fn no_tool_of_a_larger_catalogue_is_a_copy() {
+        let own = Recording::own();
+        let large = own.with_tools(&own.tasks, 500);
+        let tools = large.servers.iter().flat_map(|server| &server.tools);
+        let about: BTreeSet<String> =
+            tools.map(|tool| tool.definition["description"].to_string()).collect();
+        assert!(450 <= about.len(), "{}", about.len());
     }
 }

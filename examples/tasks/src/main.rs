@@ -69,7 +69,7 @@ struct Run {
     #[arg(long, default_value = ".tools")]
     tools: PathBuf,
 
-    /// How many tools of servers stand beside the real ones
+    /// How many invented tools stand beside the real ones; they can be called
     #[arg(long, default_value_t = 300)]
     distractors: usize,
 
@@ -119,8 +119,7 @@ fn run(run: &Run) -> Result<()> {
         peers: tools.join("peers"),
         tools: tools.clone(),
     };
-    let recording = Recording::own();
-    let distractors = Mocks::start(&recording.with_tools(&[], run.distractors))?;
+    let distractors = Mocks::start(&Recording::invented(run.distractors))?;
     let world = World::create(&tools.join("py/bin/python"))?;
     let mut connected = way.connect(&programs, &world, &distractors, run.set)?;
     connected.is_plain = run.plain;
@@ -138,11 +137,16 @@ fn run(run: &Run) -> Result<()> {
     let mut summary = play::summary(&outcomes, play::definitions(&connected));
     summary["way"] = json!(run.way);
     summary["plain"] = json!(run.plain);
+    summary["set"] = json!(match run.set {
+        way::Set::Usual => "usual",
+        way::Set::Compose => "compose",
+    });
+    summary["distractors"] = json!(run.distractors);
     summary["model"] = json!(if run.name.is_empty() { &run.model } else { &run.name });
+    model.end(outcomes.len(), outcomes.iter().filter(|outcome| outcome.is_right).count())?;
     match &run.out {
-        Some(file) => {
-            std::fs::write(file, summary.to_string()).with_context(|| file.display().to_string())?
-        }
+        Some(file) => std::fs::write(file, format!("{summary:#}\n"))
+            .with_context(|| file.display().to_string())?,
         None => eprintln!("{summary:#}"),
     }
     Ok(())

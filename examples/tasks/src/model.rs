@@ -75,6 +75,18 @@ impl Model {
     }
 }
 
+impl Model {
+    /// Says that no task is left, so that whoever plays the model does not wait for one.
+    pub(crate) fn end(&mut self, n_tasks: usize, n_right: usize) -> Result<()> {
+        let done = json!({"done": {"tasks": n_tasks, "right": n_right}});
+        match self {
+            Model::Endpoint(_) => Ok(()),
+            Model::Pipe => tell(&done),
+            Model::Folder(folder) => folder.put(&done),
+        }
+    }
+}
+
 /// Reads `{"call": {"name": …, "arguments": …}}` or `{"answer": …}`.
 fn parse(line: &str) -> Result<Vec<Action>> {
     let said: Value = serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))?;
@@ -125,6 +137,9 @@ pub(crate) fn say(directory: &Path, words: Option<&str>) -> Result<String> {
     let last = (1..).take_while(|n| out(*n).exists()).last().unwrap_or(0);
     let Some(words) = words else { return wait_for(&out(last.max(1))) };
     parse(words)?;
+    if last == 0 {
+        bail!("nothing was asked yet; look first, without words");
+    }
     let answer = directory.join(format!("in-{last}.json"));
     if answer.exists() {
         bail!("this was answered; look again without words");
@@ -161,6 +176,25 @@ mod tests {
             Action::Call { id: String::new(), name: "help".to_owned(), arguments: json!({}) };
         assert_eq!(call, [expected]);
         assert!(parse("{}").is_err() && parse("help").is_err());
+    }
+
+    #[test]
+    fn the_last_answer_of_a_run_is_told_that_nothing_follows() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut model = Model::Folder(Folder::create(directory.path()).unwrap());
+        model.begin("t", &[]).unwrap();
+        let path = directory.path().to_owned();
+        let player = std::thread::spawn(move || say(&path, Some(r#"{"answer": "x"}"#)).unwrap());
+        assert_eq!(model.next().unwrap(), [Action::Answer("x".to_owned())]);
+        model.end(1, 0).unwrap();
+        assert_eq!(player.join().unwrap(), r#"{"done":{"tasks":1,"right":0}}"#);
+    }
+
+    #[test]
+    fn nobody_answers_before_anything_was_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(say(directory.path(), Some(r#"{"answer": 1}"#)).is_err());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -26,12 +26,22 @@ pub(crate) struct Outcome {
     pub(crate) totals: Totals,
 }
 
+impl Outcome {
+    fn as_json(&self) -> Value {
+        let Totals { context, written, read, .. } = self.totals;
+        json!({
+            "task": self.id, "right": self.is_right, "calls": self.calls, "errors": self.errors,
+            "context": context, "written": written, "read": read,
+        })
+    }
+}
+
 /// Does one task.
 pub(crate) fn play(
     task: &Task,
     max_calls: usize,
     world: &World,
-    connected: &mut Connected,
+    connected: &mut Connected<'_>,
     model: &mut Model,
 ) -> Result<Outcome> {
     let text = format!("{RULES}{}", world.filled_in(task.text));
@@ -92,10 +102,11 @@ pub(crate) fn summary(outcomes: &[Outcome], definitions: u64) -> Value {
         "read": totals.read,
         "context": totals.context,
         "price_with_cache": totals.price(Prices::WITH_CACHE).round(),
+        "each": outcomes.iter().map(Outcome::as_json).collect::<Vec<_>>(),
     })
 }
 
 /// What the definitions of a way cost.
-pub(crate) fn definitions(connected: &Connected) -> u64 {
+pub(crate) fn definitions(connected: &Connected<'_>) -> u64 {
     connected.definitions.iter().map(|tool| count(&tool.to_string())).sum()
 }

@@ -51,7 +51,9 @@ struct Server {
 }
 
 /// What the model is connected to.
-pub(crate) struct Connected {
+pub(crate) struct Connected<'a> {
+    /// The servers that are not needed, when nothing stands before them.
+    distractors: Option<&'a Mocks>,
     sessions: Vec<(Option<&'static str>, Session)>,
     pub(crate) definitions: Vec<Value>,
     /// Whether parts of results, several calls at once and scripts are refused.
@@ -74,13 +76,13 @@ impl Way {
     }
 
     /// Starts whatever is needed and lists what the model sees.
-    pub(crate) fn connect(
+    pub(crate) fn connect<'a>(
         &self,
         programs: &Programs,
         world: &World,
-        distractors: &Mocks,
+        distractors: &'a Mocks,
         set: Set,
-    ) -> Result<Connected> {
+    ) -> Result<Connected<'a>> {
         let servers = match set {
             Set::Usual => servers(&programs.tools, world),
             Set::Compose => composed(world)?,
@@ -98,7 +100,8 @@ impl Way {
         command.stderr(std::fs::File::create(world.path("gateway.log"))?);
         let mut session = Session::start(command).with_context(|| format!("{self:?}"))?;
         let definitions = session.definitions()?;
-        Ok(Connected { sessions: vec![(None, session)], definitions, is_plain: false })
+        let sessions = vec![(None, session)];
+        Ok(Connected { distractors: None, sessions, definitions, is_plain: false })
     }
 
     fn command(
@@ -137,7 +140,7 @@ impl Way {
     }
 }
 
-impl Connected {
+impl Connected<'_> {
     /// Makes a call, and returns what a model reads of it and whether it is an error.
     pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Result<(String, bool)> {
         if self.is_plain && is_composed(name, arguments) {
@@ -156,13 +159,21 @@ impl Connected {
             let said = session.call(tool, arguments)?;
             return Ok((said.text, said.is_error));
         }
+        let (server, tool) = direct.unwrap_or_default();
+        if let Some(said) = self.distractors.and_then(|mocks| mocks.call(server, tool, arguments)) {
+            return Ok((said.text, said.is_error));
+        }
         Ok((format!("there is no tool `{name}`, or its server is not available"), true))
     }
 }
 
-fn direct(servers: &[Server], distractors: &Mocks) -> Result<Connected> {
-    let mut connected =
-        Connected { sessions: Vec::new(), definitions: Vec::new(), is_plain: false };
+fn direct<'a>(servers: &[Server], distractors: &'a Mocks) -> Result<Connected<'a>> {
+    let mut connected = Connected {
+        distractors: Some(distractors),
+        sessions: Vec::new(),
+        definitions: Vec::new(),
+        is_plain: false,
+    };
     for server in servers {
         let mut command = Command::new(&server.command);
         command.args(&server.args).envs(server.env.iter().map(|(key, value)| (key, value)));
@@ -178,7 +189,7 @@ fn direct(servers: &[Server], distractors: &Mocks) -> Result<Connected> {
     Ok(connected)
 }
 
-impl Connected {
+impl Connected<'_> {
     fn list(&mut self, label: &str, tools: Vec<Value>) {
         for mut tool in tools {
             let name = tool["name"].as_str().unwrap_or_default();
