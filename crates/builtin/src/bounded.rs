@@ -5,7 +5,7 @@
 
 use std::{fmt, io};
 
-use native::Fault;
+use native::ToolError;
 
 /// The maximum size of a result.
 pub(super) const MAX_OUTPUT_BYTES: usize = 4 << 20;
@@ -18,7 +18,7 @@ pub(super) struct Bounded {
 
 impl Bounded {
     /// Appends a text whole, or not at all.
-    pub(super) fn push(&mut self, text: &str) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, text: &str) -> Result<(), ToolError> {
         if MAX_OUTPUT_BYTES - self.text.len() < text.len() {
             return Err(too_long());
         }
@@ -50,8 +50,8 @@ impl io::Write for Bounded {
 }
 
 /// Creates the error for a result that would be longer.
-pub(super) fn too_long() -> Fault {
+pub(super) fn too_long() -> ToolError {
     let message =
         format!("the answer would be longer than {} MiB; ask for less", MAX_OUTPUT_BYTES >> 20);
-    Fault::new("TooLong", message)
+    ToolError::new("TooLong", message)
 }

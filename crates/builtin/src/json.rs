@@ -3,7 +3,7 @@
 mod conversion;
 
 use artifacts::view::{self, Budget, ViewError};
-use native::{Context, Fault, Text, tool};
+use native::{Context, Text, ToolError, tool};
 use offload::StopFlag;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ async fn query(
     json: Value,
     /// A jq filter such as `.items[] | select(.price > 10) | .name`.
     filter: String,
-) -> Result<Text, Fault> {
+) -> Result<Text, ToolError> {
     let input = match json {
         Value::String(text) if serde_json::from_str::<Value>(&text).is_ok() => text,
         Value::String(_)
@@ -52,12 +52,12 @@ async fn query(
         Ok(_) => {
             let message =
                 format!("the filter has more than {MAX_OUTPUT_BYTES} characters of output");
-            Err(Fault::new("JqError", message))
+            Err(ToolError::new("JqError", message))
         }
         Err(error @ (ViewError::StepLimit | ViewError::Stopped)) => {
-            Err(Fault::new("JqTooMuch", error.to_string()))
+            Err(ToolError::new("JqTooMuch", error.to_string()))
         }
-        Err(error) => Err(Fault::new("JqError", error.to_string())),
+        Err(error) => Err(ToolError::new("JqError", error.to_string())),
     }
 }
 
@@ -73,9 +73,10 @@ fn format(
     /// Whether the keys of objects are sorted.
     #[default(false)]
     sort_keys: bool,
-) -> Result<Text, Fault> {
-    let mut value: Value = serde_json::from_str(&text)
-        .map_err(|error| Fault::new("InvalidDocument", format!("the text is not JSON: {error}")))?;
+) -> Result<Text, ToolError> {
+    let mut value: Value = serde_json::from_str(&text).map_err(|error| {
+        ToolError::new("InvalidDocument", format!("the text is not JSON: {error}"))
+    })?;
     if sort_keys {
         value.sort_all_objects();
     }
@@ -92,6 +93,6 @@ fn format(
 /// Every value stays what it is; what the other format has no way to say is an error that names
 /// it. Dates of TOML become text.
 #[tool(read_only, idempotent, category = "json")]
-fn convert(text: String, from: Format, to: Format) -> Result<Text, Fault> {
+fn convert(text: String, from: Format, to: Format) -> Result<Text, ToolError> {
     conversion::serialize(&conversion::parse(&text, from)?, to).map(Text)
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use native::{Context, Fault, State, Text, tool};
+use native::{Context, State, Text, ToolError, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -49,21 +49,21 @@ fn write(
     #[schemars(length(min = 1, max = 200))]
     key: String,
     text: String,
-) -> Result<Text, Fault> {
+) -> Result<Text, ToolError> {
     if LONGEST < text.len() {
         let message = format!("the text has {} bytes; at most {LONGEST} are kept", text.len());
-        return Err(Fault::new("TooLong", message));
+        return Err(ToolError::new("TooLong", message));
     }
     memory.change(&context.caller, |notes| {
         if notes.len() == MOST && !notes.contains_key(&key) {
             let message = format!("{MOST} texts are kept already; delete some first");
-            return Err(Fault::new("Full", message));
+            return Err(ToolError::new("Full", message));
         }
         let others = notes.iter().filter(|(other, _)| **other != key);
         let n_bytes: usize = others.map(|(other, text)| other.len() + text.len()).sum();
         if MOST_BYTES < n_bytes + key.len() + text.len() {
             let message = format!("{MOST_BYTES} bytes are kept at most; delete some first");
-            return Err(Fault::new("Full", message));
+            return Err(ToolError::new("Full", message));
         }
         let said = if notes.contains_key(&key) { "replaced" } else { "kept" };
         notes.insert(key.clone(), text.clone());
@@ -73,7 +73,7 @@ fn write(
 
 /// Reads the text that is kept under a key.
 #[tool(read_only, category = "memory", tags = ["recall", "load", "get"])]
-fn read(memory: State<Memory>, context: &Context, key: String) -> Result<Text, Fault> {
+fn read(memory: State<Memory>, context: &Context, key: String) -> Result<Text, ToolError> {
     let notes = memory.notes(&context.caller)?;
     notes.get(&key).cloned().map(Text).ok_or_else(|| unknown(&key))
 }
@@ -86,7 +86,7 @@ fn list(
     /// Only keys that start with this.
     #[default(String::new())]
     prefix: String,
-) -> Result<Vec<Entry>, Fault> {
+) -> Result<Vec<Entry>, ToolError> {
     let notes = memory.notes(&context.caller)?;
     Ok(notes.iter().filter(|(key, _)| key.starts_with(&prefix)).map(entry).collect())
 }
@@ -99,7 +99,7 @@ fn search(
     /// Words; all of them must occur.
     #[schemars(length(max = 1000))]
     query: String,
-) -> Result<Vec<Entry>, Fault> {
+) -> Result<Vec<Entry>, ToolError> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let notes = memory.notes(&context.caller)?;
     let fits = |(key, text): &(&String, &String)| {
@@ -111,7 +111,7 @@ fn search(
 
 /// Forgets what is kept under a key.
 #[tool(destructive, idempotent, category = "memory", tags = ["forget", "remove"])]
-fn delete(memory: State<Memory>, context: &Context, key: String) -> Result<Text, Fault> {
+fn delete(memory: State<Memory>, context: &Context, key: String) -> Result<Text, ToolError> {
     memory.change(&context.caller, |notes| match notes.remove(&key) {
         Some(_) => Ok(Text(format!("forgot `{key}`"))),
         None => Err(unknown(&key)),
@@ -123,8 +123,11 @@ fn entry((key, text): (&String, &String)) -> Entry {
     Entry { key: key.clone(), characters: text.chars().count(), start: start.replace('\n', " ") }
 }
 
-fn unknown(key: &str) -> Fault {
-    Fault::new("UnknownKey", format!("nothing is kept under `{key}`; `memory.list` shows the keys"))
+fn unknown(key: &str) -> ToolError {
+    ToolError::new(
+        "UnknownKey",
+        format!("nothing is kept under `{key}`; `memory.list` shows the keys"),
+    )
 }
 
 type Notes = BTreeMap<String, String>;
@@ -139,7 +142,7 @@ impl Memory {
         JsonDocument::new(documents, &document_name(caller), IfDamaged::Fail)
     }
 
-    fn notes(&self, caller: &Identity) -> Result<Notes, Fault> {
+    fn notes(&self, caller: &Identity) -> Result<Notes, ToolError> {
         wait(self.document(caller).read()).map_err(fault)
     }
 
@@ -148,11 +151,11 @@ impl Memory {
         &self,
         caller: &Identity,
         change: impl Fn(&mut Notes) -> T + Sync,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, ToolError> {
         let mut outcome = None;
         let document = self.document(caller);
         wait(document.change(|notes| outcome = Some(change(notes)))).map_err(fault)?;
-        outcome.ok_or_else(|| Fault::new("MemoryUnavailable", "the memory was not changed"))
+        outcome.ok_or_else(|| ToolError::new("MemoryUnavailable", "the memory was not changed"))
     }
 }
 
@@ -165,13 +168,13 @@ fn document_name(caller: &Identity) -> String {
     }
 }
 
-fn fault(error: DocumentError) -> Fault {
+fn fault(error: DocumentError) -> ToolError {
     match error {
         DocumentError::Damaged(error) => {
-            Fault::new("Damaged", format!("the file of the memory: {error}"))
+            ToolError::new("Damaged", format!("the file of the memory: {error}"))
         }
         DocumentError::State(error) => {
-            Fault::new("MemoryUnavailable", format!("the memory cannot be used: {error}"))
+            ToolError::new("MemoryUnavailable", format!("the memory cannot be used: {error}"))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use native::{Fault, Text, tool};
+use native::{Text, ToolError, tool};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ fn find(
     #[schemars(range(min = 1, max = 1000))]
     #[default(100u32)]
     limit: u32,
-) -> Result<Matches, Fault> {
+) -> Result<Matches, ToolError> {
     let pattern = regex(&pattern)?;
     let mut found = Matches { matches: Vec::new(), total: 0 };
     let mut left = MAX_OUTPUT_BYTES;
@@ -135,7 +135,7 @@ fn replace(
     pattern: String,
     /// The replacement; `$1` and `${name}` stand for groups.
     with: String,
-) -> Result<Text, Fault> {
+) -> Result<Text, ToolError> {
     let (pattern, pieces) = (regex(&pattern)?, split_replacement(&with));
     let (mut replaced, mut one, mut done) = (Bounded::default(), String::new(), 0);
     for captures in pattern.captures_iter(&text) {
@@ -159,7 +159,7 @@ fn lines(
     /// What to do, one step after the other.
     #[schemars(length(max = 32))]
     steps: Vec<Step>,
-) -> Result<Text, Fault> {
+) -> Result<Text, ToolError> {
     check_size(text.len())?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for step in steps {
@@ -215,7 +215,7 @@ fn encode(text: String, encoding: Encoding) -> Text {
 
 /// Decodes text from base64, base64url, hex or a URL component.
 #[tool(read_only, idempotent, category = "text")]
-fn decode(text: String, encoding: Encoding) -> Result<Text, Fault> {
+fn decode(text: String, encoding: Encoding) -> Result<Text, ToolError> {
     let text = text.trim();
     let bytes = match encoding {
         Encoding::Base64 => STANDARD.decode(text).ok(),
@@ -224,11 +224,11 @@ fn decode(text: String, encoding: Encoding) -> Result<Text, Fault> {
         Encoding::Url => decode_url(text),
     };
     let bytes = bytes.ok_or_else(|| {
-        Fault::new("InvalidEncoding", "the text is not in this encoding".to_owned())
+        ToolError::new("InvalidEncoding", "the text is not in this encoding".to_owned())
     })?;
     String::from_utf8(bytes)
         .map(Text)
-        .map_err(|_| Fault::new("NotText", "what it stands for is not UTF-8 text".to_owned()))
+        .map_err(|_| ToolError::new("NotText", "what it stands for is not UTF-8 text".to_owned()))
 }
 
 /// Takes the SHA-256 or SHA-512 digest of a text, in hex.
@@ -240,9 +240,9 @@ fn hash(text: String, #[default(Algorithm::Sha256)] algorithm: Algorithm) -> Tex
     })
 }
 
-fn regex(pattern: &str) -> Result<Regex, Fault> {
+fn regex(pattern: &str) -> Result<Regex, ToolError> {
     let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
-    built.map_err(|error| Fault::new("InvalidPattern", error.to_string()))
+    built.map_err(|error| ToolError::new("InvalidPattern", error.to_string()))
 }
 
 /// Splits a replacement into pieces with at most one group each, so that no piece
@@ -266,7 +266,7 @@ fn split_replacement(with: &str) -> Vec<&str> {
 }
 
 /// Fails if a result of so many bytes is too long.
-fn check_size(n_bytes: usize) -> Result<(), Fault> {
+fn check_size(n_bytes: usize) -> Result<(), ToolError> {
     if MAX_OUTPUT_BYTES < n_bytes { Err(too_long()) } else { Ok(()) }
 }
 

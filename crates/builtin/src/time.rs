@@ -3,7 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRound, Timestamp, Unit, Zoned};
-use native::{Fault, tool};
+use native::{ToolError, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ fn now(
     /// An IANA name such as `Europe/Berlin`.
     #[default("UTC".to_owned())]
     timezone: String,
-) -> Result<Moment, Fault> {
+) -> Result<Moment, ToolError> {
     Ok(moment(&Timestamp::now().to_zoned(zone(&timezone)?)))
 }
 
@@ -52,7 +52,7 @@ fn convert(
     /// The time zone that `time` is in when it has no offset.
     #[default("UTC".to_owned())]
     from: String,
-) -> Result<Moment, Fault> {
+) -> Result<Moment, ToolError> {
     let at = parse_time(&time, &zone(&from)?)?;
     Ok(moment(&at.with_time_zone(zone(&to)?)))
 }
@@ -67,14 +67,14 @@ fn add(
     /// The time zone of `time`, an IANA name.
     #[default("UTC".to_owned())]
     timezone: String,
-) -> Result<Moment, Fault> {
+) -> Result<Moment, ToolError> {
     let span: Span = span.parse().map_err(|_| {
         let message = format!("`{span}` is not a span; write it like `2 weeks` or `-1 day 6h`");
-        Fault::new("InvalidSpan", message)
+        ToolError::new("InvalidSpan", message)
     })?;
     let at = parse_time(&time, &zone(&timezone)?)?;
     let moved =
-        at.checked_add(span).map_err(|error| Fault::new("OutOfRange", error.to_string()))?;
+        at.checked_add(span).map_err(|error| ToolError::new("OutOfRange", error.to_string()))?;
     Ok(moment(&moved))
 }
 
@@ -88,10 +88,10 @@ fn between(
     /// The time zone of both, an IANA name.
     #[default("UTC".to_owned())]
     timezone: String,
-) -> Result<Distance, Fault> {
+) -> Result<Distance, ToolError> {
     let zone = zone(&timezone)?;
     let (start, end) = (parse_time(&start, &zone)?, parse_time(&end, &zone)?);
-    let fault = |error: jiff::Error| Fault::new("OutOfRange", error.to_string());
+    let fault = |error: jiff::Error| ToolError::new("OutOfRange", error.to_string());
     let round = SpanRound::new().largest(Unit::Year).smallest(Unit::Second).relative(&start);
     let span = start.until(&end).and_then(|span| span.round(round)).map_err(fault)?;
     let seconds = end.timestamp().as_duration() - start.timestamp().as_duration();
@@ -103,15 +103,15 @@ fn between(
     })
 }
 
-fn zone(name: &str) -> Result<TimeZone, Fault> {
+fn zone(name: &str) -> Result<TimeZone, ToolError> {
     TimeZone::get(name).map_err(|_| {
         let message = format!("no time zone is called `{name}`; write it like `Europe/Berlin`");
-        Fault::new("UnknownTimezone", message)
+        ToolError::new("UnknownTimezone", message)
     })
 }
 
 /// Parses a time with a zone or offset, seconds since 1970, or a time in `zone`.
-fn parse_time(text: &str, zone: &TimeZone) -> Result<Zoned, Fault> {
+fn parse_time(text: &str, zone: &TimeZone) -> Result<Zoned, ToolError> {
     let text = text.trim();
     if let Ok(zoned) = text.parse::<Zoned>() {
         return Ok(zoned);
@@ -125,7 +125,7 @@ fn parse_time(text: &str, zone: &TimeZone) -> Result<Zoned, Fault> {
     let civil = text.parse::<DateTime>().ok();
     civil.and_then(|civil| civil.to_zoned(zone.clone()).ok()).ok_or_else(|| {
         let message = format!("`{text}` is not a time; write it like `2026-03-01T09:00`");
-        Fault::new("InvalidTime", message)
+        ToolError::new("InvalidTime", message)
     })
 }
 

@@ -1,6 +1,6 @@
 //! The built-in tools for units of measurement.
 
-use native::{Fault, tool};
+use native::{ToolError, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,19 +29,19 @@ fn convert(
     from: String,
     /// The unit to convert to.
     to: String,
-) -> Result<Converted, Fault> {
+) -> Result<Converted, ToolError> {
     let (source, target) = (find(&from)?, find(&to)?);
     if source.kind != target.kind {
         let message = format!(
             "`{from}` is a unit of {} and `{to}` of {}; they cannot be converted",
             source.kind, target.kind,
         );
-        return Err(Fault::new("DifferentKinds", message));
+        return Err(ToolError::new("DifferentKinds", message));
     }
     let converted = (value * source.scale + source.shift - target.shift) / target.scale;
     if !converted.is_finite() {
         let message = format!("{value:e} {from} are too large a number of `{to}` to be told");
-        return Err(Fault::new("OutOfRange", message));
+        return Err(ToolError::new("OutOfRange", message));
     }
     let converted = round_noise(converted);
     Ok(Converted {
@@ -231,7 +231,7 @@ const OTHERS: &[(&str, &str)] = &[
 
 /// Finds a unit as it is written, then without spaces and the plural and, if that is
 /// unambiguous, regardless of case.
-fn find(text: &str) -> Result<&'static Unit, Fault> {
+fn find(text: &str) -> Result<&'static Unit, ToolError> {
     let text = text.trim();
     let written = text.replace([' ', '_', '-', '.'], "");
     let singular = written.strip_suffix('s').unwrap_or(&written);
@@ -242,7 +242,7 @@ fn find(text: &str) -> Result<&'static Unit, Fault> {
         find_ignoring_case(&written).or_else(|| find_ignoring_case(singular))
     else {
         let message = format!("no unit is called `{text}`; `units.list` shows those that are");
-        return Err(Fault::new("UnknownUnit", message));
+        return Err(ToolError::new("UnknownUnit", message));
     };
     let reading = expand_symbol(&written).or_else(|| expand_symbol(singular)).or_else(|| {
         let is_bits = folded.ends_with('B') && singular.ends_with('b');
@@ -258,7 +258,7 @@ fn find(text: &str) -> Result<&'static Unit, Fault> {
         Some(meant) => format!("; write `{}`, or `{folded}`", meant.names[0]),
         None => format!(", which is not known; `{}` is", unit.names[0]),
     };
-    Err(Fault::new("AmbiguousUnit", format!("`{text}` is {article} {reading}{instead}")))
+    Err(ToolError::new("AmbiguousUnit", format!("`{text}` is {article} {reading}{instead}")))
 }
 
 /// Returns the unit with this name, in this case.

@@ -3,18 +3,18 @@
 use crate::name;
 
 /// From this similarity on, a name is taken for a typo of another.
-pub const CLOSE: f32 = 0.7;
+pub const TYPO_SIMILARITY: f32 = 0.7;
 /// Names that are less similar are unrelated.
-const FAINT: f32 = 0.45;
+const MIN_SIMILARITY: f32 = 0.45;
 /// The weight of a match with one word of a name.
-const WORD: f32 = 0.9;
+const WORD_MATCH_WEIGHT: f32 = 0.9;
 /// The edit distance is computed for this many characters only: a hostile name must not
 /// cost quadratic time.
-const HEAD: usize = 64;
+const MAX_EDIT_CHARS: usize = 64;
 /// Names are unrelated if one is this many times longer than the other.
-const PART: usize = 16;
+const MAX_LENGTH_RATIO: usize = 16;
 
-/// Rates how similar other names are to one name.
+/// Computes how similar other names are to one name.
 pub struct NameMatcher(Vec<char>);
 
 impl NameMatcher {
@@ -23,26 +23,29 @@ impl NameMatcher {
     }
 
     /// The similarity of another name, at most 1; `None` when it is unrelated.
-    pub fn rate(&self, candidate: &str) -> Option<f32> {
-        let score = similarity(&self.0, &name::canonical(candidate));
-        (FAINT <= score).then_some(score)
+    pub fn similarity(&self, candidate: &str) -> Option<f32> {
+        let score = canonical_similarity(&self.0, &name::canonical(candidate));
+        (MIN_SIMILARITY <= score).then_some(score)
     }
 
     /// The similarity of another name, or of a word in it where that is higher.
-    pub fn rate_words(&self, candidate: &str) -> Option<f32> {
+    pub fn word_similarity(&self, candidate: &str) -> Option<f32> {
         let words = candidate.split(|c: char| !c.is_alphanumeric());
-        let of_words = words.filter_map(|word| Some(WORD * self.rate(word)?));
-        of_words.chain(self.rate(candidate)).max_by(f32::total_cmp)
+        let of_words = words.filter_map(|word| Some(WORD_MATCH_WEIGHT * self.similarity(word)?));
+        of_words.chain(self.similarity(candidate)).max_by(f32::total_cmp)
     }
 }
 
 /// The similar names with their similarity, best first.
-pub fn rated<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<(f32, &'a str)> {
+pub fn rank_by_similarity<'a>(
+    wanted: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Vec<(f32, &'a str)> {
     let wanted = NameMatcher::new(wanted);
-    let rate = |candidate: &'a str| Some((wanted.rate(candidate)?, candidate));
-    let mut rated: Vec<(f32, &str)> = names.into_iter().filter_map(rate).collect();
-    rated.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
-    rated
+    let rank = |candidate: &'a str| Some((wanted.similarity(candidate)?, candidate));
+    let mut ranked: Vec<(f32, &str)> = names.into_iter().filter_map(rank).collect();
+    ranked.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
+    ranked
 }
 
 /// The `limit` names closest to `wanted`, best first; names that share too
@@ -52,19 +55,23 @@ pub fn nearest<'a>(
     names: impl IntoIterator<Item = &'a str>,
     limit: usize,
 ) -> Vec<&'a str> {
-    rated(wanted, names).into_iter().take(limit).map(|(_, candidate)| candidate).collect()
+    rank_by_similarity(wanted, names)
+        .into_iter()
+        .take(limit)
+        .map(|(_, candidate)| candidate)
+        .collect()
 }
 
 /// The similarity of two canonical names, from 0 to 1: by edit distance, higher when one
 /// contains the other (`ship` and `shiporder`).
-fn similarity(wanted: &[char], candidate: &str) -> f32 {
+fn canonical_similarity(wanted: &[char], candidate: &str) -> f32 {
     let candidate: Vec<char> = candidate.chars().collect();
     let (shortest, longest) = match wanted.len() <= candidate.len() {
         true => (wanted, candidate.as_slice()),
         false => (candidate.as_slice(), wanted),
     };
     // A name that is so much longer cannot be similar, so it is not even compared.
-    if longest.is_empty() || PART * shortest.len() < longest.len() {
+    if longest.is_empty() || MAX_LENGTH_RATIO * shortest.len() < longest.len() {
         return 0.0;
     }
     let edits =
@@ -78,11 +85,11 @@ fn similarity(wanted: &[char], candidate: &str) -> f32 {
 }
 
 fn head(name: &[char]) -> &[char] {
-    &name[..name.len().min(HEAD)]
+    &name[..name.len().min(MAX_EDIT_CHARS)]
 }
 
 fn tail(name: &[char]) -> &[char] {
-    &name[name.len().min(HEAD)..]
+    &name[name.len().min(MAX_EDIT_CHARS)..]
 }
 
 /// An estimate of the number of characters in which two tails differ.

@@ -271,6 +271,6 @@ pub(crate) fn closest_name<'n>(
     text: &str,
     names: impl Iterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    let (likeness, name) = catalog::nearest::rated(text, names).into_iter().next()?;
-    (catalog::nearest::CLOSE <= likeness).then_some(name)
+    let (likeness, name) = catalog::nearest::rank_by_similarity(text, names).into_iter().next()?;
+    (catalog::nearest::TYPO_SIMILARITY <= likeness).then_some(name)
 }

@@ -256,7 +256,7 @@ fn run_setter(
         #[allow(unused_variables)]
         let __arguments: #arguments_type = __call.arguments()?;
         let __answer = #answer;
-        ::core::result::Result::Ok::<::native::Output, ::native::Fault>(__answer)
+        ::core::result::Result::Ok::<::native::Output, ::native::ToolError>(__answer)
     };
     if is_async {
         quote!(.runs_async(|__call| async move { #body }))

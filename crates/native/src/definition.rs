@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tool::{Json, Object};
 
-use crate::state::{State, States};
-use crate::{Context, Fault, Output, schema};
+use crate::state::{SharedStates, State};
+use crate::{Context, Output, ToolError, schema};
 
 /// How long a call may take unless the tool sets its own timeout.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,12 +33,12 @@ pub struct Definition {
     pub(crate) input: Option<Value>,
     pub(crate) output: Option<Value>,
     /// Whether the result is an object with the value as its member `result`.
-    pub(crate) wraps: bool,
+    pub(crate) wraps_in_result: bool,
     pub(crate) hints: Hints,
     pub(crate) metadata: Metadata,
     pub(crate) timeout: Duration,
     pub(crate) needs: Vec<RequiredState>,
-    pub(crate) run: Option<Run>,
+    pub(crate) run: Option<ToolBody>,
 }
 
 /// Facts about a tool that MCP has no fields for; listed under `_meta`.
@@ -89,12 +89,12 @@ pub(crate) struct RequiredState {
     pub(crate) name: &'static str,
 }
 
-pub(crate) type OutputFuture = Pin<Box<dyn Future<Output = Result<Output, Fault>> + Send>>;
+pub(crate) type OutputFuture = Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send>>;
 
 /// The function of a tool: one that may block, for the blocking pool, or an async one.
 #[derive(Clone)]
-pub(crate) enum Run {
-    Blocking(Arc<dyn Fn(Call) -> Result<Output, Fault> + Send + Sync>),
+pub(crate) enum ToolBody {
+    Blocking(Arc<dyn Fn(Call) -> Result<Output, ToolError> + Send + Sync>),
     Async(Arc<dyn Fn(Call) -> OutputFuture + Send + Sync>),
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum Run {
 pub struct Call {
     arguments: Value,
     context: Context,
-    states: Arc<States>,
+    states: Arc<SharedStates>,
 }
 
 impl Definition {
@@ -114,7 +114,7 @@ impl Definition {
             description: String::new(),
             input: None,
             output: None,
-            wraps: false,
+            wraps_in_result: false,
             hints: Hints::default(),
             metadata: Metadata {
                 category: "general".to_owned(),
@@ -168,8 +168,9 @@ impl Definition {
     /// Sets the output schema; one that is not for an object is wrapped in `result`.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Definition {
-        self.wraps = !schema::describes_object(&schema);
-        self.output = Some(if self.wraps { schema::wrap_in_result(schema) } else { schema });
+        self.wraps_in_result = !schema::describes_object(&schema);
+        self.output =
+            Some(if self.wraps_in_result { schema::wrap_in_result(schema) } else { schema });
         self
     }
 
@@ -246,9 +247,9 @@ impl Definition {
     #[must_use]
     pub fn runs(
         mut self,
-        run: impl Fn(Call) -> Result<Output, Fault> + Send + Sync + 'static,
+        run: impl Fn(Call) -> Result<Output, ToolError> + Send + Sync + 'static,
     ) -> Definition {
-        self.run = Some(Run::Blocking(Arc::new(run)));
+        self.run = Some(ToolBody::Blocking(Arc::new(run)));
         self
     }
 
@@ -256,9 +257,9 @@ impl Definition {
     #[must_use]
     pub fn runs_async<F>(mut self, run: impl Fn(Call) -> F + Send + Sync + 'static) -> Definition
     where
-        F: Future<Output = Result<Output, Fault>> + Send + 'static,
+        F: Future<Output = Result<Output, ToolError>> + Send + 'static,
     {
-        self.run = Some(Run::Async(Arc::new(move |call| Box::pin(run(call)))));
+        self.run = Some(ToolBody::Async(Arc::new(move |call| Box::pin(run(call)))));
         self
     }
 
@@ -317,18 +318,18 @@ impl Hints {
 }
 
 impl Call {
-    pub(crate) fn new(arguments: Value, context: Context, states: Arc<States>) -> Call {
+    pub(crate) fn new(arguments: Value, context: Context, states: Arc<SharedStates>) -> Call {
         Call { arguments, context, states }
     }
 
     /// Deserializes the arguments. They fit the schema already, so this fails only for
     /// rules that a schema cannot express.
-    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         // JSON Schema takes `1.0` for an integer, serde does not.
         let retry = |_| T::deserialize(with_integers(&self.arguments));
         T::deserialize(&self.arguments).or_else(retry).map_err(|cause| {
             let cause = schema::truncate(&cause.to_string(), 200);
-            Fault::new("SchemaError", format!("the arguments cannot be used: {cause}"))
+            ToolError::new("SchemaError", format!("the arguments cannot be used: {cause}"))
         })
     }
 
@@ -337,10 +338,10 @@ impl Call {
     }
 
     /// Returns the shared value of this type.
-    pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Fault> {
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, ToolError> {
         self.states.get().ok_or_else(|| {
             let message = format!("no `{}` is registered", std::any::type_name::<T>());
-            Fault::new("RegistrationError", message)
+            ToolError::new("RegistrationError", message)
         })
     }
 }

@@ -13,10 +13,10 @@ use crate::schema::{self, Problem};
 
 /// The error of a tool that failed: the body of an `isError` result.
 ///
-/// `?` converts every [`std::error::Error`] to a fault, with the name of its type as
-/// the `error_type`. Make a fault by hand to choose that name, or to add details.
+/// `?` converts every [`std::error::Error`] to a tool error, with the name of its type as
+/// the `error_type`. Make one by hand to choose that name, or to add details.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct ToolError {
     error_type: String,
     error_message: String,
     error_details: Option<Value>,
@@ -56,7 +56,7 @@ pub enum Error {
         tool: String,
     },
     /// The tool itself reported an error.
-    Failed(Fault),
+    Failed(ToolError),
 }
 
 /// Why a tool was not registered. One variant per remedy.
@@ -92,7 +92,7 @@ pub enum SchemaKind {
 pub enum ErrorChannel {
     /// A JSON-RPC error with this code.
     Rpc(i64),
-    /// A result with `isError` and the fault as its body.
+    /// A result with `isError` and the tool error as its body.
     Result,
 }
 
@@ -159,11 +159,11 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-impl Fault {
-    /// A fault with a message of at most about 2000 characters. A longer one usually
+impl ToolError {
+    /// An error with a message of at most about 2000 characters. A longer one usually
     /// quotes its input, so its middle is left out.
-    pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Fault {
-        Fault {
+    pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> ToolError {
+        ToolError {
             error_type: error_type.into(),
             error_message: elide_middle(message.into()),
             error_details: None,
@@ -172,7 +172,7 @@ impl Fault {
 
     /// Adds details in a form that a program can use.
     #[must_use]
-    pub fn details(mut self, details: Value) -> Fault {
+    pub fn details(mut self, details: Value) -> ToolError {
         self.error_details = Some(details);
         self
     }
@@ -211,15 +211,15 @@ impl Fault {
     }
 }
 
-impl<E: std::error::Error> From<E> for Fault {
-    fn from(error: E) -> Fault {
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> ToolError {
         let mut message = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
             message = format!("{message}: {cause}");
             source = cause.source();
         }
-        Fault::new(type_name::<E>(), message)
+        ToolError::new(type_name::<E>(), message)
     }
 }
 
@@ -273,11 +273,11 @@ impl Error {
         TABLE.iter().find(|row| row.error_type == error_type)
     }
 
-    /// Converts the error to a fault, with the remedy among its details.
-    pub fn fault(&self) -> Fault {
+    /// Converts the error to a tool error, with the remedy among its details.
+    pub fn to_tool_error(&self) -> ToolError {
         let Some(row) = self.row() else {
             return match self {
-                Error::Failed(fault) => fault.clone(),
+                Error::Failed(error) => error.clone(),
                 Error::Transport(_)
                 | Error::ToolNotFound { .. }
                 | Error::Schema { .. }
@@ -285,12 +285,12 @@ impl Error {
                 | Error::Serialization { .. }
                 | Error::Timeout { .. }
                 | Error::Registration(_)
-                | Error::Panic { .. } => Fault::new("InternalError", self.to_string()),
+                | Error::Panic { .. } => ToolError::new("InternalError", self.to_string()),
             };
         };
         let mut details = self.details();
         details["remedy"] = Value::from(row.remedy);
-        Fault::new(row.error_type, self.to_string()).details(details)
+        ToolError::new(row.error_type, self.to_string()).details(details)
     }
 
     /// Renders the error as the reply for its channel; a transport error stays a failure.
@@ -298,11 +298,11 @@ impl Error {
         let channel = self.row().map_or(ErrorChannel::Result, |row| row.channel);
         match (self, channel) {
             (Error::Transport(failure), _) => Err(failure),
-            (error, ErrorChannel::Result) => Ok(error.fault().into_reply()),
+            (error, ErrorChannel::Result) => Ok(error.to_tool_error().into_reply()),
             (error, ErrorChannel::Rpc(code)) => {
-                let fault = error.fault();
-                let data = Json::encode(&fault.body());
-                Ok(Reply::Error(RpcError::with_data(code, fault.error_message, &data)))
+                let error = error.to_tool_error();
+                let data = Json::encode(&error.body());
+                Ok(Reply::Error(RpcError::with_data(code, error.error_message, &data)))
             }
         }
     }
@@ -348,7 +348,7 @@ impl fmt::Display for Error {
             Error::Timeout { tool, after } => write!(f, "`{tool}` did not finish within {after:?}"),
             Error::Registration(error) => write!(f, "{error}"),
             Error::Panic { tool } => write!(f, "`{tool}` broke off because of a bug of its own"),
-            Error::Failed(fault) => write!(f, "{}: {}", fault.error_type, fault.error_message),
+            Error::Failed(error) => write!(f, "{}: {}", error.error_type, error.error_message),
         }
     }
 }

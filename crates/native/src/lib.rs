@@ -45,7 +45,7 @@ mod provider;
 
 pub use context::Context;
 pub use definition::{Call, Definition, Tool};
-pub use error::{Error, Fault, RegistrationError};
+pub use error::{Error, RegistrationError, ToolError};
 pub use macros::tool;
 pub use message::{ToolCall, ToolResult};
 pub use output::{Blocks, Output, Text};

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::Fault;
+use crate::ToolError;
 use crate::error::Error;
 
 /// A call: the name of a tool, and its arguments.
@@ -29,10 +29,10 @@ pub enum ToolResult {
     /// A part was done (`data`), and the rest failed (`error`).
     PartialSuccess {
         data: Map<String, Value>,
-        error: Fault,
+        error: ToolError,
     },
     Failure {
-        error: Fault,
+        error: ToolError,
     },
 }
 
@@ -104,7 +104,7 @@ impl ToolResult {
         let status = given("status").and_then(Value::as_str);
         let status = status.ok_or_else(|| invalid("`status` must be text"))?;
         let data = given("data").map(|data| object(data, "`data`").cloned()).transpose()?;
-        let error = given("error").map(parse_fault).transpose()?;
+        let error = given("error").map(parse_tool_error).transpose()?;
         match (status, data, error) {
             ("success", data, None) => Ok(ToolResult::Success { data: data.unwrap_or_default() }),
             ("no_change_needed", None, None) => {
@@ -117,7 +117,7 @@ impl ToolResult {
             ("failure", None, Some(error)) => Ok(ToolResult::Failure { error }),
             ("failure", None, None) => {
                 // The flat form, with the error's members beside the status.
-                parse_fault(value).map(|error| ToolResult::Failure { error })
+                parse_tool_error(value).map(|error| ToolResult::Failure { error })
             }
             ("failure", Some(_), _) => Err(invalid("a failure has no `data`")),
             ("success" | "no_change_needed", _, Some(_)) => {
@@ -151,29 +151,29 @@ impl ToolResult {
             ToolResult::NoChangeNeeded { explanation: None } => {}
             ToolResult::PartialSuccess { data, error } => {
                 value["data"] = json!(data);
-                value["error"] = render_fault(error);
+                value["error"] = render_tool_error(error);
             }
-            ToolResult::Failure { error } => value["error"] = render_fault(error),
+            ToolResult::Failure { error } => value["error"] = render_tool_error(error),
         }
         value
     }
 }
 
-fn parse_fault(value: &Value) -> Result<Fault, Error> {
+fn parse_tool_error(value: &Value) -> Result<ToolError, Error> {
     let members = object(value, "`error`")?;
     let text = |key: &str| members.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let error_type = text("error_type").ok_or_else(|| invalid("a failure needs `error_type`"))?;
     let message =
         text("error_message").ok_or_else(|| invalid("a failure needs `error_message`"))?;
-    let fault = Fault::new(error_type, message);
+    let error = ToolError::new(error_type, message);
     Ok(match members.get("error_details").filter(|details| !details.is_null()) {
-        Some(details) => fault.details(details.clone()),
-        None => fault,
+        Some(details) => error.details(details.clone()),
+        None => error,
     })
 }
 
-fn render_fault(fault: &Fault) -> Value {
-    let (error_type, error_message, details) = fault.clone().into_parts();
+fn render_tool_error(error: &ToolError) -> Value {
+    let (error_type, error_message, details) = error.clone().into_parts();
     let mut value = json!({"error_type": error_type, "error_message": error_message});
     if let Some(details) = details {
         value["error_details"] = details;

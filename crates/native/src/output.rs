@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tool::{Json, Object, Reply};
 
-use crate::error::Fault;
+use crate::error::ToolError;
 
 /// The output of a tool that did not fail.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +31,10 @@ impl Output {
     }
 
     /// Converts a Rust value to JSON.
-    pub fn value<T: Serialize>(value: &T) -> Result<Output, Fault> {
+    pub fn value<T: Serialize>(value: &T) -> Result<Output, ToolError> {
         let value = serde_json::to_value(value);
         value.map(Output::Value).map_err(|cause| {
-            Fault::new(
+            ToolError::new(
                 "SerializationError",
                 format!("the result cannot be written as JSON: {cause}"),
             )

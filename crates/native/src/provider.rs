@@ -13,10 +13,10 @@ use tool::{
     RpcError,
 };
 
-use crate::definition::{Call, Run};
+use crate::definition::{Call, ToolBody};
 use crate::registry::{CallableTool, Registry};
-use crate::state::States;
-use crate::{Context, Error, Fault, Output, schema};
+use crate::state::SharedStates;
+use crate::{Context, Error, Output, ToolError, schema};
 
 /// How many problems with the arguments of one call are reported at most.
 const MAX_PROBLEMS: usize = 8;
@@ -24,7 +24,7 @@ const MAX_PROBLEMS: usize = 8;
 /// A registry as a provider.
 struct NativeProvider {
     registry: Registry,
-    states: Arc<States>,
+    states: Arc<SharedStates>,
     listing: Arc<Listing>,
     /// The URI of the resource that is the discovery report.
     report_uri: String,
@@ -58,7 +58,11 @@ impl NativeProvider {
         NativeProvider { registry, states, listing, report_uri }
     }
 
-    async fn call(&self, call: tool::Call, asked: &ProviderContext) -> Result<Reply, Error> {
+    async fn call(
+        &self,
+        call: tool::Call,
+        provider_context: &ProviderContext,
+    ) -> Result<Reply, Error> {
         let callable = self.registry.find(&call.name)?;
         let arguments = parse_arguments(call.arguments.as_ref())?;
         let problems = schema::find_problems(&callable.input, &arguments, MAX_PROBLEMS);
@@ -66,7 +70,7 @@ impl NativeProvider {
             return Err(Error::Schema { tool: call.name, problems });
         }
         warn_deprecated(callable);
-        let context = Context::new(asked, &call.other_params);
+        let context = Context::new(provider_context, &call.other_params);
         let output = run(callable, Call::new(arguments, context, Arc::clone(&self.states))).await?;
         checked_reply(callable, output)
     }
@@ -149,12 +153,12 @@ async fn run(callable: &CallableTool, call: Call) -> Result<Output, Error> {
     };
     let outcome = async {
         match run {
-            Run::Async(run) => {
+            ToolBody::Async(run) => {
                 // The function may also panic while it makes the future.
                 let output = AssertUnwindSafe(async move { run(call).await });
                 output.catch_unwind().await.map_err(|panic| panic_error(&name(), &*panic))
             }
-            Run::Blocking(run) => match tokio::task::spawn_blocking(move || run(call)).await {
+            ToolBody::Blocking(run) => match tokio::task::spawn_blocking(move || run(call)).await {
                 Ok(output) => Ok(output),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => Err(panic_error(&name(), &*panic)),
@@ -175,8 +179,8 @@ async fn run(callable: &CallableTool, call: Call) -> Result<Output, Error> {
 
 /// Returns the shorter of the tool's own timeout and the caller's.
 fn time_limit(callable: &CallableTool, caller_timeout: Option<Duration>) -> Duration {
-    let own = callable.definition.timeout;
-    caller_timeout.map_or(own, |timeout| timeout.min(own))
+    let tool_timeout = callable.definition.timeout;
+    caller_timeout.map_or(tool_timeout, |timeout| timeout.min(tool_timeout))
 }
 
 fn panic_error(tool: &str, panic: &(dyn std::any::Any + Send)) -> Error {
@@ -191,10 +195,10 @@ fn panic_error(tool: &str, panic: &(dyn std::any::Any + Send)) -> Error {
 
 /// Renders the output as a reply, if it fits the output schema that the tool declares.
 fn checked_reply(callable: &CallableTool, output: Output) -> Result<Reply, Error> {
-    let wraps = callable.definition.wraps;
+    let wraps_in_result = callable.definition.wraps_in_result;
     if let (Some(validator), Output::Value(value)) = (&callable.output, &output) {
         let wrapped;
-        let whole = if wraps {
+        let whole = if wraps_in_result {
             wrapped = json!({"result": value});
             &wrapped
         } else {
@@ -205,7 +209,7 @@ fn checked_reply(callable: &CallableTool, output: Output) -> Result<Reply, Error
             return Err(Error::Serialization { tool: callable.definition.name.clone(), reason });
         }
     }
-    Ok(output.into_reply(wraps))
+    Ok(output.into_reply(wraps_in_result))
 }
 
 /// Shortens a name that a caller sent, for an error message.
@@ -235,8 +239,8 @@ fn report_resource(uri: &str) -> Resource {
     Resource::parse(raw.into()).expect("the resource has a URI")
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Error {
-        Error::Failed(fault)
+impl From<ToolError> for Error {
+    fn from(error: ToolError) -> Error {
+        Error::Failed(error)
     }
 }

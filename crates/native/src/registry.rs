@@ -13,7 +13,7 @@ use validator::Validator;
 use crate::definition::{Definition, Tool};
 use crate::error::{Error, RegistrationError, SchemaKind};
 use crate::schema;
-use crate::state::States;
+use crate::state::SharedStates;
 
 /// A tool that [`tool`](macro@crate::tool) made, as discovery finds it in the program.
 pub struct Entry {
@@ -29,7 +29,7 @@ pub struct Registry {
     pub(crate) server: Server,
     pub(crate) tools: Vec<CallableTool>,
     pub(crate) by_name: HashMap<String, usize>,
-    pub(crate) states: States,
+    pub(crate) states: SharedStates,
     pub(crate) report: DiscoveryReport,
     /// Tools that were discovered but need a state that was not added yet.
     waiting_for_state: Vec<Definition>,
@@ -101,7 +101,7 @@ impl Registry {
             server: Server::new(name, version, capabilities.into()),
             tools: Vec::new(),
             by_name: HashMap::new(),
-            states: States::default(),
+            states: SharedStates::default(),
             report: DiscoveryReport::default(),
             waiting_for_state: Vec::new(),
         }

@@ -30,9 +30,9 @@ impl<T> Deref for State<T> {
 
 /// All shared values of a registry, one per type.
 #[derive(Clone, Default)]
-pub(crate) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct SharedStates(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
-impl States {
+impl SharedStates {
     pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, state: Arc<T>) {
         self.0.insert(TypeId::of::<T>(), state);
     }

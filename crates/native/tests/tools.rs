@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use native::registry::Registered;
 use native::{
-    Args, Blocks, Context, Definition, Fault, Output, RegistrationError, Registry, State, Text,
+    Args, Blocks, Context, Definition, Output, RegistrationError, Registry, State, Text, ToolError,
     tool,
 };
 use schemars::JsonSchema;
@@ -53,9 +53,9 @@ struct Point {
 
 /// Moves a point.
 #[tool(manual)]
-async fn shift(Args(point): Args<Point>) -> Result<Point, Fault> {
+async fn shift(Args(point): Args<Point>) -> Result<Point, ToolError> {
     if point.x < 0.0 {
-        let fault = Fault::new("OutOfRange", "x is negative");
+        let fault = ToolError::new("OutOfRange", "x is negative");
         return Err(fault.details(json!({"parameter_name": "x"})));
     }
     Ok(Point { x: point.x + 1.0, y: point.y })

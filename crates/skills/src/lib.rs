@@ -5,7 +5,7 @@
 //! and the skill is listed all the same; [`export`] is strict. A skill may have
 //! placeholders ([`template`]), versions, and functions that it refers to ([`Reference`]).
 //! Readers are warned when such a function is missing, or has another signature than when
-//! the skill was last checked ([`Lock`]).
+//! the skill was last checked ([`SkillLock`]).
 
 pub mod export;
 pub mod library;
@@ -25,7 +25,7 @@ mod skill;
 mod strip;
 
 pub use library::{Library, Lookup};
-pub use lock::Lock;
+pub use lock::SkillLock;
 pub use reference::Reference;
 pub use skill::{Content, File, Flag, Form, Reader, Skill, address};
 pub use template::TemplateError;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{name, nearest, source, summary};
 use tool::{Finding, Severity};
 
-use crate::lock::Lock;
+use crate::lock::SkillLock;
 use crate::reference::Reference;
 use crate::skill::{File, Flag, MAX_LINE, Reader, Skill};
 use crate::{parse, version};
@@ -16,7 +16,7 @@ use crate::{parse, version};
 pub struct Library {
     /// Each version on its own, the latest of a skill first.
     skills: Vec<Arc<Skill>>,
-    lock: Lock,
+    lock: SkillLock,
     /// The labels of upstreams whose prompts are skills.
     prompts: BTreeSet<String>,
     /// The last number that was appended to a name, by namespace and name.
@@ -53,7 +53,7 @@ impl Library {
     }
 
     /// Sets the locked signatures of the functions that the skills refer to.
-    pub fn with_lock(self, lock: Lock) -> Library {
+    pub fn with_lock(self, lock: SkillLock) -> Library {
         Library { lock, ..self }
     }
 
@@ -199,9 +199,10 @@ impl Library {
     fn find(&self, namespace: &str, wanted: &str, reader: &dyn Reader) -> Lookup {
         let seen: Vec<&Arc<Skill>> = self.latest(reader).collect();
         let unknown = || {
-            let near = nearest::rated(wanted, seen.iter().map(|skill| skill.name.as_str()));
+            let near =
+                nearest::rank_by_similarity(wanted, seen.iter().map(|skill| skill.name.as_str()));
             let (close, similar): (Vec<_>, Vec<_>) =
-                near.into_iter().take(3).partition(|(score, _)| nearest::CLOSE <= *score);
+                near.into_iter().take(3).partition(|(score, _)| nearest::TYPO_SIMILARITY <= *score);
             let whole = |(_, name): (f32, &str)| {
                 seen.iter().find(|skill| skill.name == name).map(|skill| skill.address())
             };

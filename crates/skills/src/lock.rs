@@ -11,37 +11,37 @@ use std::fmt;
 use crate::reference::Reference;
 use crate::skill::Skill;
 
-/// The name of the file.
-pub const FILE: &str = "skills.lock";
+/// The name of the file, beside the skills.
+pub const LOCK_FILE_NAME: &str = "skills.lock";
 
-const HEAD: &str = "# Functions that skills speak of, as they were when `gatelet skill lock` was run.\n\
+const HEADER: &str = "# Functions that skills speak of, as they were when `gatelet skill lock` was run.\n\
                     # skill  function  signature\n";
 
 /// The digests of signatures, by skill and function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lock(BTreeMap<(String, String), String>);
+pub struct SkillLock(BTreeMap<(String, String), String>);
 
-impl Lock {
+impl SkillLock {
     /// Parses a file. Malformed lines are skipped: at worst a change is not noticed.
-    pub fn parse(text: &str) -> Lock {
+    pub fn parse(text: &str) -> SkillLock {
         let line = |line: &str| {
             let mut words = line.split_whitespace().filter(|_| !line.starts_with('#'));
             let (skill, function) = (words.next()?.to_owned(), words.next()?.to_owned());
             Some(((skill, function), words.next()?.to_owned()))
         };
-        Lock(text.lines().filter_map(line).collect())
+        SkillLock(text.lines().filter_map(line).collect())
     }
 
-    /// Collects the digests of all functions that these skills refer to; `signature` gives
-    /// the digest of one.
-    pub fn take<'a>(
+    /// Collects the digests of all functions that these skills refer to; `signature_digest`
+    /// gives that of one.
+    pub fn from_skills<'a>(
         skills: impl IntoIterator<Item = &'a Skill>,
-        signature: &dyn Fn(&Reference) -> Option<String>,
-    ) -> Lock {
-        let mut lock = Lock::default();
+        signature_digest: &dyn Fn(&Reference) -> Option<String>,
+    ) -> SkillLock {
+        let mut lock = SkillLock::default();
         for skill in skills {
             for reference in &skill.functions {
-                if let Some(digest) = signature(reference) {
+                if let Some(digest) = signature_digest(reference) {
                     lock.0.insert((skill.path(), reference.to_string()), digest);
                 }
             }
@@ -50,7 +50,7 @@ impl Lock {
     }
 
     /// Adds the digests of another lock, which replace existing ones.
-    pub fn extend(&mut self, other: Lock) {
+    pub fn extend(&mut self, other: SkillLock) {
         self.0.extend(other.0);
     }
 
@@ -67,9 +67,9 @@ impl Lock {
     }
 }
 
-impl fmt::Display for Lock {
+impl fmt::Display for SkillLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HEAD)?;
+        f.write_str(HEADER)?;
         self.0.iter().try_for_each(|((skill, function), digest)| {
             writeln!(f, "{skill}  {function}  {digest}")
         })

@@ -192,8 +192,8 @@ fn missing_and_changed_functions_are_flagged() {
     let before = Has(&[("orders.create", "a"), ("stock.check", "b"), ("crm.find", "c")]);
     let library = versions(&[TEACHES]);
     let skills: Vec<&Skill> = library.skills().iter().map(|skill| &**skill).collect();
-    let lock = Lock::take(skills, &|reference| before.signature(reference));
-    let lock = Lock::parse(&lock.to_string());
+    let lock = SkillLock::from_skills(skills, &|reference| before.signature(reference));
+    let lock = SkillLock::parse(&lock.to_string());
     assert_eq!(lock.len(), 3);
     let library = library.clone().with_lock(lock);
     let skill = &library.skills()[0];

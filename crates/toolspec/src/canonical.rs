@@ -58,19 +58,19 @@ pub(crate) fn canonical_table(
     if !whole || !known || !telling || subject.is_damaged(table.place.line, table.end) {
         return None;
     }
-    let mut lines = if is_input { input_head() } else { output_head() };
+    let mut lines = if is_input { input_table_header() } else { output_table_header() };
     lines.extend(fields.iter().map(|field| row(field, is_input)));
     Some(Edit { from: table.place.line, end: table.end, text: lines.join("\n") })
 }
 
-pub(crate) fn input_head() -> Vec<String> {
+pub(crate) fn input_table_header() -> Vec<String> {
     vec![
         "| Parameter Name | Type | Required | Description | Example Value |".to_owned(),
         "| :--- | :--- | :--- | :--- | :--- |".to_owned(),
     ]
 }
 
-pub(crate) fn output_head() -> Vec<String> {
+pub(crate) fn output_table_header() -> Vec<String> {
     vec![
         "| Field Name | Type | Description | Example Value |".to_owned(),
         "| :--- | :--- | :--- | :--- |".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::canonical::{input_head, output_head};
+use crate::canonical::{input_table_header, output_table_header};
 use crate::document::{Definition, Topic};
 use crate::example::{resolve, synthesise};
 use crate::markdown::{code_span, write_row};
@@ -96,8 +96,11 @@ fn json_fence(value: &Value) -> String {
 
 fn input(tool: &Definition) -> String {
     let rows = rows(&tool.input, true);
-    let table =
-        if rows.is_empty() { "No parameters.".to_owned() } else { join(input_head(), rows) };
+    let table = if rows.is_empty() {
+        "No parameters.".to_owned()
+    } else {
+        join(input_table_header(), rows)
+    };
     format!("{table}\n\n{}", json_fence(&tool.input))
 }
 
@@ -107,8 +110,11 @@ fn output(tool: &Definition) -> String {
             .to_owned();
     };
     let rows = rows(schema, false);
-    let table =
-        if rows.is_empty() { "See the schema.".to_owned() } else { join(output_head(), rows) };
+    let table = if rows.is_empty() {
+        "See the schema.".to_owned()
+    } else {
+        join(output_table_header(), rows)
+    };
     format!("{table}\n\n{}", json_fence(schema))
 }
 

@@ -5,7 +5,7 @@
 
 mod notebook;
 
-use native::{Context, Fault, Registry, State, Text, tool};
+use native::{Context, ToolError, Registry, State, Text, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -75,9 +75,9 @@ async fn note_search(
     #[schemars(range(min = 1, max = 50))]
     #[default(10u32)]
     limit: u32,
-) -> Result<Hits, Fault> {
+) -> Result<Hits, ToolError> {
     if query.trim().is_empty() {
-        return Err(Fault::new("EmptyQuery", "the query has no words; name at least one"));
+        return Err(ToolError::new("EmptyQuery", "the query has no words; name at least one"));
     }
     let searched = notebook.titles().len();
     context.progress(0.0, None, &format!("looking through {searched} notes"));

@@ -9,7 +9,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use native::Fault;
+use native::ToolError;
 use schemars::JsonSchema;
 
 use crate::bounded::{Bounded, MAX_OUTPUT_BYTES, too_long};
@@ -25,9 +25,9 @@ pub(super) enum Format {
 }
 
 /// Parses a document.
-pub(super) fn parse(text: &str, format: Format) -> Result<Tree, Fault> {
+pub(super) fn parse(text: &str, format: Format) -> Result<Tree, ToolError> {
     let wrong = |error: String| {
-        Fault::new("InvalidDocument", format!("the text is not {}: {error}", format.name()))
+        ToolError::new("InvalidDocument", format!("the text is not {}: {error}", format.name()))
     };
     match format {
         Format::Json => {
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Tree, Fault> {
 }
 
 /// Serializes a document. It fails if the format cannot represent a value in it.
-pub(super) fn serialize(tree: &Tree, format: Format) -> Result<String, Fault> {
+pub(super) fn serialize(tree: &Tree, format: Format) -> Result<String, ToolError> {
     let mut unsupported = Vec::new();
     find_unsupported(tree, format, &mut String::new(), &mut unsupported);
     if !unsupported.is_empty() {
@@ -96,8 +96,8 @@ impl Format {
     }
 }
 
-fn cannot_convert(message: String) -> Fault {
-    Fault::new("CannotConvert", message)
+fn cannot_convert(message: String) -> ToolError {
+    ToolError::new("CannotConvert", message)
 }
 
 fn kind_name(tree: &Tree) -> &'static str {
@@ -281,7 +281,7 @@ fn decimal(text: &str) -> Option<(String, i64)> {
 }
 
 /// Subtracts the length of all table headers from `left`.
-fn check_headers(tree: &Tree, path: usize, left: &mut usize) -> Result<(), Fault> {
+fn check_headers(tree: &Tree, path: usize, left: &mut usize) -> Result<(), ToolError> {
     match tree {
         Tree::Table(members) => {
             *left = left.checked_sub(path).ok_or_else(too_long)?;

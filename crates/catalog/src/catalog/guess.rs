@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use super::{Catalog, ItemRef, Namespace, Priors, Slot};
 use crate::index::Kind;
-use crate::nearest::{self, CLOSE};
+use crate::nearest::{self, TYPO_SIMILARITY};
 
 /// How a guess is made.
 ///
@@ -35,9 +35,9 @@ impl Catalog {
     ) -> Vec<&Namespace> {
         let kept = self.namespaces[1..].iter().filter(|namespace| self.keeps(namespace, keep));
         let paths = kept.map(|namespace| namespace.path.as_str());
-        let spelt = nearest::rated(path, paths);
+        let spelt = nearest::rank_by_similarity(path, paths);
         let (close, faint): (Vec<_>, Vec<_>) =
-            spelt.into_iter().partition(|(score, _)| CLOSE <= *score);
+            spelt.into_iter().partition(|(score, _)| TYPO_SIMILARITY <= *score);
         let mut guesses = Guesses::new(limit);
         guesses.extend(close.into_iter().map(|(_, path)| path));
         if by == GuessBy::SpellingAndMeaning && guesses.has_room() {
@@ -69,13 +69,13 @@ impl Catalog {
             let fits = |(score, slot): &&(f32, Slot)| from <= *score && wanted(*slot);
             spelt.iter().filter(fits).map(|(_, slot)| *slot).collect()
         };
-        guesses.extend(among(CLOSE, &is_here));
+        guesses.extend(among(TYPO_SIMILARITY, &is_here));
         guesses.extend(among(1.0, &|_| true).into_iter().take(1));
         let by_meaning = by == GuessBy::SpellingAndMeaning;
         if by_meaning && home.is_some() && guesses.has_room() {
             guesses.extend(self.by_meaning(function, limit, &|slot| keep(slot) && is_here(slot)));
         }
-        guesses.extend(among(CLOSE, &|_| true));
+        guesses.extend(among(TYPO_SIMILARITY, &|_| true));
         if by_meaning && guesses.has_room() {
             // The words of an unknown namespace may also describe the function.
             let both = format!("{namespace} {function}");
@@ -92,7 +92,7 @@ impl Catalog {
     pub fn by_likeness(&self, function: &str, mut slots: Vec<Slot>) -> Vec<Slot> {
         let wanted = nearest::NameMatcher::new(function);
         slots.sort_by_cached_key(|slot| {
-            let likeness = wanted.rate_words(&self.function(*slot).name).unwrap_or_default();
+            let likeness = wanted.word_similarity(&self.function(*slot).name).unwrap_or_default();
             Reverse((likeness * 1_000.0) as u32)
         });
         slots
@@ -129,7 +129,7 @@ impl Catalog {
     /// Every function with a similar name, best first, with its similarity.
     fn by_spelling(&self, function: &str, keep: &dyn Fn(Slot) -> bool) -> Vec<(f32, Slot)> {
         let wanted = nearest::NameMatcher::new(function);
-        let rate = |slot: Slot| Some((wanted.rate(&self.function(slot).name)?, slot));
+        let rate = |slot: Slot| Some((wanted.similarity(&self.function(slot).name)?, slot));
         let mut rated: Vec<(f32, Slot)> = self.slots().filter_map(rate).collect();
         rated.retain(|(_, slot)| keep(*slot));
         let name = |slot: Slot| (&self.function(slot).name, self.path(slot));

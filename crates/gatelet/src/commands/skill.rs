@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ::skills::{Flag, Library, Lock, Reader, Reference, Skill, export, lock};
+use ::skills::{Flag, Library, Reader, Reference, Skill, SkillLock, export, lock};
 use anyhow::Context;
 use gateway::Gateway;
 use serde_json::{Map, Value, json};
@@ -193,8 +193,8 @@ fn write_lock(paths: &Paths) -> anyhow::Result<Done> {
             return Err(CliError::Usage(why.to_owned()).into());
         };
         let all = library.skills().iter().map(|skill| &**skill);
-        let lock = Lock::take(all, &|reference| view.signature(reference));
-        let file = first.join(lock::FILE);
+        let lock = SkillLock::from_skills(all, &|reference| view.signature(reference));
+        let file = first.join(lock::LOCK_FILE_NAME);
         std::fs::write(&file, lock.to_string())
             .with_context(|| format!("cannot write `{}`", file.display()))?;
         let n = lock.len();

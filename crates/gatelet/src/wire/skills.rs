@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use ::skills::{File, Library, Lock, lock};
+use ::skills::{File, Library, SkillLock, lock};
 use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 
@@ -62,17 +62,17 @@ pub(crate) fn load(config: &Config) -> (Library, Vec<Finding>) {
 }
 
 /// Finds the files of all skills, and the lock that pins their contents.
-fn find_files(config: &Config) -> (Search, Lock) {
+fn find_files(config: &Config) -> (Search, SkillLock) {
     let mut search = Search::new(&config.skills.directories);
-    let mut lock = Lock::default();
+    let mut lock = SkillLock::default();
     if config.builtin {
         let (path, text) = builtin::SKILL;
         search.files.push(File { path: path.to_owned(), text: text.to_owned() });
     }
     for directory in &config.skills.directories {
         search.visit_root(directory);
-        if let Ok(text) = read_regular(&directory.join(lock::FILE), READ_LOCK_BYTES) {
-            lock.extend(Lock::parse(&text));
+        if let Ok(text) = read_regular(&directory.join(lock::LOCK_FILE_NAME), READ_LOCK_BYTES) {
+            lock.extend(SkillLock::parse(&text));
         }
     }
     (search, lock)

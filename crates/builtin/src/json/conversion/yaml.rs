@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 use serde_saphyr::{NonFiniteFloatPolicy, Spanned};
 
-use native::Fault;
+use native::ToolError;
 
 use super::tree::Tree;
 use crate::bounded::{MAX_OUTPUT_BYTES, too_long};
@@ -25,7 +25,7 @@ const STACK: usize = 32 << 20;
 
 /// Parses a document as YAML 1.2, on a thread with a stack that is large enough for
 /// the deepest nesting.
-pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
+pub(super) fn parse(text: &str) -> Result<Tree, ToolError> {
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().stack_size(STACK);
         match reader
@@ -34,12 +34,12 @@ pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
         {
             Ok(Ok(read)) => read,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Fault::new("Busy", format!("no thread can be started: {error}"))),
+            Err(error) => Err(ToolError::new("Busy", format!("no thread can be started: {error}"))),
         }
     })
 }
 
-fn parse_on_this_thread(text: &str) -> Result<Tree, Fault> {
+fn parse_on_this_thread(text: &str) -> Result<Tree, ToolError> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: DEPTH },
         strict_booleans: true,
@@ -51,7 +51,9 @@ fn parse_on_this_thread(text: &str) -> Result<Tree, Fault> {
     match read {
         Ok(root) => tree(root, text),
         Err(error) if error.to_string().contains(GROWN) => Err(too_long()),
-        Err(error) => Err(Fault::new("InvalidDocument", format!("the text is not YAML: {error}"))),
+        Err(error) => {
+            Err(ToolError::new("InvalidDocument", format!("the text is not YAML: {error}")))
+        }
     }
 }
 
@@ -143,7 +145,7 @@ fn grown<E: serde::de::Error>(size: usize, by: usize) -> Result<usize, E> {
     if MAX_OUTPUT_BYTES < size { Err(E::custom(GROWN)) } else { Ok(size) }
 }
 
-fn tree(node: Spanned<Node>, text: &str) -> Result<Tree, Fault> {
+fn tree(node: Spanned<Node>, text: &str) -> Result<Tree, ToolError> {
     let span = node.defined.span();
     let written = || {
         let start = usize::try_from(span.byte_offset()?).ok()?;
@@ -160,13 +162,13 @@ fn tree(node: Spanned<Node>, text: &str) -> Result<Tree, Fault> {
         }
         Value::Table(members) => {
             let members = members.into_iter().map(|(key, value)| Ok((key, tree(value, text)?)));
-            Tree::Table(members.collect::<Result<_, Fault>>()?)
+            Tree::Table(members.collect::<Result<_, ToolError>>()?)
         }
     })
 }
 
 /// Converts a number that the parser gave as floating point, using its text.
-fn real(value: f64, written: &str) -> Result<Tree, Fault> {
+fn real(value: f64, written: &str) -> Result<Tree, ToolError> {
     let plain = written.strip_prefix('+').unwrap_or(written);
     let digits = plain.trim_start_matches('-');
     if let Some(rest) = digits.strip_prefix('0').filter(|rest| is_digits(rest)) {
@@ -174,7 +176,7 @@ fn real(value: f64, written: &str) -> Result<Tree, Fault> {
             "`{written}` is a decimal number in YAML 1.2 and an octal one in YAML 1.1; write it as \
              text in quotes, without the zero, or as `0o{rest}`"
         );
-        return Err(Fault::new("AmbiguousNumber", message));
+        return Err(ToolError::new("AmbiguousNumber", message));
     }
     match serde_json::from_str::<Number>(plain) {
         Ok(number) => Ok(Tree::Number(number)),

@@ -102,8 +102,10 @@ fn probable_argument<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
     let folded = key.to_lowercase();
     let mut known = SYNONYMS.iter().filter(|(others, _)| others.contains(&folded.as_str()));
     let known = known.find_map(|(_, name)| takes.iter().copied().find(|taken| taken == name));
-    let near = || nearest::rated(key, takes.iter().copied()).into_iter().next();
-    known.or_else(|| near().filter(|(score, _)| nearest::CLOSE <= *score).map(|(_, name)| name))
+    let near = || nearest::rank_by_similarity(key, takes.iter().copied()).into_iter().next();
+    known.or_else(|| {
+        near().filter(|(score, _)| nearest::TYPO_SIMILARITY <= *score).map(|(_, name)| name)
+    })
 }
 
 #[cfg(test)]

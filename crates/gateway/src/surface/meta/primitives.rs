@@ -188,8 +188,8 @@ impl Meta<'_> {
         };
         let error = GatewayError::new(code, "nothing has this id; browse for it", id);
         let seen = section.entries().iter().filter(|entry| self.shows(entry));
-        let rated = nearest::rated(id, seen.map(|entry| entry.id.as_str()));
-        let close = rated.into_iter().filter(|(score, _)| nearest::CLOSE <= *score);
+        let rated = nearest::rank_by_similarity(id, seen.map(|entry| entry.id.as_str()));
+        let close = rated.into_iter().filter(|(score, _)| nearest::TYPO_SIMILARITY <= *score);
         let mut near: Vec<&str> = close.take(MAX_SUGGESTIONS).map(|(_, id)| id).collect();
         let entry = |place| self.directory().position(place).map(|at| &section.entries()[at]);
         let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));

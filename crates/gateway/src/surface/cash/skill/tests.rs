@@ -12,7 +12,7 @@ use policy::rules;
 use policy::rules::{Action, Rule, Rules};
 use policy::visibility::{self, VisibilityFilter};
 use roster::Upstream;
-use skills::{File, Library, Lock, Reader};
+use skills::{File, Library, SkillLock, Reader};
 
 #[track_caller]
 fn holds(text: &str, parts: &[&str]) {
@@ -100,7 +100,7 @@ impl Reader for Fixed {
 async fn a_function_that_changed_since_the_lock_is_flagged() {
     let (library, _) = Library::parse(&[file("o/order/SKILL.md", ORDER)]);
     let skills: Vec<&skills::Skill> = library.skills().iter().map(|s| &**s).collect();
-    let lock = Lock::take(skills, &|reference| Fixed.signature(reference));
+    let lock = SkillLock::from_skills(skills, &|reference| Fixed.signature(reference));
     let library = library.clone().with_lock(lock);
     let (upstreams, _) = shop();
     let opened = open(upstreams, |parts| parts.skills = library).await;
