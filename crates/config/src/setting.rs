@@ -3,7 +3,12 @@
 
 use std::time::Duration;
 
-use crate::{Config, Learning, Location};
+use crate::{
+    Approvals, Artifacts, Auth, Config, Gate, Learning, Location, Meaning, Metrics, Records, Serve,
+    Traces,
+};
+
+use Applies::{AfterRestart, AtOnce};
 
 /// One setting and its value. Secrets are never in it, only whether they are set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,87 +58,141 @@ impl Config {
             named_secrets: _,
             state,
         } = self;
-        let traced = |value: &dyn Fn(&crate::Traces) -> String| {
-            traces.as_ref().map_or_else(|| NOT_SET.to_owned(), value)
-        };
-        use Applies::{AfterRestart, AtOnce};
-        [
-            ("serve.listen", serve.listen.to_string(), AfterRestart),
-            ("serve.surface", serve.surface.name().to_owned(), AfterRestart),
-            ("serve.hosts", list(serve.hosts.iter().map(String::as_str)), AfterRestart),
-            ("serve.open", serve.open.to_string(), AfterRestart),
-            ("serve.card", serve.card.to_string(), AfterRestart),
-            ("serve.tls", is_set(serve.tls.is_some()), AfterRestart),
-            ("serve.limits.requests", serve.limits.requests.to_string(), AfterRestart),
-            ("serve.limits.body_bytes", serve.limits.body_bytes.to_string(), AfterRestart),
-            ("serve.limits.body_time", duration(serve.limits.body_time), AfterRestart),
-            ("serve.limits.answer_bytes", serve.limits.answer_bytes.to_string(), AfterRestart),
-            ("auth.required", auth.required.to_string(), AfterRestart),
-            ("auth.scope", or_not_set(auth.scope.clone()), AfterRestart),
-            ("auth.public_url", or_not_set(auth.public_url.clone()), AfterRestart),
-            ("auth.origins", list(auth.origins.iter().map(String::as_str)), AfterRestart),
-            ("auth.issuer", count(auth.issuers.len()), AfterRestart),
-            ("gate.limit", gate.limit.to_string(), AtOnce),
-            ("gate.ceiling", or_not_set(gate.ceiling), AtOnce),
-            ("gate.gated_is_error", gate.gated_is_error.to_string(), AtOnce),
-            ("gate.same_data", format!("{:?}", gate.same_data).to_lowercase(), AtOnce),
-            ("listing.everything_below", listed.everything_below.to_string(), AtOnce),
-            ("listing.pinned", count(listed.pinned.len()), AtOnce),
-            ("listing.pinned_tokens", listed.tokens.to_string(), AtOnce),
-            ("listing.most_used", listed.most_used.to_string(), AtOnce),
-            ("listing.read_tool", listed.read_tool.to_string(), AtOnce),
-            ("listing.read_only", count(listed.read_only.len()), AtOnce),
-            ("listing.groups", listed.groups.to_string(), AtOnce),
-            (
-                "search.meaning",
-                (*meaning == catalog::index::Meaning::Compared).to_string(),
-                AfterRestart,
-            ),
-            ("learning.enabled", (*learning == Learning::On).to_string(), AfterRestart),
-            ("trust.confirm", format!("{:?}", approvals.confirm).to_lowercase(), AtOnce),
-            ("approvals.wait", duration(approvals.stage.wait), AtOnce),
-            ("approvals.remember", count(approvals.stage.remembered.len()), AtOnce),
-            ("approvals.life", duration(approvals.life), AfterRestart),
-            ("approvals.webhook", is_set(approvals.webhook.is_some()), AfterRestart),
-            ("console.enabled", console.enabled.to_string(), AfterRestart),
-            ("console.payloads", console.payloads.to_string(), AfterRestart),
-            ("controls.redact", controls.redact.to_string(), AtOnce),
-            ("scripts.enabled", scripts.enabled.to_string(), AfterRestart),
-            ("scripts.gateway", scripts.run_tool.to_string(), AfterRestart),
-            ("scripts.workers", scripts.workers.to_string(), AfterRestart),
-            ("artifacts.store", place(&artifacts.location), AfterRestart),
-            ("artifacts.life", duration(artifacts.bounds.ttl), AfterRestart),
-            (
-                "records.file",
-                or_not_set(records.file.as_ref().map(|file| file.display())),
-                AfterRestart,
-            ),
-            (
-                "records.keep_days",
-                or_not_set(records.keep.map(|keep| keep.as_secs() / 86_400)),
-                AfterRestart,
-            ),
-            ("metrics.listen", or_not_set(metrics.listen), AfterRestart),
-            ("metrics.on_gate", metrics.on_gate.to_string(), AfterRestart),
-            ("metrics.token", is_set(metrics.token.is_some()), AfterRestart),
-            ("metrics.tools", metrics.n_tools.to_string(), AfterRestart),
-            ("traces.endpoint", traced(&|traces| shown_url(&traces.endpoint)), AfterRestart),
-            ("traces.sample", traced(&|traces| traces.sample.to_string()), AfterRestart),
-            ("traces.interval", traced(&|traces| duration(traces.interval)), AfterRestart),
-            ("traces.service", traced(&|traces| traces.service.clone()), AfterRestart),
-            ("manifest.publisher", manifest.publisher.clone(), AfterRestart),
-            ("manifest.key", is_set(manifest.key.is_some()), AfterRestart),
-            ("builtin.tools", builtin.to_string(), AtOnce),
-            ("skills.directories", count(skills.directories.len()), AtOnce),
-            ("upstream", count(upstreams.len()), AtOnce),
-            ("mount", count(mounts.len()), AtOnce),
-            ("shape", count(shapes.0.len()), AtOnce),
-            ("state", is_set(state.is_some()), AfterRestart),
-        ]
-        .into_iter()
-        .map(|(key, value, applies)| Setting { key, value, applies })
-        .collect()
+        let rows = [
+            serve_rows(serve),
+            auth_rows(auth),
+            gate_rows(gate),
+            listing_rows(listed),
+            search_rows(*meaning, *learning),
+            approval_rows(approvals),
+            vec![
+                ("console.enabled", console.enabled.to_string(), AfterRestart),
+                ("console.payloads", console.payloads.to_string(), AfterRestart),
+                ("controls.redact", controls.redact.to_string(), AtOnce),
+                ("scripts.enabled", scripts.enabled.to_string(), AfterRestart),
+                ("scripts.gateway", scripts.run_tool.to_string(), AfterRestart),
+                ("scripts.workers", scripts.workers.to_string(), AfterRestart),
+            ],
+            storage_rows(artifacts, records),
+            metrics_rows(metrics),
+            trace_rows(traces.as_ref()),
+            vec![
+                ("manifest.publisher", manifest.publisher.clone(), AfterRestart),
+                ("manifest.key", is_set(manifest.key.is_some()), AfterRestart),
+                ("builtin.tools", builtin.to_string(), AtOnce),
+                ("skills.directories", count_or_none(skills.directories.len()), AtOnce),
+                ("upstream", count_or_none(upstreams.len()), AtOnce),
+                ("mount", count_or_none(mounts.len()), AtOnce),
+                ("shape", count_or_none(shapes.0.len()), AtOnce),
+                ("state", is_set(state.is_some()), AfterRestart),
+            ],
+        ];
+        let rows = rows.into_iter().flatten();
+        rows.map(|(key, value, applies)| Setting { key, value, applies }).collect()
     }
+}
+
+/// Key, value, and when a change takes effect.
+type Row = (&'static str, String, Applies);
+
+fn serve_rows(serve: &Serve) -> Vec<Row> {
+    vec![
+        ("serve.listen", serve.listen.to_string(), AfterRestart),
+        ("serve.surface", serve.surface.name().to_owned(), AfterRestart),
+        ("serve.hosts", joined_or_none(serve.hosts.iter().map(String::as_str)), AfterRestart),
+        ("serve.open", serve.open.to_string(), AfterRestart),
+        ("serve.card", serve.card.to_string(), AfterRestart),
+        ("serve.tls", is_set(serve.tls.is_some()), AfterRestart),
+        ("serve.limits.requests", serve.limits.requests.to_string(), AfterRestart),
+        ("serve.limits.body_bytes", serve.limits.body_bytes.to_string(), AfterRestart),
+        ("serve.limits.body_time", duration(serve.limits.body_time), AfterRestart),
+        ("serve.limits.answer_bytes", serve.limits.answer_bytes.to_string(), AfterRestart),
+    ]
+}
+
+fn auth_rows(auth: &Auth) -> Vec<Row> {
+    vec![
+        ("auth.required", auth.required.to_string(), AfterRestart),
+        ("auth.scope", or_not_set(auth.scope.clone()), AfterRestart),
+        ("auth.public_url", or_not_set(auth.public_url.clone()), AfterRestart),
+        ("auth.origins", joined_or_none(auth.origins.iter().map(String::as_str)), AfterRestart),
+        ("auth.issuer", count_or_none(auth.issuers.len()), AfterRestart),
+    ]
+}
+
+fn gate_rows(gate: &Gate) -> Vec<Row> {
+    vec![
+        ("gate.limit", gate.limit.to_string(), AtOnce),
+        ("gate.ceiling", or_not_set(gate.ceiling), AtOnce),
+        ("gate.gated_is_error", gate.gated_is_error.to_string(), AtOnce),
+        ("gate.same_data", format!("{:?}", gate.same_data).to_lowercase(), AtOnce),
+    ]
+}
+
+fn listing_rows(listed: &gateway::surface::listed::Config) -> Vec<Row> {
+    vec![
+        ("listing.everything_below", listed.everything_below.to_string(), AtOnce),
+        ("listing.pinned", count_or_none(listed.pinned.len()), AtOnce),
+        ("listing.pinned_tokens", listed.tokens.to_string(), AtOnce),
+        ("listing.most_used", listed.most_used.to_string(), AtOnce),
+        ("listing.read_tool", listed.read_tool.to_string(), AtOnce),
+        ("listing.read_only", count_or_none(listed.read_only.len()), AtOnce),
+        ("listing.groups", listed.groups.to_string(), AtOnce),
+    ]
+}
+
+fn search_rows(meaning: Meaning, learning: Learning) -> Vec<Row> {
+    vec![
+        ("search.meaning", (meaning == Meaning::Compared).to_string(), AfterRestart),
+        ("learning.enabled", (learning == Learning::On).to_string(), AfterRestart),
+    ]
+}
+
+fn approval_rows(approvals: &Approvals) -> Vec<Row> {
+    vec![
+        ("trust.confirm", format!("{:?}", approvals.confirm).to_lowercase(), AtOnce),
+        ("approvals.wait", duration(approvals.stage.wait), AtOnce),
+        ("approvals.remember", count_or_none(approvals.stage.remembered.len()), AtOnce),
+        ("approvals.life", duration(approvals.life), AfterRestart),
+        ("approvals.webhook", is_set(approvals.webhook.is_some()), AfterRestart),
+    ]
+}
+
+fn storage_rows(artifacts: &Artifacts, records: &Records) -> Vec<Row> {
+    vec![
+        ("artifacts.store", location_name(&artifacts.location), AfterRestart),
+        ("artifacts.life", duration(artifacts.bounds.ttl), AfterRestart),
+        (
+            "records.file",
+            or_not_set(records.file.as_ref().map(|file| file.display())),
+            AfterRestart,
+        ),
+        (
+            "records.keep_days",
+            or_not_set(records.keep.map(|keep| keep.as_secs() / 86_400)),
+            AfterRestart,
+        ),
+    ]
+}
+
+fn metrics_rows(metrics: &Metrics) -> Vec<Row> {
+    vec![
+        ("metrics.listen", or_not_set(metrics.listen), AfterRestart),
+        ("metrics.on_gate", metrics.on_gate.to_string(), AfterRestart),
+        ("metrics.token", is_set(metrics.token.is_some()), AfterRestart),
+        ("metrics.tools", metrics.n_tools.to_string(), AfterRestart),
+    ]
+}
+
+fn trace_rows(traces: Option<&Traces>) -> Vec<Row> {
+    let traced =
+        |value: &dyn Fn(&Traces) -> String| traces.map_or_else(|| NOT_SET.to_owned(), value);
+    vec![
+        ("traces.endpoint", traced(&|traces| url_without_secrets(&traces.endpoint)), AfterRestart),
+        ("traces.sample", traced(&|traces| traces.sample.to_string()), AfterRestart),
+        ("traces.interval", traced(&|traces| duration(traces.interval)), AfterRestart),
+        ("traces.service", traced(&|traces| traces.service.clone()), AfterRestart),
+    ]
 }
 
 const NOT_SET: &str = "not set";
@@ -146,12 +205,12 @@ fn or_not_set(value: Option<impl ToString>) -> String {
     value.map_or_else(|| NOT_SET.to_owned(), |value| value.to_string())
 }
 
-fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+fn joined_or_none<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let words: Vec<&str> = words.collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-fn count(n_entries: usize) -> String {
+fn count_or_none(n_entries: usize) -> String {
     match n_entries {
         0 => "none".to_owned(),
         n => n.to_string(),
@@ -170,7 +229,7 @@ fn duration(duration: Duration) -> String {
 }
 
 /// An address without the user, password and query that may be secrets.
-fn shown_url(url: &reqwest::Url) -> String {
+fn url_without_secrets(url: &reqwest::Url) -> String {
     let mut shown = url.clone();
     // Addresses without a host have neither, and take none.
     let _ = shown.set_username("");
@@ -179,7 +238,7 @@ fn shown_url(url: &reqwest::Url) -> String {
     shown.to_string()
 }
 
-fn place(location: &Location) -> String {
+fn location_name(location: &Location) -> String {
     match location {
         Location::Memory => "memory".to_owned(),
         Location::Shared => "valkey".to_owned(),

@@ -1,5 +1,5 @@
-//! The longest files and functions. Printed only: sizes are a thermometer, not a
-//! law.
+//! The longest files and functions. No function has more than a hundred lines; below
+//! that, sizes are a thermometer and are only printed.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,25 @@ use anyhow::Result;
 
 use crate::run::root;
 
-/// Prints the longest files and functions of the repository.
-pub(super) fn print(files: &[(String, String)]) {
+/// No function has more lines than this.
+const MOST_LINES: usize = 100;
+
+/// Prints the longest files and functions of the repository; returns the functions that
+/// are too long.
+pub(super) fn check(files: &[(String, String)]) -> Vec<String> {
     print_longest(
         "longest files (lines)",
         files.iter().map(|(name, text)| (text.lines().count(), name.clone())),
     );
-    print_longest("longest functions (lines)", files.iter().flat_map(functions));
+    let functions: Vec<(usize, String)> = files.iter().flat_map(functions).collect();
+    let problems = too_long(&functions);
+    print_longest("longest functions (lines)", functions.into_iter());
+    problems
+}
+
+fn too_long(functions: &[(usize, String)]) -> Vec<String> {
+    let long = functions.iter().filter(|(lines, _)| MOST_LINES < *lines);
+    long.map(|(lines, name)| format!("{name}: {lines} lines, at most {MOST_LINES}")).collect()
 }
 
 /// Every Rust file of ours, by its path in the repository.
@@ -94,6 +106,16 @@ mod tests {
         let text = "impl A {\n    pub fn a() {\n        if b {\n        }\n    }\n}\n";
         let found = functions(&("x.rs".to_owned(), text.to_owned()));
         assert_eq!(found, [(4, "x.rs:2 a".to_owned())]);
+    }
+
+    #[test]
+    fn a_function_has_at_most_a_hundred_lines() {
+        let of = |lines: usize| {
+            let text = format!("fn a() {{\n{}}}\n", "    b();\n".repeat(lines - 2));
+            too_long(&functions(&("x.rs".to_owned(), text)))
+        };
+        assert_eq!(of(100), Vec::<String>::new());
+        assert_eq!(of(101), ["x.rs:1 a: 101 lines, at most 100"]);
     }
 
     #[test]

@@ -69,9 +69,26 @@ fn what_a_caller_may_not_see_is_nowhere() {
     testkit::needs!(Tools);
     let (home, served, key) = gate();
     let ops = Some(key.as_str());
-    let verb = |who, verb: &str, arguments: Value| served.told(who, verb, &arguments);
+    nothing_hidden_is_in_call_help_and_skill(&served, ops);
+    nothing_hidden_is_in_resources_prompts_and_completions(&served, ops);
+    nothing_hidden_is_on_the_gateway_surface(&served, ops);
+    nothing_hidden_is_listed_or_called_as_a_tool(&served, ops);
 
-    // call, help, skill
+    // The manifest tells what anybody may know; new rules count at once.
+    let manifest = served.path("/.well-known/cash-mcp.yaml").send("GET", &[], "");
+    assert!(
+        manifest.body.contains("time") && !manifest.body.contains("units"),
+        "{}",
+        manifest.body
+    );
+    home.write("gatelet.toml", &config(""));
+    eventually("the new rules count", || {
+        served.told(None, "help", &json!({})).contains("**units**")
+    });
+}
+
+fn nothing_hidden_is_in_call_help_and_skill(served: &Served, ops: Option<&str>) {
+    let verb = |who, verb: &str, arguments: Value| served.told(who, verb, &arguments);
     let root = verb(None, "help", json!({}));
     let named = |text: &str, name: &str| text.contains(&format!("**{name}**"));
     assert!(named(&root, "time") && !named(&root, "units"), "{root}");
@@ -101,8 +118,9 @@ fn what_a_caller_may_not_see_is_nowhere() {
     let skill = |name: &str| verb(None, "skill", json!({"skillname": name}));
     alike(&skill("secret_ways"), "secret_ways", &skill("sacred_ways"), "sacred_ways");
     assert!(verb(ops, "call", json!({"namespace": "time", "function": "now"})).contains("UTC"));
+}
 
-    // Resources, prompts, completion
+fn nothing_hidden_is_in_resources_prompts_and_completions(served: &Served, ops: Option<&str>) {
     let names = |who, method: &str| served.asked(who, method, &json!({}))["result"].to_string();
     for (method, word) in [("resources/list", "demo://"), ("prompts/list", "simple-prompt")] {
         assert!(names(ops, method).contains(word), "{}", names(ops, method));
@@ -129,8 +147,9 @@ fn what_a_caller_may_not_see_is_nowhere() {
         served.asked(None, "completion/complete", &params).to_string()
     };
     assert_eq!(complete("completable-prompt"), complete("no-such-prompt"));
+}
 
-    // The other surfaces
+fn nothing_hidden_is_on_the_gateway_surface(served: &Served, ops: Option<&str>) {
     let gateway = served.at("gateway");
     let browse = |who, arguments: Value| gateway.told(who, "tool_browse", &arguments);
     let all = browse(ops, json!({"path": "/"}));
@@ -147,13 +166,20 @@ fn what_a_caller_may_not_see_is_nowhere() {
         |id: &str| gateway.told(None, "tool_execute", &json!({"tool_id": id, "args": {}}));
     let other = id.replace("units:", "unitz:");
     alike(&execute(&id), &id, &execute(&other), &other);
+    let names = |who| {
+        let listed = gateway.asked(who, "tools/list", &json!({}));
+        listed["result"]["tools"].to_string()
+    };
+    let some = names(None);
+    assert!(!some.contains("prompt_browse"), "{some}");
+    assert!(names(ops).contains("prompt_browse"));
+}
+
+fn nothing_hidden_is_listed_or_called_as_a_tool(served: &Served, ops: Option<&str>) {
     let names = |surface: &str, who: Option<&str>| {
         let listed = served.at(surface).asked(who, "tools/list", &json!({}));
         listed["result"]["tools"].to_string()
     };
-    let some = names("gateway", None);
-    assert!(!some.contains("prompt_browse"), "{some}");
-    assert!(names("gateway", ops).contains("prompt_browse"));
     for surface in ["direct", "proxy"] {
         let (all, some) = (names(surface, ops), names(surface, None));
         assert!(all.contains("units") && all.contains("everything"), "{surface}: {all}");
@@ -171,16 +197,6 @@ fn what_a_caller_may_not_see_is_nowhere() {
         served.at("direct").asked(None, "tools/call", &json!({"name": name})).to_string()
     };
     alike(&direct("time_now"), "time_now", &direct("time_nov"), "time_nov");
-
-    // The manifest tells what anybody may know; new rules count at once.
-    let manifest = served.path("/.well-known/cash-mcp.yaml").send("GET", &[], "");
-    assert!(
-        manifest.body.contains("time") && !manifest.body.contains("units"),
-        "{}",
-        manifest.body
-    );
-    home.write("gatelet.toml", &config(""));
-    eventually("the new rules count", || verb(None, "help", json!({})).contains("**units**"));
 }
 
 #[test]
