@@ -5,6 +5,10 @@ use crate::{Contract, Parameter, index};
 /// The most characters of a name. Real names are shorter.
 const NAME: usize = 128;
 
+/// The most characters of arguments that are shown because they are required or named by
+/// a query, whatever the limit.
+const NAMED: usize = 90;
+
 /// Shown instead of arguments that a schema does not declare.
 pub const UNDECLARED: &str = "arguments not declared";
 
@@ -13,7 +17,7 @@ pub const UNDECLARED: &str = "arguments not declared";
 pub fn one_line(name: &str, contract: &Contract, limit: usize) -> String {
     let parts = typed(contract, |parameter| parameter.kind.clone());
     let room = room_beside(name, limit);
-    in_parentheses(name, &joined(&parts, room, |_| Priority::Low))
+    in_parentheses(name, &joined(&parts, room, |_| Priority::Other))
 }
 
 /// Like [`one_line`], with the members of required objects (`edits: {old: string}[]`)
@@ -27,20 +31,18 @@ pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
     }
 }
 
-/// The signature for the reply to a search. Where not everything fits, required
-/// arguments keep their types, arguments that the query names keep at least their names,
-/// and of the others as many names as fit are kept. `stems` are the query's words, as
-/// [`index::terms`] makes them.
+/// The signature for the reply to a search. Where not everything fits, required arguments
+/// and those that the query names keep at least their names, also beyond `limit` where
+/// these have up to [`NAMED`] characters; then come the types of required arguments, and
+/// of the others as many names as fit. `stems` are the query's words, as [`index::terms`]
+/// makes them.
 pub fn for_query(name: &str, contract: &Contract, limit: usize, stems: &[String]) -> String {
     if let Some(text) = undeclared(name, contract).or_else(|| with_members(name, contract, limit)) {
         return text;
     }
-    let priority = |parameter: &Parameter| match parameter {
-        parameter if parameter.required => Priority::High,
-        parameter if names_any(parameter, stems) => Priority::Medium,
-        _ => Priority::Low,
-    };
-    in_parentheses(name, &fitted(contract, room_beside(name, limit), priority))
+    let priority: Vec<Priority> =
+        contract.parameters.iter().map(|parameter| Priority::of(parameter, stems)).collect();
+    in_parentheses(name, &fitted(contract, room_beside(name, limit), &priority))
 }
 
 /// The names of the arguments without their types, at most `limit` characters:
@@ -57,19 +59,35 @@ pub fn argument_names(contract: &Contract, limit: usize) -> String {
         format!("{}{inside}{}", parameter.display(), optional_mark(parameter))
     };
     let parts: Vec<String> = contract.parameters.iter().map(part).collect();
-    let priority = |at: usize| match contract.parameters[at].required {
-        true => Priority::High,
-        false => Priority::Low,
-    };
-    joined(&parts, limit, priority)
+    joined(&parts, limit, |at| Priority::of(&contract.parameters[at], &[]))
 }
 
 /// How important an argument is when not all of them fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Priority {
-    High,
-    Medium,
-    Low,
+    Required,
+    /// The query has all words of its name.
+    Named,
+    /// The query has a word of its name.
+    Touched,
+    Other,
+}
+
+impl Priority {
+    fn of(parameter: &Parameter, stems: &[String]) -> Priority {
+        if parameter.required {
+            return Priority::Required;
+        }
+        if stems.is_empty() {
+            return Priority::Other;
+        }
+        let words = index::terms(&parameter.name);
+        match words.iter().filter(|word| stems.contains(word)).count() {
+            0 => Priority::Other,
+            n if n == words.len() => Priority::Named,
+            _ => Priority::Touched,
+        }
+    }
 }
 
 /// The whole signature of a function whose schema does not declare arguments.
@@ -88,7 +106,7 @@ fn with_members(name: &str, contract: &Contract, limit: usize) -> Option<String>
         own.map_or_else(|| parameter.kind.clone(), |(_, shape)| shape.clone())
     };
     let parts = typed(contract, shaped);
-    let text = joined(&parts, room_beside(name, limit), |_| Priority::Low);
+    let text = joined(&parts, room_beside(name, limit), |_| Priority::Other);
     (!text.ends_with('…')).then(|| in_parentheses(name, &text))
 }
 
@@ -102,11 +120,6 @@ fn typed(contract: &Contract, kind: impl Fn(&Parameter) -> String) -> Vec<String
 
 fn optional_mark(parameter: &Parameter) -> &'static str {
     if parameter.required { "" } else { "?" }
-}
-
-/// Whether a word of the parameter's name is in the query.
-fn names_any(parameter: &Parameter, stems: &[String]) -> bool {
-    !stems.is_empty() && index::terms(&parameter.name).iter().any(|term| stems.contains(term))
 }
 
 /// The parts that fit into `room` characters, in their order, joined by commas; with `…`
@@ -133,9 +146,9 @@ fn joined(parts: &[String], room: usize, priority: impl Fn(usize) -> Priority) -
     shown.join(", ")
 }
 
-/// The arguments in `room` characters, in their order: types are left out before names,
-/// and `…` is at the end where even names are left out.
-fn fitted(contract: &Contract, room: usize, priority: impl Fn(&Parameter) -> Priority) -> String {
+/// The arguments in `room` characters, in their order; with `…` at the end where names
+/// are left out. What is required or named gets its name first, also beyond `room`.
+fn fitted(contract: &Contract, room: usize, priority: &[Priority]) -> String {
     const COMMA: usize = 2;
     const CUT: usize = 1;
     let length = |part: &str| part.chars().count() + COMMA;
@@ -143,31 +156,39 @@ fn fitted(contract: &Contract, room: usize, priority: impl Fn(&Parameter) -> Pri
     let typed = |at: usize| forms[at].first().map_or("", String::as_str);
     let bare = |at: usize| forms[at].last().map_or("", String::as_str);
     let mut order: Vec<usize> = (0..forms.len()).collect();
-    order.sort_by_key(|at| priority(&contract.parameters[*at]));
-    let is_first = |at: &usize| priority(&contract.parameters[*at]) == Priority::High;
-    let least: usize =
-        order.iter().map(|at| length(if is_first(at) { typed(*at) } else { bare(*at) })).sum();
-    let mut left = room + COMMA;
+    order.sort_by_key(|at| priority[*at]);
+    let n_required = priority.iter().filter(|one| **one == Priority::Required).count();
+    let n_important = priority.iter().filter(|one| **one != Priority::Other).count();
+    let (required, important) = (&order[..n_required], &order[..n_important]);
+    let names: usize = important.iter().map(|at| length(bare(*at))).sum();
+    let least: usize = required.iter().map(|at| length(typed(*at))).sum::<usize>()
+        + order[n_required..].iter().map(|at| length(bare(*at))).sum::<usize>();
+    let mark = CUT + COMMA;
+    let mut left = room.max(NAMED.min(names + mark)) + COMMA;
     if left < least {
-        left = left.saturating_sub(CUT + COMMA);
+        left = left.saturating_sub(mark);
     }
     let mut written: Vec<Option<&str>> = vec![None; forms.len()];
-    for at in &order {
-        let widest = if is_first(at) { 0 } else { forms[*at].len() - 1 };
-        let Some(form) = forms[*at][widest..].iter().find(|form| length(form) <= left) else {
-            break;
-        };
-        left -= length(form);
-        written[*at] = Some(form);
-    }
-    // The remaining room goes to types, in the same order.
-    for at in &order {
-        let Some(narrow) = written[*at] else { break };
-        let room = left + length(narrow);
-        if let Some(wide) = forms[*at].iter().find(|form| length(form) <= room) {
-            left = room - length(wide);
-            written[*at] = Some(wide);
+    let mut write = |part: &[usize], form: &dyn Fn(usize, usize) -> Option<usize>| {
+        for at in part {
+            let before = written[*at].map_or(0, length);
+            let room = left + before;
+            let Some(widest) = form(*at, room) else { return false };
+            written[*at] = Some(&forms[*at][widest]);
+            left = room - length(&forms[*at][widest]);
         }
+        true
+    };
+    let narrow = |at: usize, room: usize| {
+        let last = forms[at].len() - 1;
+        (length(&forms[at][last]) <= room).then_some(last)
+    };
+    let wide = |at: usize, room: usize| forms[at].iter().position(|form| length(form) <= room);
+    // Names that matter, then types of what is required, then other names, then types.
+    if write(important, &narrow) {
+        write(required, &wide);
+        write(&order[n_important..], &narrow);
+        write(&order, &wide);
     }
     let is_cut = written.contains(&None);
     let shown = written.into_iter().flatten().chain(is_cut.then_some("…"));
@@ -272,7 +293,32 @@ mod tests {
         // Types stand where there is room for them, first of what was asked about.
         let typed = "f(content: string, labels?, section?, priority?: string, due_string?)";
         assert_eq!(asked(due, 69), typed);
-        assert_eq!(asked(due, 13), "f(content, …)");
+        // Required names and named ones stay in whatever room there is; types do not.
+        assert_eq!(asked(due, 13), "f(content, priority?, due_string?, …)");
+        assert_eq!(asked("add a task", 13), "f(content, …)");
+    }
+
+    #[test]
+    fn names_without_end_are_kept_only_up_to_a_bound() {
+        let properties: serde_json::Map<String, serde_json::Value> =
+            (0..200).map(|n| (format!("label_{n}"), json!({"type": "string"}))).collect();
+        let contract = Contract::parse(&Json::from(json!({"properties": properties})));
+        let shown = |query: &str, limit| for_query("f", &contract, limit, &index::terms(query));
+        let text = shown("the label 77", 40);
+        assert!(text.starts_with("f(label_0?, label_1?, ") && text.ends_with(", …)"), "{text}");
+        assert!(text.chars().count() <= 3 + NAMED, "{text}");
+        assert!(shown("something else", 40).chars().count() <= 40);
+    }
+
+    #[test]
+    fn a_name_that_the_query_has_whole_goes_before_one_that_shares_a_word() {
+        let text = json!({"type": "string"});
+        let filler = (0..12).map(|n| (format!("issue_number_{n}"), text.clone()));
+        let mut properties: serde_json::Map<String, serde_json::Value> = filler.collect();
+        properties.insert("priority".to_owned(), text.clone());
+        let contract = Contract::parse(&Json::from(json!({"properties": properties})));
+        let shown = for_query("f", &contract, 40, &index::terms("an issue with a priority"));
+        assert!(shown.ends_with("priority?, …)"), "{shown}");
     }
 
     #[test]
@@ -300,8 +346,9 @@ mod tests {
         let contract = Contract::parse(&Json::from(schema));
         let shown = |limit| for_query("f", &contract, limit, &[]);
         assert_eq!(shown(54), "f(edits: {old, new}[], path: string, alpha?, beta?, …)");
-        assert_eq!(shown(24), "f(edits: object[], …)");
-        assert_eq!(shown(16), "f(edits[], …)");
+        assert_eq!(shown(32), "f(edits: {old, new}[], path, …)");
+        assert_eq!(shown(28), "f(edits: object[], path, …)");
+        assert_eq!(shown(16), "f(edits[], path, …)");
     }
 
     #[test]

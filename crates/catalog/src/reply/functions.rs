@@ -19,17 +19,20 @@ pub struct SearchReply {
 /// The header line that explains hits where namespace and name are separate.
 pub(super) const LEGEND: &str = "namespace / function(kwargs) — what it does\n";
 
-/// The most characters of a hit's signature and of its sentence.
+/// The most characters of a hit's signature and of its sentence. What the query names
+/// stays in a signature that is shorter.
 type CharBudget = (usize, usize);
-/// The budgets of the first hit and of each other one, widest first. The first hit is
-/// called most often, so its arguments are the last to be cut.
-const BUDGETS: [(CharBudget, CharBudget); 7] = [
+/// The budgets of the first hit and of each other one, widest first: sentences are cut
+/// before types of arguments. The first hit is called most often, so its arguments are
+/// the last to be cut.
+const BUDGETS: [(CharBudget, CharBudget); 8] = [
     ((240, 120), (160, 120)),
     ((240, 120), (110, 80)),
-    ((240, 90), (80, 60)),
-    ((200, 80), (60, 40)),
+    ((240, 90), (110, 60)),
+    ((240, 60), (80, 40)),
+    ((200, 60), (60, 40)),
     ((180, 60), (60, 0)),
-    ((160, 60), (40, 0)),
+    ((160, 40), (40, 0)),
     ((40, 0), (40, 0)),
 ];
 

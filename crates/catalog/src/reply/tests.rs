@@ -229,6 +229,90 @@ fn the_first_hit_keeps_its_arguments_longest() {
 }
 
 #[test]
+fn what_a_query_names_stays_in_every_signature_of_a_whole_reply() {
+    let tool = |name: &str, words: &str, required: &[&str], optional: &[&str]| {
+        let properties: serde_json::Map<String, serde_json::Value> = required
+            .iter()
+            .chain(optional)
+            .map(|name| ((*name).to_owned(), json!({"type": "string"})))
+            .collect();
+        let description = format!("{words} {}", "in one of the many ways there are ".repeat(4));
+        let raw = json!({"name": name, "description": description, "inputSchema":
+            {"type": "object", "properties": properties, "required": required}});
+        Tool::parse(raw.into()).unwrap()
+    };
+    let server = |label: &str, tools: Vec<Tool>| {
+        Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
+    };
+    let details = [
+        "description",
+        "assignee",
+        "cycle",
+        "estimate",
+        "parent",
+        "labels",
+        "priority",
+        "due_date",
+    ];
+    let filed = ["title", "body", "assignees", "milestone", "template", "labels"];
+    let on_github: &[&str] = &["repository_owner", "repository_name", "title"];
+    let labels = ["set", "drop", "list", "rename"].map(|verb| {
+        tool(&format!("{verb}_issue_label"), "Work on a label.", &["issue_id"], &["label_id"])
+    });
+    let sources = vec![
+        server(
+            "linear",
+            vec![tool(
+                "linear_create_issue",
+                "Create an issue.",
+                &["title", "team_identifier"],
+                &details,
+            )],
+        ),
+        server("github", vec![tool("create_issue", "Create an issue.", on_github, &filed[3..])]),
+        server(
+            "gitlab",
+            vec![tool(
+                "create_issue",
+                "Create an issue.",
+                &["project_identifier", "title"],
+                &details,
+            )],
+        ),
+        server(
+            "jira",
+            vec![tool(
+                "create_issue",
+                "Create an issue.",
+                &["project_key", "summary", "issue_type_name"],
+                &details,
+            )],
+        ),
+        server("tracker", labels.into_iter().collect()),
+    ];
+    let catalog = Catalog::build(sources).0;
+    let config = Config::usual(Spelling::Apart);
+    let query = "create an issue with labels, priority and due date";
+    let text = search(&catalog, query, &config, &Priors::new(), &|_| true).text;
+    let line = |path: &str| {
+        let line = text.lines().find(|line| line.starts_with(path));
+        line.unwrap_or_else(|| panic!("{path} is not in:\n{text}"))
+    };
+    for (path, required) in [
+        ("linear / linear_create_issue(", &["title", "team_identifier"][..]),
+        ("gitlab / create_issue(", &["project_identifier", "title"]),
+        ("jira / create_issue(", &["project_key", "summary", "issue_type_name"]),
+    ] {
+        let named = ["labels?", "priority?", "due_date?"];
+        let missing = |name: &&&str| !line(path).contains(**name);
+        assert!(!required.iter().chain(&named).any(|name| missing(&name)), "{text}");
+    }
+    let github = line("github / create_issue(");
+    assert!(on_github.iter().chain(&["labels?"]).all(|name| github.contains(name)), "{text}");
+    assert!(tokens::fits(&text, 300), "{text}");
+}
+
+#[test]
 fn a_sentence_that_all_functions_of_a_server_begin_with_is_left_out() {
     let words = |own: &str| format!("This is the public API. {own} See the guide.");
     let shared = [
