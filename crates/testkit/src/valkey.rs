@@ -127,6 +127,8 @@ impl Server {
         command.args(["--pdeathsig", "KILL"]).arg(program);
         command.current_dir(self.directory.path()).args(["--port", &self.port.to_string()]);
         command.args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"]);
+        // A replica need not wait for others that might come.
+        command.args(["--repl-diskless-sync-delay", "0"]);
         command.args(self.options.iter().flat_map(|option| option.split(' ')));
         if self.clock.is_some() {
             let library = clock().expect("libfaketime is there: `cargo xtask test`");
@@ -181,6 +183,24 @@ impl Server {
             .and_then(|mut file| write!(file, "2026-01-{:02} {time}", days + 1))
             .and_then(|()| std::fs::rename(&fresh, &file));
         written.expect("the clock can be set");
+    }
+
+    /// Waits until its replica has what was written so far. (`WAIT` waits for what its own
+    /// client wrote.)
+    pub fn wait_for_replica(&self) {
+        let number = |text: &str, key: &str| {
+            let (_, rest) = text.split_once(key)?;
+            rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+        };
+        let info = || self.cli(&["INFO", "replication"]).unwrap_or_default();
+        let written = number(&info(), "master_repl_offset:").expect("a server has an offset");
+        let has_it = || {
+            let info = info();
+            let replica = info.lines().find(|line| line.starts_with("slave0:"));
+            let replica = replica.filter(|line| line.contains("state=online"));
+            replica.and_then(|line| number(line, "offset=")).is_some_and(|has| written <= has)
+        };
+        assert!(wait_until(has_it), "the replica has everything within ten seconds");
     }
 
     /// Returns the output of `redis-cli` for a command; `None` when it fails.

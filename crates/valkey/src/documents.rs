@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use redis::{Script, cmd};
+use redis::cmd;
 use store::state::{
     Documents, StateError, StateFuture, Version, Versioned, changes, check_size, later,
 };
 use tool::Backoff;
 
+use crate::scripts::Script;
 use crate::{Valkey, unexpected};
 
 /// The length of a version.

@@ -4,7 +4,9 @@
 //! behind Sentinel, or on a cluster ([`address`]). An operation that must be atomic
 //! is one script on the server, which uses the server's clock. Replication is
 //! asynchronous, so a failover may lose acknowledged writes: single-use values
-//! become void (`values`), so do the documents of an epoch ([`EpochDocuments`]), and the fence of a lease never goes back (`leases`).
+//! become void (`values`), so do the documents and values of an epoch
+//! ([`EpochDocuments`], [`EpochValues`]), and the fence of a lease never goes back
+//! (`leases`).
 //!
 //! The crate does not know tools or callers. It is the only one with a driver for
 //! Valkey.
@@ -14,6 +16,7 @@ pub mod address;
 mod settings;
 
 mod link;
+mod nodes;
 mod scripts;
 mod server;
 
@@ -21,6 +24,7 @@ mod blobs;
 mod counters;
 mod documents;
 mod epoch_documents;
+mod epoch_values;
 mod leases;
 mod lines;
 mod messages;
@@ -38,6 +42,7 @@ use link::Link;
 use scripts::Scripts;
 
 pub use epoch_documents::EpochDocuments;
+pub use epoch_values::EpochValues;
 pub use settings::{Config, Eviction, Limits, OpenError};
 
 /// Begins all keys of this version of the format, after the prefix.

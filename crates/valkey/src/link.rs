@@ -10,23 +10,24 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
-use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
     IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult,
-    Script, TlsCertificates, TlsMode, Value,
+    ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
 use store::state::StateError;
 use tokio::time::Instant;
 
 use crate::address::{Address, Node, Tls, Topology};
+use crate::nodes;
+use crate::scripts::Script;
 use crate::server::Server;
 use crate::settings::{Eviction, OpenError};
 
 /// How long connecting may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long requests fail at once after connecting failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long the driver waits for an answer. Callers have timeouts of their own.
@@ -105,15 +106,15 @@ impl Link {
         keys: &[String],
         arguments: &[&[u8]],
     ) -> Result<T, StateError> {
-        let mut call = script.prepare_invoke();
-        for key in keys {
-            call.key(key);
-        }
-        for argument in arguments {
-            call.arg(*argument);
-        }
-        let call = &call;
-        let request = |mut connection| async move { call.invoke_async(&mut connection).await };
+        let request = |mut connection| async move {
+            match script.by_digest(keys, arguments).query_async(&mut connection).await {
+                // A server that does not know the script has not run it.
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    script.by_text(keys, arguments).query_async(&mut connection).await
+                }
+                answered => answered,
+            }
+        };
         self.request(timeout, request).await
     }
 
@@ -195,7 +196,7 @@ impl Link {
         let Topology::Cluster(nodes) = &self.address.topology else {
             return Ok(Connection::Single(one));
         };
-        let client = cluster_client(&self.address, nodes).map_err(away)?;
+        let client = nodes::client(&self.address, nodes).map_err(away)?;
         Ok(Connection::Cluster(client.get_async_connection().await.map_err(away)?))
     }
 
@@ -254,7 +255,7 @@ impl Link {
     }
 }
 
-fn node_address(address: &Address, node: &Node) -> ConnectionAddr {
+pub(crate) fn node_address(address: &Address, node: &Node) -> ConnectionAddr {
     let (host, port) = (node.host.clone(), node.port);
     match address.tls {
         Tls::No => ConnectionAddr::Tcp(host, port),
@@ -277,7 +278,7 @@ fn client_for(address: &Address, node_address: ConnectionAddr) -> RedisResult<Cl
     }
 }
 
-fn certificates(address: &Address) -> TlsCertificates {
+pub(crate) fn certificates(address: &Address) -> TlsCertificates {
     TlsCertificates { client_tls: None, root_cert: address.authority.clone() }
 }
 
@@ -305,24 +306,6 @@ fn sentinel_client(
     builder.build()
 }
 
-fn cluster_client(address: &Address, nodes: &[Node]) -> RedisResult<redis::cluster::ClusterClient> {
-    let addresses = nodes.iter().map(|node| node_address(address, node).into_connection_info());
-    let addresses = addresses.collect::<RedisResult<Vec<_>>>()?;
-    // A request is repeated only if a node refused it.
-    let mut builder =
-        ClusterClientBuilder::new(addresses).connection_timeout(CONNECT_TIMEOUT).retries(3);
-    if address.tls == Tls::Yes {
-        builder = builder.tls(TlsMode::Secure).certs(certificates(address));
-    }
-    if let Some(user) = &address.user {
-        builder = builder.username(user);
-    }
-    if let Some(password) = &address.password {
-        builder = builder.password(password);
-    }
-    builder.build()
-}
-
 /// Returns whether a new connection may help: this one is broken, or its server is
 /// not the primary any more.
 fn is_lost(error: &RedisError) -> bool {
@@ -345,7 +328,7 @@ impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         match self {
             Connection::Single(one) => one.req_packed_command(command),
-            Connection::Cluster(cluster) => cluster.req_packed_command(command),
+            Connection::Cluster(cluster) => nodes::send(cluster, command).boxed(),
         }
     }
 

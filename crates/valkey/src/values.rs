@@ -35,15 +35,19 @@ impl SingleUse for Valkey {
     fn take<'a>(&'a self, key: &'a str, timeout: Duration) -> StateFuture<'a, Option<Bytes>> {
         later(async move {
             let keys = [self.key("u", key)];
-            let taken = self.0.link.script(timeout, &self.0.scripts.take, &keys, &[]).await?;
-            if let Value::BulkString(value) = taken {
-                return Ok(Some(value.into()));
-            }
-            match taken == Value::Nil {
-                true => Ok(None),
-                false => Err(StateError::Gone),
-            }
+            parse_bound(self.0.link.script(timeout, &self.0.scripts.take, &keys, &[]).await?)
         })
+    }
+}
+
+/// Parses a script's answer with a value that is bound to the replication id.
+pub(crate) fn parse_bound(answer: Value) -> Result<Option<Bytes>, StateError> {
+    if let Value::BulkString(value) = answer {
+        return Ok(Some(value.into()));
+    }
+    match answer == Value::Nil {
+        true => Ok(None),
+        false => Err(StateError::Gone),
     }
 }
 

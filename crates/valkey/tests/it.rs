@@ -1,6 +1,9 @@
 //! The engine against a real server: the tests that every store passes, and what
 //! only a server can do to its users.
 
+#[path = "it/cut.rs"]
+mod cut;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ use testkit::tls::Authority;
 use testkit::valkey::Server;
 use testkit::valkey::sentinel::Sentinel;
 use valkey::address::Address;
-use valkey::{Config, EpochDocuments, Eviction, Limits, OpenError, Valkey};
+use valkey::{Config, EpochDocuments, EpochValues, Eviction, Limits, OpenError, Valkey};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const LIFE: Duration = Duration::from_secs(60);
@@ -45,6 +48,9 @@ async fn a_server_does_what_every_store_does() {
     conformance::single_use_taken_at_once(user!()).await;
     conformance::expiring(user!(), &advance).await;
     conformance::expiring_appended_at_once(user!()).await;
+    let bound = || Arc::new(EpochValues(open(&server))) as Arc<dyn Expiring>;
+    conformance::expiring(&bound, &advance).await;
+    conformance::expiring_appended_at_once(&bound).await;
     conformance::counters(&open(&server), &advance).await;
     conformance::counters_spent_at_once(&open(&server)).await;
     conformance::blobs(user!()).await;
@@ -96,7 +102,7 @@ async fn what_may_be_used_once_is_void_after_a_failover() {
     let store = open(&primary);
     SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, TIMEOUT).await.unwrap();
     Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, TIMEOUT).await.unwrap();
-    assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
+    primary.wait_for_replica();
     // Taken at the primary after the replica was cut off from it.
     replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
     assert_eq!(store.take("token", TIMEOUT).await, Ok(Some(Bytes::from_static(b"yes"))));
@@ -118,7 +124,7 @@ async fn a_document_of_an_epoch_is_gone_after_a_failover_instead_of_older() {
     replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
     let (before, after) = (EpochDocuments(open(&primary)), EpochDocuments(open(&replica)));
     let allowed = before.swap("queue", None, Some("allowed".into()), TIMEOUT).await.unwrap();
-    assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
+    primary.wait_for_replica();
     replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
     // The replica that takes over has not heard of this.
     before.swap("queue", allowed.clone(), Some("used".into()), TIMEOUT).await.unwrap();
@@ -133,12 +139,42 @@ async fn a_document_of_an_epoch_is_gone_after_a_failover_instead_of_older() {
 }
 
 #[tokio::test]
+async fn a_value_of_an_epoch_is_void_after_a_failover_instead_of_shorter() {
+    testkit::needs!(Valkey);
+    let (primary, replica) = (Server::start(&[]), Server::start(&[]));
+    let port = primary.port().to_string();
+    replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    let (before, after) = (EpochValues(open(&primary)), EpochValues(open(&replica)));
+    let text = Bytes::from_static;
+    before.put("log", text(b""), LIFE, TIMEOUT).await.unwrap();
+    before.put("begun", text(b""), LIFE, TIMEOUT).await.unwrap();
+    before.append_at("log", 0, text(b"first"), LIFE, TIMEOUT).await.unwrap();
+    primary.wait_for_replica();
+    replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    // The replica that takes over has not heard of this.
+    before.append_at("log", 5, text(b"second"), LIFE, TIMEOUT).await.unwrap();
+    primary.kill();
+    for name in ["log", "begun"] {
+        assert_eq!(after.get(name, TIMEOUT).await, Err(StateError::Gone), "{name}");
+        let tries = [
+            after.append_at(name, 5, text(b"x"), LIFE, TIMEOUT).await,
+            after.append_at(name, 0, text(b"x"), LIFE, TIMEOUT).await,
+            after.replace(name, Some(text(b"first")), text(b"x"), LIFE, TIMEOUT).await,
+            after.replace(name, None, text(b"x"), LIFE, TIMEOUT).await,
+        ];
+        assert_eq!(tries, [const { Err(StateError::Gone) }; 4], "{name}");
+    }
+    after.put("log", text(b"anew"), LIFE, TIMEOUT).await.unwrap();
+    assert_eq!(after.get("log", TIMEOUT).await, Ok(Some(text(b"anew"))));
+}
+
+#[tokio::test]
 async fn fences_grow_although_a_failover_loses_leases() {
     testkit::needs!(Valkey);
     let (primary, replica) = (Server::start(&[]), Server::start(&[]));
     let port = primary.port().to_string();
     replica.cli(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
-    primary.cli(&["WAIT", "1", "5000"]);
+    primary.wait_for_replica();
     replica.cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
     let lost = open(&primary).acquire("work", LIFE, TIMEOUT).await.unwrap();
     primary.kill();
@@ -264,7 +300,7 @@ async fn after_a_failover_by_sentinel_values_are_there_and_single_uses_are_void(
     SingleUse::put(&store, "token", Bytes::from_static(b"yes"), LIFE, TIMEOUT).await.unwrap();
     Expiring::put(&store, "value", Bytes::from_static(b"v"), LIFE, TIMEOUT).await.unwrap();
     let lease = store.acquire("work", LIFE, TIMEOUT).await.unwrap();
-    assert_eq!(primary.cli(&["WAIT", "1", "5000"]).as_deref(), Some("1"));
+    primary.wait_for_replica();
     primary.kill();
     let value = answered(async || Expiring::get(&store, "value", TIMEOUT).await).await;
     assert_eq!(value, Some(Bytes::from_static(b"v")));
@@ -298,6 +334,19 @@ async fn a_cluster_does_what_one_server_does_and_is_found_although_a_node_is_dow
     conformance::blobs(user!()).await;
     conformance::leases_acquired_at_once(user!()).await;
     conformance::lines(user!()).await;
+    conformance::expiring_appended_at_once(user!()).await;
+    let of_epoch = || Arc::new(EpochDocuments(Valkey::new(config(&url)))) as Arc<dyn Documents>;
+    conformance::documents(&of_epoch).await;
+    conformance::documents_changed_at_once(&of_epoch).await;
+    let of_epoch = || Arc::new(EpochValues(Valkey::new(config(&url)))) as Arc<dyn Expiring>;
+    conformance::expiring_appended_at_once(&of_epoch).await;
+    let listening = Valkey::new(config(&url));
+    let users = || Arc::new(listening.clone()) as Arc<dyn Documents>;
+    let watching = conformance::documents_watched(&users);
+    tokio::select! {
+        () = listening.listen() => unreachable!("it listens for ever"),
+        () = watching => {}
+    }
     let spread = nodes.iter().filter(|node| node.cli(&["DBSIZE"]).as_deref() != Some("0"));
     assert!(1 < spread.count(), "the keys lie on several nodes");
     let missing = testkit::valkey::Server::start(&[]);
@@ -305,6 +354,32 @@ async fn a_cluster_does_what_one_server_does_and_is_found_although_a_node_is_dow
     missing.kill();
     let url = format!("valkey+cluster://127.0.0.1:{port},{}", places[1]);
     assert_eq!(Valkey::new(config(&url)).check(TIMEOUT).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_cluster_lets_things_expire_as_one_server_does() {
+    testkit::needs!(Valkey);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bus = format!("--cluster-port {}", free.local_addr().unwrap().port());
+    drop(free);
+    let node = Server::with_clock(&["--cluster-enabled yes", &bus]);
+    node.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
+    let url = format!("valkey+cluster://127.0.0.1:{}", node.port());
+    let open = || Valkey::new(config(&url));
+    let advance = |by| node.advance(by);
+    // A node counts as one of the cluster a moment after it started.
+    answered(async || {
+        node.advance(Duration::from_secs(1));
+        Expiring::get(&open(), "k", TIMEOUT).await
+    })
+    .await;
+    conformance::single_use(&|| Arc::new(open()) as _, &advance).await;
+    conformance::expiring(&|| Arc::new(open()) as _, &advance).await;
+    let of_epoch = || Arc::new(EpochValues(open())) as Arc<dyn Expiring>;
+    conformance::expiring(&of_epoch, &advance).await;
+    conformance::counters(&open(), &advance).await;
+    conformance::leases(&|| Arc::new(open()) as _, &advance).await;
+    conformance::messages(&|| Arc::new(open()) as _, &advance).await;
 }
 
 #[tokio::test]
