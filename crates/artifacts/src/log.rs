@@ -33,6 +33,9 @@ pub enum LogError {
     /// Somebody else writes it, or has written since.
     #[error("somebody else has it open")]
     Taken,
+    /// Its store failed over or restarted since, so its end may be lost.
+    #[error("the store that keeps it failed over or restarted, so its end may be lost")]
+    Void,
     /// The artifact with its log would be larger than what an owner may store.
     #[error("it has over {limit} bytes, and no more are stored for one caller")]
     TooLarge { limit: usize },

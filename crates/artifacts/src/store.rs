@@ -43,6 +43,12 @@ pub trait Store: Send + Sync {
     /// with the same handle is replaced.
     async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge>;
 
+    /// Stores an artifact as [`Store::put`] does, and begins its log anew: a store that
+    /// can lose writes notices when the log is opened ([`LogError::Void`]).
+    async fn put_with_log(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
+        self.put(artifact).await
+    }
+
     /// Returns the artifact with this handle, if the owner [may open](Owner::opens) it.
     /// A caller that gets `None` may run the call again, so a store that cannot be
     /// read must fail instead.
@@ -52,6 +58,13 @@ pub trait Store: Send + Sync {
     /// [key](Artifact::key). If this fails the call must not run: it may have run
     /// before.
     async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup;
+
+    /// Returns the latest artifact of the call with this key, of the owner or of one that
+    /// the owner [may have been](Owner::may_have_been), unless it was
+    /// [forgotten](Store::forget_call). Only the owner may learn its handle.
+    async fn find_begun(&self, owner: &Owner, key: &str) -> Lookup {
+        self.find_by_call(owner, key).await
+    }
 
     /// Forgets which call created an artifact, so that the same call runs again.
     async fn forget_call(&self, owner: &Owner, handle: &str);

@@ -181,10 +181,24 @@ impl Store for Disk {
         }
     }
 
+    async fn find_begun(&self, owner: &Owner, key: &str) -> Lookup {
+        self.remove(self.expire()).await;
+        let latest = self.with(|index| {
+            let same = |entry: &Entry| entry.key == key && owner.may_have_been(&entry.owner);
+            let found = index.entries.iter().filter(|(_, entry)| same(entry));
+            let latest = found.max_by_key(|(_, entry)| (entry.meta.made, entry.used));
+            latest.filter(|(_, entry)| !entry.is_forgotten).map(|(handle, _)| handle.clone())
+        });
+        match latest {
+            Some(latest) => self.load(&latest).await,
+            None => self.unwritten.find_begun(owner, key).await,
+        }
+    }
+
     async fn forget_call(&self, owner: &Owner, handle: &str) {
         self.with(|index| {
             if let Some(entry) = index.entries.get_mut(handle).filter(|e| e.owner == *owner) {
-                entry.answers_call = false;
+                entry.forget_call();
             }
         });
         self.unwritten.forget_call(owner, handle).await;

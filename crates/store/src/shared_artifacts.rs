@@ -122,6 +122,15 @@ impl Store for SharedArtifacts {
         }
     }
 
+    async fn put_with_log(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
+        let key = value_key(&artifact.owner, &artifact.handle);
+        if let Err(error) = self.logs.begin(&key, self.config.ttl).await {
+            self.fallback.put(artifact).await?;
+            return Ok(StoredIn::MemoryFallback { reason: error.to_string() });
+        }
+        self.put(artifact).await
+    }
+
     async fn get(&self, owner: &Owner, handle: &str) -> Lookup {
         if let Some(fallback) = self.fallback.get(owner, handle).await? {
             return Ok(Some(fallback));
@@ -397,7 +406,7 @@ mod tests {
             let Replicas { clock, one, other, .. } = replicas(1 << 20, kind);
             let kept = artifact("ann", "k", "hello");
             let (ann, handle) = (kept.owner.clone(), kept.handle.clone());
-            assert_eq!(one.put(kept).await, Ok(StoredIn::Stored));
+            assert_eq!(one.put_with_log(kept).await, Ok(StoredIn::Stored));
             let first = one.open_log(&ann, &handle).await.unwrap().unwrap();
             first.log.add(b"first\n");
             assert_eq!(first.log.flush().await, Ok(()));
@@ -423,7 +432,7 @@ mod tests {
     async fn what_was_stored_without_an_answer_is_not_stored_twice() {
         let Replicas { store, one, .. } = replicas(1 << 20, KINDS[0]);
         let kept = artifact("ann", "k", "hello");
-        assert_eq!(one.put(kept.clone()).await, Ok(StoredIn::Stored));
+        assert_eq!(one.put_with_log(kept.clone()).await, Ok(StoredIn::Stored));
         let opened = one.open_log(&kept.owner, &kept.handle).await.unwrap().unwrap();
         opened.log.add(b"a\n");
         // The store did it, and its answer was lost.
@@ -436,12 +445,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_log_that_is_missing_or_void_is_not_taken_for_one_that_is_empty() {
+        let Replicas { clock, store, one, .. } = replicas(1 << 20, KINDS[0]);
+        let kept = artifact("ann", "k", "hello");
+        assert_eq!(one.put_with_log(kept.clone()).await, Ok(StoredIn::Stored));
+        let opened = one.open_log(&kept.owner, &kept.handle).await.unwrap().unwrap();
+        assert!(opened.bytes.is_empty());
+        drop(opened);
+        // A failover lost the log, and not the artifact.
+        let key = log_key(&value_key(&kept.owner, &kept.handle));
+        assert_eq!(Expiring::remove(&*store, &key, TIMEOUT).await, Ok(true));
+        clock.advance(Duration::from_secs(60));
+        let lost = one.open_log(&kept.owner, &kept.handle).await.err();
+        assert_eq!(lost, Some(LogError::Void));
+    }
+
+    #[tokio::test]
     async fn a_log_counts_toward_its_owners_share() {
         let Replicas { one, .. } = replicas(50_000, KINDS[0]);
         let old = artifact("ann", "old", &"x".repeat(30_000));
         let kept = artifact("ann", "k", "hello");
         for artifact in [&old, &kept] {
-            assert_eq!(one.put(artifact.clone()).await, Ok(StoredIn::Stored));
+            assert_eq!(one.put_with_log(artifact.clone()).await, Ok(StoredIn::Stored));
         }
         let opened = one.open_log(&kept.owner, &kept.handle).await.unwrap().unwrap();
         opened.log.add(&[b'a'; 30_000]);

@@ -23,6 +23,7 @@ use store::shared_artifacts::{Contents, Logs, SharedArtifacts, Sweeper};
 use store::state::{Documents, Expiring, Leases};
 use tokio::sync::OnceCell;
 use tool::clock::Clock;
+use valkey::{EpochValues, Valkey};
 
 use super::cluster::Cluster;
 use config::{Artifacts, Location, ObjectStore};
@@ -41,8 +42,11 @@ pub(super) fn open(
     let directory = match &config.location {
         Location::Memory => return Arc::new(Memory::new(bounds, clock)),
         Location::Shared => {
-            return match cluster.map(|cluster| Arc::new(cluster.store().clone())) {
-                Some(store) => shared_artifacts(store, bounds, clock),
+            return match cluster {
+                Some(cluster) => {
+                    let logs = replica_logs(cluster.store());
+                    shared_artifacts(Arc::new(cluster.store().clone()), logs, bounds, clock)
+                }
                 None => Arc::new(Memory::new(bounds, clock)),
             };
         }
@@ -52,14 +56,19 @@ pub(super) fn open(
                 tracing::warn!(%directory, %error, "long results are kept in memory only");
                 return Arc::new(Memory::new(bounds, clock));
             }
-            return shared_artifacts(Arc::new(Files::at(directory)), bounds, clock);
+            let files = Arc::new(Files::at(directory));
+            let logs = Logs { values: Arc::clone(&files) as _, leases: Arc::clone(&files) as _ };
+            return shared_artifacts(files, logs, bounds, clock);
         }
         Location::Objects(store) => {
             let Some(blobs) = object_store(store) else {
                 return Arc::new(Memory::new(bounds, clock));
             };
             let ObjectIndex { values, documents, leases } = ObjectIndex::new(state, cluster);
-            let logs = Logs { values: Arc::clone(&values), leases };
+            let logs = match cluster {
+                Some(cluster) => replica_logs(cluster.store()),
+                None => Logs { values: Arc::clone(&values), leases },
+            };
             let contents = Contents::Blobs { blobs: Arc::new(blobs), places: values };
             return Arc::new(SharedArtifacts::new(contents, documents, logs, bounds, clock));
         }
@@ -69,14 +78,21 @@ pub(super) fn open(
     Arc::new(LazyDirectory { directory, bounds, clock, opened: OnceCell::new() })
 }
 
+/// The logs of artifacts in the store of replicas: void after a failover of the store,
+/// because a script that goes on without the last lines of its journal repeats calls.
+fn replica_logs(store: &Valkey) -> Logs {
+    let values = Arc::new(EpochValues(store.clone()));
+    Logs { values, leases: Arc::new(store.clone()) }
+}
+
 /// Artifacts as values of a store that replicas share.
-fn shared_artifacts<T: Expiring + Documents + Leases + 'static>(
+fn shared_artifacts<T: Expiring + Documents + 'static>(
     store: Arc<T>,
+    logs: Logs,
     bounds: Config,
     clock: Arc<dyn Clock>,
 ) -> Arc<dyn Store> {
     let contents = Contents::Values(Arc::clone(&store) as _);
-    let logs = Logs { values: Arc::clone(&store) as _, leases: Arc::clone(&store) as _ };
     Arc::new(SharedArtifacts::new(contents, store, logs, bounds, clock))
 }
 
@@ -192,6 +208,10 @@ impl Store for LazyDirectory {
 
     async fn find_by_call(&self, owner: &Owner, key: &str) -> Lookup {
         self.store().await.find_by_call(owner, key).await
+    }
+
+    async fn find_begun(&self, owner: &Owner, key: &str) -> Lookup {
+        self.store().await.find_begun(owner, key).await
     }
 
     async fn forget_call(&self, owner: &Owner, handle: &str) {

@@ -25,6 +25,8 @@ use crate::kit::{Home, Served, Site, program};
 
 /// Replicas with one configuration, each with a home of its own.
 struct Cluster {
+    /// The address of the store, for replicas.
+    url: String,
     store: Server,
     replicas: Vec<(Home, Served)>,
     /// What upstreams write down of each call, shared by all.
@@ -41,6 +43,11 @@ impl Cluster {
     }
 
     fn start_with(store: Server, n_replicas: usize, config: &str) -> Cluster {
+        Cluster::start_at(&store.url(), store, n_replicas, config)
+    }
+
+    /// Starts replicas that reach the store by this address.
+    fn start_at(url: &str, store: Server, n_replicas: usize, config: &str) -> Cluster {
         let deeds = tempfile::NamedTempFile::new().unwrap();
         let deed = format!(
             "open({:?}, 'a').write(str(message['params']['arguments'].get('n')) + '\\n'); \
@@ -49,7 +56,8 @@ impl Cluster {
         );
         let mut script = tempfile::NamedTempFile::new().unwrap();
         script.write_all(program(&deed).as_bytes()).unwrap();
-        let mut cluster = Cluster { store, replicas: Vec::new(), deeds, program: script };
+        let url = url.to_owned();
+        let mut cluster = Cluster { url, store, replicas: Vec::new(), deeds, program: script };
         for _ in 0..n_replicas {
             let replica = cluster.replica(config);
             cluster.replicas.push(replica);
@@ -58,7 +66,7 @@ impl Cluster {
     }
 
     fn replica(&self, config: &str) -> (Home, Served) {
-        let state = format!("[state]\nurl = {:?}\n\n", self.store.url());
+        let state = format!("[state]\nurl = {:?}\n\n", self.url);
         let home = Home::with(&format!("{BUILTIN}{state}{config}{}", self.upstream()));
         let served = Served::start(&home);
         (home, served)

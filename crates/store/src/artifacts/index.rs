@@ -33,6 +33,8 @@ pub(super) struct Entry {
     pub(super) log_bytes: usize,
     /// Whether the call that created the artifact still finds it.
     pub(super) answers_call: bool,
+    /// Whether it is known that the call is not to find it any more.
+    pub(super) is_forgotten: bool,
     /// The number of its last use; the entry with the smallest is evicted first.
     pub(super) used: u64,
     /// When it expires, by the monotonic clock.
@@ -48,9 +50,15 @@ impl Entry {
             bytes: artifact.bytes(),
             log_bytes: 0,
             answers_call,
+            is_forgotten: false,
             used: 0,
             end,
         }
+    }
+
+    /// Makes sure that the call that created it does not find it any more.
+    pub(super) fn forget_call(&mut self) {
+        (self.answers_call, self.is_forgotten) = (false, true);
     }
 
     /// Returns the size of the artifact with its log.
@@ -137,7 +145,7 @@ impl Index {
     pub(super) fn detach_call(&mut self, owner: &Owner, key: &str) {
         let same = |entry: &&mut Entry| entry.owner == *owner && entry.key == key;
         for entry in self.entries.values_mut().filter(same) {
-            entry.answers_call = false;
+            entry.forget_call();
         }
     }
 

@@ -3,6 +3,7 @@
 //! The lease refuses a second writer at once. What makes sure that there is only one is
 //! the length of the value: whoever adds says where, and of two that add at the same
 //! place one does. So a writer that lost its lease without noticing stores nothing.
+//! A log begins with its artifact, so one that is missing is one that was lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,7 @@ const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Where the logs of artifacts are.
 #[derive(Clone)]
 pub struct Logs {
+    /// A store that can lose writes has to say so: [`StateError::Gone`].
     pub values: Arc<dyn Expiring>,
     pub leases: Arc<dyn Leases>,
 }
@@ -102,13 +104,19 @@ struct State {
 }
 
 impl Logs {
+    /// Begins the log of the artifact with this key, in place of an earlier one.
+    pub(super) async fn begin(&self, artifact: &str, ttl: Duration) -> Result<(), StateError> {
+        self.values.put(&log_key(artifact), Bytes::new(), ttl, TIMEOUT).await
+    }
+
     /// Opens the log of an artifact, which lives anew.
     pub(super) async fn open(&self, size: Size) -> Result<OpenLog, LogError> {
         let key = log_key(&size.key());
         let lease = self.leases.acquire(&key, LEASE_TTL, TIMEOUT).await.map_err(log_error)?;
         let (fence, (held, dropped)) = (lease.fence, oneshot::channel());
         tokio::spawn(hold(Arc::clone(&self.leases), lease, dropped));
-        let bytes = self.values.get(&key, TIMEOUT).await.map_err(log_error)?.unwrap_or_default();
+        let found = self.values.get(&key, TIMEOUT).await.map_err(log_error)?;
+        let bytes = found.ok_or(LogError::Void)?;
         let counted = size.count(&*self.values, bytes.len()).await?;
         let (ttl, now) = (size.config.ttl, size.clock.unix_millis());
         size.contents.renew(&size.key(), ttl, now).await.map_err(log_error)?;
@@ -145,7 +153,8 @@ fn log_error(error: StateError) -> LogError {
         StateError::TooLarge { limit } => {
             LogError::TooLarge { limit: usize::try_from(limit).unwrap_or(usize::MAX) }
         }
-        StateError::Unavailable { .. } | StateError::Gone => LogError::unavailable(error),
+        StateError::Gone => LogError::Void,
+        StateError::Unavailable { .. } => LogError::unavailable(error),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Scripts that stop at one replica and go on at another.
 
 use serde_json::{Value, json};
+use testkit::valkey::Server;
+use testkit::valkey::sentinel::Sentinel;
 
 use super::Cluster;
 use crate::kit::{eventually, shell};
@@ -88,4 +90,39 @@ fn a_script_that_is_resumed_everywhere_at_once_does_everything_once() {
     assert!(all.iter().any(|told| told.contains("is under way already")), "{all:#?}");
     let expected: Vec<String> = (0..10).map(|n| n.to_string()).collect();
     assert_eq!(cluster.deeds(), expected, "each once");
+}
+
+#[test]
+fn after_a_failover_of_the_store_a_script_says_that_its_journal_is_void_and_repeats_nothing() {
+    testkit::needs!(Valkey);
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"units.convert\"\n\n";
+    let config = format!("[scripts]\nenabled = true\n\n[trust]\nmode = \"off\"\n\n{rule}");
+    let (primary, promoted) = (Server::start(&[]), Server::start(&[]));
+    promoted.cli(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]).unwrap();
+    let sentinel = Sentinel::start(&primary);
+    let cluster = Cluster::start_at(&sentinel.url(), primary, 2, &config);
+    let run = |replica: usize, kwargs: &Value| {
+        let call = json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs});
+        cluster.at(replica).told(None, "call", &call)
+    };
+    let code = "await tools.work.act({n: 1}); await tools.units.convert({value: 1, from: 'km', to: 'mi'}); \
+                await tools.work.act({n: 2}); return 'both'";
+    let told = run(0, &json!({"code": code}));
+    let handle = told.split("\"resume\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    let resume = json!({"resume": handle.unwrap_or_else(|| panic!("{told}"))});
+    assert_eq!(cluster.deeds(), ["1"]);
+    cluster.store.wait_for_replica();
+    cluster.store.kill();
+    for replica in [0, 1] {
+        let mut told = String::new();
+        eventually("the store can be used again", || {
+            told = run(replica, &resume);
+            told.contains("failed over")
+        });
+        assert!(told.contains("fresh"), "{told}");
+    }
+    assert_eq!(cluster.deeds(), ["1"], "nothing ran again");
+    let fresh = run(1, &json!({"code": code, "fresh": true}));
+    assert!(fresh.contains("\"resume\": \""), "it can be started anew: {fresh}");
+    assert_eq!(cluster.deeds(), ["1", "1"], "as it was told to");
 }

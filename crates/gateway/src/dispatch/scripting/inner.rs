@@ -329,7 +329,7 @@ impl Host for InnerCalls<'_> {
         };
         stored.map_err(|why| match why {
             LogError::Taken => NotStored::TakenOver,
-            LogError::TooLarge { .. } | LogError::Unavailable { .. } => {
+            LogError::Void | LogError::TooLarge { .. } | LogError::Unavailable { .. } => {
                 let message = format!(
                     "not run: what the script has done so far cannot be kept ({why}), and after a restart \
                      it could be done twice; take less of each result, or do it in several scripts"

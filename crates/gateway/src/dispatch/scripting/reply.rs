@@ -5,6 +5,7 @@ use script::{Finished, Journal, Limits};
 use serde_json::json;
 use tool::{Json, Object, Reply};
 
+use super::stored_journal::Unfinished;
 use crate::choice::Surface;
 
 /// What a reply about a script needs to know.
@@ -26,12 +27,27 @@ pub(super) fn error(why: &str) -> Reply {
 }
 
 /// Renders that the script was begun before. A program may resume it by the handle.
-pub(super) fn unfinished(handle: &str) -> Reply {
-    let text = format!(
-        "**Error:** this script was begun before and did not end; it is kept as `{handle}`. Go on with \
-         `{{\"resume\": \"{handle}\"}}`, or start it again with `\"fresh\": true`, which may do \
-         things twice."
-    );
+pub(super) fn unfinished(unfinished: &Unfinished, surface: Surface) -> Reply {
+    let Unfinished { handle, is_recipe } = unfinished;
+    let Some(handle) = handle else {
+        let again = if *is_recipe { "call it once more" } else { "add `\"fresh\": true`" };
+        return error(&format!(
+            "this script was begun before, on another connection, and did not end. Look at what it did: \
+             nothing of it is undone. To start it again, which may do things twice, {again}"
+        ));
+    };
+    let text = match is_recipe {
+        false => format!(
+            "**Error:** this script was begun before and did not end; it is kept as `{handle}`. Go on with \
+             `{{\"resume\": \"{handle}\"}}`, or start it again with `\"fresh\": true`, which may do \
+             things twice."
+        ),
+        true => format!(
+            "**Error:** this recipe was begun before and did not end; it is kept as `{handle}`. Go on with \
+             `{}`, or start it again, which may do things twice, with `\"fresh\": true` beside it.",
+            resume_call(surface, handle)
+        ),
+    };
     let meta = json!({"gatelet/script": {"id": handle, "unfinished": true}});
     result([text].into_iter(), true, meta.into())
 }
@@ -64,20 +80,17 @@ impl ScriptReport<'_> {
             .into()
     }
 
-    /// Returns the call that resumes the script, as its surface writes it.
     fn resume_call(&self) -> String {
-        let handle = self.handle;
-        match self.surface {
-            Surface::Gateway => format!("tool_run({{\"resume\": \"{handle}\"}})"),
-            Surface::Cash | Surface::Proxy | Surface::Direct | Surface::Auto => format!(
-                "call(namespace=\"gatelet\", function=\"run\", kwargs={{\"resume\": \"{handle}\"}})"
-            ),
-        }
+        resume_call(self.surface, self.handle)
     }
 
     /// Renders that the script waits for an approval; `stored` says whether its journal is.
     pub(super) fn paused(&self, stored: Result<(), String>) -> Reply {
-        let awaited = self.awaited.join("\n- ");
+        let more = self.awaited.len().saturating_sub(MAX_NAMED);
+        let more = (more != 0).then(|| format!("{more} more calls, which are asked about later"));
+        let awaited: Vec<String> =
+            self.awaited.iter().take(MAX_NAMED).cloned().chain(more).collect();
+        let awaited = awaited.join("\n- ");
         let n_calls = self.journal.n_answered();
         let next = match stored {
             Ok(()) => format!(
@@ -154,6 +167,16 @@ impl ScriptReport<'_> {
             text.push_str(&format!("\nBegun, and may have run: {}.", join_some(&begun)));
         }
         text
+    }
+}
+
+/// Returns the call that resumes a script, as its surface writes it.
+fn resume_call(surface: Surface, handle: &str) -> String {
+    match surface {
+        Surface::Gateway => format!("tool_run({{\"resume\": \"{handle}\"}})"),
+        Surface::Cash | Surface::Proxy | Surface::Direct | Surface::Auto => format!(
+            "call(namespace=\"gatelet\", function=\"run\", kwargs={{\"resume\": \"{handle}\"}})"
+        ),
     }
 }
 

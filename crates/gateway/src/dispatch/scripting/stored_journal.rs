@@ -7,7 +7,8 @@ use tool::{Json, Reply};
 
 use crate::builtin::LABEL;
 use crate::dispatch::dispatcher::Dispatcher;
-use artifacts::{Artifact, Log, LogError, Owner, PartIndex, StoredIn, TooLarge};
+use crate::dispatch::script_runner::ScriptRunner;
+use artifacts::{Artifact, Log, LogError, Owner, PartIndex, StoredIn, TooLarge, Unreadable};
 
 /// The function that runs scripts.
 const RUN: &str = "run";
@@ -41,7 +42,7 @@ impl Dispatcher {
             raw: None,
             parts: PartIndex::default(),
         };
-        self.artifacts.put(artifact).await
+        self.artifacts.put_with_log(artifact).await
     }
 
     /// Opens the journal with this handle to go on with its script, if it belongs to the
@@ -56,14 +57,11 @@ impl Dispatcher {
             || format!("no script is kept as `{shown}`: it ended, expired, or is another caller's");
         let found = self.artifacts.get(owner, handle).await.map_err(|away| away.to_string())?;
         let artifact = found.ok_or_else(missing)?;
-        let is_script = artifact.upstream == LABEL && artifact.tool == RUN;
-        let result = Reply::Result(artifact.result.clone()).tool_result();
-        let data = result.filter(|_| is_script).and_then(|result| result.structured);
-        let journal: Journal = data.and_then(|data| data.parse_as().ok()).ok_or_else(missing)?;
+        let journal = parse(&artifact).ok_or_else(missing)?;
         let opened = self.artifacts.open_log(owner, handle).await;
         let opened = opened.map_err(|why| not_opened(&shown, &why))?;
         let (log, lines) = opened.map(|opened| (opened.log, opened.bytes)).unzip();
-        let journal = journal.indexed().with_lines(&lines.unwrap_or_default());
+        let journal = journal.with_lines(&lines.unwrap_or_default());
         let mut journal = journal.map_err(|damaged| {
             format!(
                 "{damaged}, so what `{shown}` has done is not known; look at it, and start the \
@@ -86,6 +84,80 @@ impl Dispatcher {
     }
 }
 
+/// A script that was begun before and did not end.
+pub(super) struct Unfinished {
+    /// The handle of its journal, which only its owner learns.
+    pub(super) handle: Option<String>,
+    pub(super) is_recipe: bool,
+}
+
+/// How far a script has come whose journal is stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Finished,
+    Running,
+    Stopped,
+}
+
+impl Dispatcher {
+    /// Finds a script that was begun before with the same code and inputs and did not
+    /// end, by this caller or, as far as callers are not known, by anybody.
+    ///
+    /// A caller's own script that is still running counts too, but not a recipe: it may
+    /// be run twice at a time.
+    pub(super) async fn find_unfinished(
+        &self,
+        scripting: &ScriptRunner,
+        owner: &Owner,
+        key: &str,
+        is_recipe: bool,
+    ) -> Result<Option<Unfinished>, Unreadable> {
+        let Some(artifact) = self.artifacts.find_begun(owner, key).await? else { return Ok(None) };
+        let is_own = artifact.owner == *owner;
+        let found = match self.stage(scripting, &artifact).await {
+            Stage::Stopped => true,
+            Stage::Running => is_own && !is_recipe,
+            Stage::Finished => {
+                self.artifacts.forget_call(&artifact.owner, &artifact.handle).await;
+                false
+            }
+        };
+        if found && is_recipe && !is_own {
+            // It has no argument to say that it is to run all the same: it is said once.
+            self.artifacts.forget_call(&artifact.owner, &artifact.handle).await;
+        }
+        let handle = is_own.then(|| artifact.handle.clone());
+        Ok(found.then_some(Unfinished { handle, is_recipe }))
+    }
+
+    async fn stage(&self, scripting: &ScriptRunner, artifact: &Artifact) -> Stage {
+        let Some(_reading) = scripting.mark_running(&artifact.handle) else {
+            return Stage::Running;
+        };
+        let lines = match self.artifacts.open_log(&artifact.owner, &artifact.handle).await {
+            Ok(opened) => opened.map(|opened| opened.bytes).unwrap_or_default(),
+            Err(LogError::Taken) => return Stage::Running,
+            // Whether it ended is not known.
+            Err(LogError::Void | LogError::TooLarge { .. } | LogError::Unavailable { .. }) => {
+                return Stage::Stopped;
+            }
+        };
+        let journal = parse(artifact).and_then(|journal| journal.with_lines(&lines).ok());
+        match journal {
+            Some(journal) if journal.finished => Stage::Finished,
+            Some(_) | None => Stage::Stopped,
+        }
+    }
+}
+
+/// Parses the journal in an artifact, without its lines; `None` if it is none.
+fn parse(artifact: &Artifact) -> Option<Journal> {
+    let is_script = artifact.upstream == LABEL && artifact.tool == RUN;
+    let result = Reply::Result(artifact.result.clone()).tool_result();
+    let data = result.filter(|_| is_script)?.structured?;
+    data.parse_as().ok().map(Journal::indexed)
+}
+
 /// A journal, and its log if it is stored.
 pub(super) struct OpenJournal {
     pub(super) journal: Journal,
@@ -95,6 +167,10 @@ pub(super) struct OpenJournal {
 fn not_opened(handle: &str, why: &LogError) -> String {
     match why {
         LogError::Taken => under_way(handle),
+        LogError::Void => format!(
+            "the script `{handle}` cannot go on, because what it did is not known: {why}. Look at \
+             what it did, and start it again with `\"fresh\": true`"
+        ),
         LogError::TooLarge { .. } | LogError::Unavailable { .. } => format!(
             "the script `{handle}` cannot go on now, because what it does cannot be kept: {why}. Try \
              again later"
