@@ -3,6 +3,7 @@
 //! Each replica has a random tag and a mailbox in the store. It renews a sign of life
 //! every few seconds, so that nobody waits for a replica that is gone.
 
+mod message;
 mod tunnel;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +16,6 @@ use async_trait::async_trait;
 use mcp::serve::http::{Endpoint, RecordError, ReplicaError, Replicas};
 use mcp::serve::stdio;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use store::state::{Expiring, Messages, StateError};
 use tokio::io::DuplexStream;
 use tokio::sync::oneshot;
@@ -25,6 +25,7 @@ use valkey::{OpenError, Valkey};
 use super::signer::Signer;
 use crate::approval_queue::SharedStore;
 use config::SharedState;
+use message::{Received, ReplicaMessage, VERSION};
 use tunnel::{Outgoing, TunnelEnd, Tunnels};
 
 /// How long one operation of the store may hold up a request.
@@ -48,7 +49,7 @@ struct Inner {
     /// The random number of this replica.
     tag: u32,
     /// The requests to other replicas that wait for an answer, by number.
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Json>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Json, ReplicaError>>>>,
     next_number: AtomicU64,
     /// The endpoints that others may send requests to, by path.
     endpoints: Mutex<BTreeMap<String, Endpoint>>,
@@ -62,38 +63,6 @@ struct Inner {
 struct OfferedUpstream {
     fence: u64,
     provider: Weak<dyn Provider>,
-}
-
-/// A message between replicas.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ReplicaMessage {
-    /// A request for an endpoint; the answer goes to the replica `from`, with `number`.
-    Ask {
-        endpoint: String,
-        from: u32,
-        number: u64,
-        message: Json,
-    },
-    Answer {
-        number: u64,
-        message: Json,
-    },
-    /// Opens a tunnel to an upstream that the receiver runs under the lease `fence`.
-    Open {
-        upstream: String,
-        fence: u64,
-        from: u32,
-        tunnel: u64,
-    },
-    /// A line through a tunnel.
-    Line {
-        tunnel: u64,
-        text: String,
-    },
-    Close {
-        tunnel: u64,
-    },
 }
 
 impl Cluster {
@@ -164,34 +133,62 @@ impl Cluster {
     }
 
     fn receive(&self, message: &[u8]) {
-        match serde_json::from_slice::<ReplicaMessage>(message) {
-            Ok(ReplicaMessage::Answer { number, message }) => {
+        let message = match ReplicaMessage::receive(message) {
+            Received::Message(message) => message,
+            Received::UnknownRequest { from, number } => {
+                tracing::warn!(from, "a replica of another release asked what is not known here");
+                return self.send_later(from, ReplicaMessage::refusal(number));
+            }
+            Received::UnknownTunnel { from, tunnel } => {
+                tracing::warn!(from, "a replica of another release asked what is not known here");
+                return self.send_later(from, ReplicaMessage::Close { tunnel });
+            }
+            Received::Unreadable(error) => {
+                tracing::warn!(%error, "a message of another replica cannot be read");
+                return;
+            }
+        };
+        match message {
+            ReplicaMessage::Answer { number, message, refused } => {
                 if let Some(waiting) = self.0.waiting.lock().remove(&number) {
+                    let answer = if refused { Err(ReplicaError::Refused) } else { Ok(message) };
                     // The requester may have stopped waiting.
-                    drop(waiting.send(message));
+                    drop(waiting.send(answer));
                 }
             }
-            Ok(ReplicaMessage::Ask { endpoint, from, number, message }) => {
+            ReplicaMessage::Ask { endpoint, from, number, message, version } => {
                 let Some(endpoint) = self.0.endpoints.lock().get(&endpoint).cloned() else {
-                    return;
+                    tracing::warn!(
+                        endpoint,
+                        from,
+                        version,
+                        "another replica asked for an endpoint that is not served here"
+                    );
+                    return self.send_later(from, ReplicaMessage::refusal(number));
                 };
                 let cluster = self.clone();
                 tokio::spawn(async move {
                     let message = endpoint.answer_replica_message(&message).await;
-                    if let Err(error) =
-                        cluster.send(from, &ReplicaMessage::Answer { number, message }).await
-                    {
+                    let answer = ReplicaMessage::Answer { number, message, refused: false };
+                    if let Err(error) = cluster.send(from, &answer).await {
                         tracing::warn!(%error, "an answer to another replica is lost");
                     }
                 });
             }
-            Ok(ReplicaMessage::Open { upstream, fence, from, tunnel }) => {
+            ReplicaMessage::Open { upstream, fence, from, tunnel, .. } => {
                 self.serve_tunnel(&upstream, fence, from, tunnel);
             }
-            Ok(ReplicaMessage::Line { tunnel, text }) => self.0.tunnels.receive_line(tunnel, text),
-            Ok(ReplicaMessage::Close { tunnel }) => self.0.tunnels.close(tunnel),
-            Err(error) => tracing::warn!(%error, "a letter of another replica cannot be read"),
+            ReplicaMessage::Line { tunnel, number, text } => {
+                self.0.tunnels.receive_line(tunnel, number, text);
+            }
+            ReplicaMessage::Close { tunnel } => self.0.tunnels.close(tunnel),
         }
+    }
+
+    /// Sends a message that may get lost.
+    fn send_later(&self, replica: u32, message: ReplicaMessage) {
+        let cluster = self.clone();
+        tokio::spawn(async move { cluster.send(replica, &message).await });
     }
 
     /// Whether the replica with this tag gave a sign of life lately.
@@ -226,7 +223,7 @@ impl Cluster {
         let (upstream, from) = (upstream.to_owned(), self.0.tag);
         let cluster = self.clone();
         tokio::spawn(async move {
-            let open = ReplicaMessage::Open { upstream, fence, from, tunnel };
+            let open = ReplicaMessage::Open { upstream, fence, from, tunnel, version: VERSION };
             if cluster.send(replica, &open).await.is_ok() {
                 cluster.run_tunnel(end, replica, tunnel).await;
             } else {
@@ -242,13 +239,10 @@ impl Cluster {
         let offered = self.0.offered.lock().get(upstream).cloned();
         let current = offered.filter(|current| current.fence == fence);
         let provider = current.and_then(|current| current.provider.upgrade());
-        let cluster = self.clone();
         let Some(provider) = provider else {
-            tokio::spawn(
-                async move { cluster.send(from, &ReplicaMessage::Close { tunnel }).await },
-            );
-            return;
+            return self.send_later(from, ReplicaMessage::Close { tunnel });
         };
+        let cluster = self.clone();
         let (near, end) = self.0.tunnels.open(tunnel);
         let (reader, writer) = tokio::io::split(near);
         let source = Arc::new(FixedProvider(provider));
@@ -259,7 +253,9 @@ impl Cluster {
     async fn run_tunnel(&self, end: TunnelEnd, replica: u32, tunnel: u64) {
         let send = |outgoing: Outgoing| async move {
             let message = match outgoing {
-                Outgoing::Line(text) => ReplicaMessage::Line { tunnel, text },
+                Outgoing::Line { number, text } => {
+                    ReplicaMessage::Line { tunnel, number: Some(number), text }
+                }
                 Outgoing::Closed => ReplicaMessage::Close { tunnel },
             };
             self.send(replica, &message).await.is_ok()
@@ -273,16 +269,20 @@ impl Cluster {
     }
 
     /// Waits for an answer for as long as the replica is alive.
-    async fn wait_for(&self, replica: u32, answer: &mut oneshot::Receiver<Json>) -> Option<Json> {
+    async fn wait_for(
+        &self,
+        replica: u32,
+        answer: &mut oneshot::Receiver<Result<Json, ReplicaError>>,
+    ) -> Result<Json, ReplicaError> {
         let end = tokio::time::Instant::now() + ANSWER_TIMEOUT;
         while tokio::time::Instant::now() < end {
             match tokio::time::timeout(HEARTBEAT, &mut *answer).await {
-                Ok(answer) => return answer.ok(),
+                Ok(answer) => return answer.unwrap_or(Err(ReplicaError::NoAnswer)),
                 Err(_) if self.is_alive(replica).await => {}
-                Err(_) => return None,
+                Err(_) => return Err(ReplicaError::NoAnswer),
             }
         }
-        None
+        Err(ReplicaError::NoAnswer)
     }
 
     async fn send(&self, replica: u32, message: &ReplicaMessage) -> Result<(), StateError> {
@@ -361,14 +361,15 @@ impl Replicas for EndpointReplicas {
         let (sender, mut answer) = oneshot::channel();
         inner.waiting.lock().insert(number, sender);
         let endpoint = self.path.clone();
-        let ask = ReplicaMessage::Ask { endpoint, from: inner.tag, number, message };
+        let from = inner.tag;
+        let ask = ReplicaMessage::Ask { endpoint, from, number, message, version: VERSION };
         let answer = match self.cluster.send(replica, &ask).await {
             Ok(()) => self.cluster.wait_for(replica, &mut answer).await,
             // It may have been sent all the same.
-            Err(_) => None,
+            Err(_) => Err(ReplicaError::NoAnswer),
         };
         inner.waiting.lock().remove(&number);
-        answer.ok_or(ReplicaError::NoAnswer)
+        answer
     }
 }
 

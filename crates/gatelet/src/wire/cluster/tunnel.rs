@@ -1,7 +1,9 @@
 //! A byte stream to another replica, carried by messages: one per line.
 //!
 //! Lines that are written at one end come out at the other in the same order. The tunnel
-//! ends when either end closes it, and when the other replica is gone.
+//! ends when either end closes it, and when the other replica is gone. Lines are counted:
+//! one that arrives twice is dropped, and where one is missing the tunnel ends, so that
+//! no call runs twice and none waits for an answer that was lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +23,28 @@ const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// The tunnels that are open at this replica, by number.
 #[derive(Default)]
-pub(super) struct Tunnels(Mutex<HashMap<u64, mpsc::Sender<String>>>);
+pub(super) struct Tunnels(Mutex<HashMap<u64, Incoming>>);
+
+/// The lines that come out at this end of a tunnel.
+struct Incoming {
+    lines: mpsc::Sender<String>,
+    /// The number of the next line.
+    next: u64,
+}
+
+impl Incoming {
+    /// Takes a line; `false` if the tunnel has to end.
+    fn take(&mut self, number: Option<u64>, line: String) -> bool {
+        match number {
+            // It arrived before.
+            Some(number) if number < self.next => return true,
+            Some(number) if self.next < number => return false,
+            Some(_) => self.next += 1,
+            None => {}
+        }
+        self.lines.try_send(line).is_ok()
+    }
+}
 
 /// This replica's end of a tunnel. Nothing moves until it is [`run`](TunnelEnd::run).
 pub(super) struct TunnelEnd {
@@ -32,7 +55,7 @@ pub(super) struct TunnelEnd {
 
 /// What one end sends to the other.
 pub(super) enum Outgoing {
-    Line(String),
+    Line { number: u64, text: String },
     Closed,
 }
 
@@ -41,15 +64,16 @@ impl Tunnels {
     pub(super) fn open(&self, number: u64) -> (DuplexStream, TunnelEnd) {
         let (near, stream) = tokio::io::duplex(BUFFER_BYTES);
         let (sender, incoming) = mpsc::channel(MAX_WAITING);
-        self.0.lock().insert(number, sender);
+        self.0.lock().insert(number, Incoming { lines: sender, next: 0 });
         (near, TunnelEnd { number, stream, incoming })
     }
 
-    /// Receives a line of the other replica. Closes an end that nobody reads.
-    pub(super) fn receive_line(&self, number: u64, line: String) {
+    /// Receives a line of the other replica, with its number if that replica counts.
+    /// Closes an end that nobody reads, and one where a line is missing.
+    pub(super) fn receive_line(&self, tunnel: u64, number: Option<u64>, line: String) {
         let mut open = self.0.lock();
-        if open.get(&number).is_some_and(|end| end.try_send(line).is_err()) {
-            open.remove(&number);
+        if open.get_mut(&tunnel).is_some_and(|end| !end.take(number, line)) {
+            open.remove(&tunnel);
         }
     }
 
@@ -85,7 +109,7 @@ async fn send_lines<F: Future<Output = bool>>(
     send: &impl Fn(Outgoing) -> F,
 ) {
     let mut reader = BufReader::new(reader);
-    loop {
+    for number in 0.. {
         let mut line = Vec::new();
         match (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
@@ -93,8 +117,8 @@ async fn send_lines<F: Future<Output = bool>>(
         }
         // A line that is too long for the store ends the tunnel, and the call with it.
         let is_whole = line.pop() == Some(b'\n');
-        let Some(line) = String::from_utf8(line).ok().filter(|_| is_whole) else { return };
-        if !send(Outgoing::Line(line)).await {
+        let Some(text) = String::from_utf8(line).ok().filter(|_| is_whole) else { return };
+        if !send(Outgoing::Line { number, text }).await {
             return;
         }
     }
@@ -123,7 +147,11 @@ mod tests {
             let other = Arc::clone(other);
             move |said: Outgoing| {
                 match said {
-                    Outgoing::Line(line) => other.receive_line(1, line),
+                    Outgoing::Line { number, text } => {
+                        // As a store would that carries out one command twice.
+                        other.receive_line(1, Some(number), text.clone());
+                        other.receive_line(1, Some(number), text);
+                    }
                     Outgoing::Closed => other.close(1),
                 }
                 std::future::ready(true)
@@ -140,5 +168,26 @@ mod tests {
         drop(near);
         let end = tokio::time::timeout(Duration::from_secs(10), far.read_line(&mut text)).await;
         assert_eq!(end.unwrap().unwrap(), 0, "the other end is closed");
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_that_lost_a_line_ends() {
+        let tunnels = Arc::new(Tunnels::default());
+        let (near, end) = tunnels.open(1);
+        let running = tokio::spawn(end.run(
+            Arc::clone(&tunnels),
+            |_| std::future::ready(true),
+            std::future::pending(),
+        ));
+        for (number, line) in
+            [(Some(0), "a"), (None, "of version 0"), (Some(2), "c"), (Some(1), "b")]
+        {
+            tunnels.receive_line(1, number, line.to_owned());
+        }
+        running.await.unwrap();
+        let mut text = String::new();
+        let mut near = BufReader::new(near);
+        while 0 < near.read_line(&mut text).await.unwrap() {}
+        assert!(!text.contains('b') && !text.contains('c'), "nothing after the gap: {text}");
     }
 }

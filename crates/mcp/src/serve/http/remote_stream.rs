@@ -67,7 +67,7 @@ impl Endpoint {
                 Some(request) => futures::stream::iter([lost_answer(request)]).boxed(),
                 None => return Err(boxed_refusal(StatusCode::BAD_REQUEST, GONE)),
             },
-            Err(ReplicaError::NoAnswer) => {
+            Err(ReplicaError::NoAnswer | ReplicaError::Refused) => {
                 let message =
                     "the replica that has that stream does not answer now; resume it again";
                 return Err(boxed_refusal(StatusCode::SERVICE_UNAVAILABLE, message));
@@ -111,7 +111,7 @@ impl RemoteStream {
                         return Some((lost, (remote, Next::End)));
                     }
                     // The client comes back with the last event that it got.
-                    Ok(None) | Err(ReplicaError::NoAnswer) => return None,
+                    Ok(None) | Err(ReplicaError::NoAnswer | ReplicaError::Refused) => return None,
                 },
                 Next::End => return None,
             };

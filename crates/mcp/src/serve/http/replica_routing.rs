@@ -230,7 +230,7 @@ impl Endpoint {
         for told in futures::future::join_all(others.map(tell)).await {
             match told {
                 Ok(Ok(_) | Err(ReplicaError::Gone)) => {}
-                Ok(Err(ReplicaError::NoAnswer)) | Err(_) => {
+                Ok(Err(ReplicaError::NoAnswer | ReplicaError::Refused)) | Err(_) => {
                     tracing::warn!("another replica was not told in time what a client changed");
                 }
             }
@@ -342,7 +342,7 @@ impl Endpoint {
                                `inputResponses` if that does no harm";
                 Reply::Error(RpcError::new(code::INVALID_PARAMS, message))
             }
-            Err(error @ ReplicaError::NoAnswer) => {
+            Err(error @ (ReplicaError::NoAnswer | ReplicaError::Refused)) => {
                 Reply::Error(RpcError::new(code::SERVER, error.to_string()))
             }
         };

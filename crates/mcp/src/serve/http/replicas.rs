@@ -49,6 +49,9 @@ pub enum ReplicaError {
     /// The replica is gone; it did not get the message.
     #[error("the replica that holds it is gone")]
     Gone,
+    /// The replica runs another release or another configuration; it did nothing.
+    #[error("the replica that holds it is of another release and does not know the request")]
+    Refused,
     #[error("the replica that holds it did not answer; it may have run all the same")]
     NoAnswer,
 }
