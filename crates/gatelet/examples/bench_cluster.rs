@@ -1,9 +1,12 @@
 //! What several replicas with a shared store do, and what the store costs.
 //!
-//! Calls per second and their 50th and 99th percentiles, by replicas, without and
-//! with a limit that is counted in the store; how many commands the store carried
-//! out for each call; what an idle session and a thousand kept results take of its
-//! memory. `bench_cluster [seconds]`; `redis-server` has to be there.
+//! First one replica with a store beside one without, in turns: how much longer a
+//! call takes, and how often it goes to the store, with one client, so that the server
+//! reads each request by itself. Then calls per second and their 50th and 99th
+//! percentiles, by replicas, without and with a limit that is counted in the store;
+//! what an idle session and a thousand kept results take of its memory; and one line
+//! that says whether what is to be reached was reached. `bench_cluster [seconds]`;
+//! `redis-server` has to be there.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -20,6 +23,15 @@ use std::time::{Duration, Instant};
 use kit::{Connection, resident};
 
 const CLIENTS: usize = 8;
+/// How many turns the two replicas take that are compared.
+const TURNS: u32 = 6;
+/// How much longer the median call may take with a store than without.
+const MAX_RATIO: f64 = 1.5;
+/// How far the round trips of a call may be from a whole number: replicas also say that
+/// they are there.
+const ROUND_TRIP_MARGIN: f64 = 0.05;
+/// How many bytes of the store an idle session may take.
+const MAX_SESSION_BYTES: f64 = 2048.0;
 const SESSIONS: usize = 500;
 const RESULTS: usize = 1000;
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
@@ -40,43 +52,96 @@ fn main() -> io::Result<()> {
 }
 
 fn measure(gatelet: &Path, scratch: &Path, time: Duration) -> io::Result<()> {
-    println!("| replicas | state | call | calls/s | p50 µs | p99 µs | store commands per call |");
+    println!("| replicas | state | call | calls/s | p50 µs | p99 µs | round trips to the store |");
     println!("|---|---|---|---|---|---|---|");
-    let embedded = vec![Replica::start(gatelet, scratch, None)?];
-    for (name, call) in [("free", FREE), ("limited", LIMITED)] {
-        Load::run(&embedded, call, time)?.print("embedded", name, 1, None);
+    let mut verdict = Verdict::default();
+    for (name, call, round_trips) in [("free", FREE, 0.0), ("limited", LIMITED, 1.0)] {
+        verdict.add(&compare(gatelet, scratch, name, call, time)?, name, round_trips);
     }
-    drop(embedded);
     for n_replicas in 1..=3 {
         let store = Store::start(scratch)?;
         let start = |_| Replica::start(gatelet, scratch, Some(store.port));
         let replicas = (0..n_replicas).map(start).collect::<io::Result<Vec<_>>>()?;
         for (name, call) in [("free", FREE), ("limited", LIMITED)] {
-            let before = store.n_commands()?;
-            let load = Load::run(&replicas, call, time)?;
-            // What replicas say to each other in that time is counted, too.
-            let per_call = (store.n_commands()? - before) / load.times.len() as f64;
-            load.print("shared", name, n_replicas, Some(per_call));
+            Load::run(&replicas, CLIENTS, call, time)?.print("shared", name, n_replicas, None);
         }
         if n_replicas == 1 {
-            memory(&store, &replicas[0])?;
+            verdict.session_bytes = memory(&store, &replicas[0])?;
         }
     }
+    println!("\n{}", verdict.line());
     Ok(())
 }
 
-/// What sessions and results take of the store's memory.
-fn memory(store: &Store, replica: &Replica) -> io::Result<()> {
+/// A call with a store and without.
+struct Comparison {
+    /// How many times longer the median call takes with a store.
+    ratio: f64,
+    round_trips: f64,
+}
+
+/// Compares a replica with a store and one without, in turns, so that both find the same
+/// machine.
+fn compare(
+    gatelet: &Path,
+    scratch: &Path,
+    name: &str,
+    call: &'static str,
+    time: Duration,
+) -> io::Result<Comparison> {
+    let store = Store::start(scratch)?;
+    let embedded = [Replica::start(gatelet, scratch, None)?];
+    let shared = [Replica::start(gatelet, scratch, Some(store.port))?];
+    let (mut without, mut with) = (Load::default(), Load::default());
+    let mut n_reads = 0.0;
+    for _ in 0..TURNS {
+        without.add(Load::run(&embedded, 1, call, time / TURNS)?);
+        let before = store.n_reads()?;
+        with.add(Load::run(&shared, 1, call, time / TURNS)?);
+        n_reads += store.n_reads()? - before;
+    }
+    let round_trips = n_reads / with.times.len() as f64;
+    without.print("embedded, one client", name, 1, Some(0.0));
+    with.print("shared, one client", name, 1, Some(round_trips));
+    let ratio = with.at(50).as_secs_f64() / without.at(50).as_secs_f64();
+    Ok(Comparison { ratio, round_trips })
+}
+
+/// What was measured of what is to be reached.
+#[derive(Default)]
+struct Verdict {
+    said: Vec<String>,
+    is_missed: bool,
+    session_bytes: f64,
+}
+
+impl Verdict {
+    fn add(&mut self, Comparison { ratio, round_trips }: &Comparison, name: &str, expected: f64) {
+        self.is_missed |= MAX_RATIO < *ratio || ROUND_TRIP_MARGIN < (round_trips - expected).abs();
+        self.said.push(format!(
+            "{name} p50 {ratio:.2} times the embedded one (at most {MAX_RATIO}), {round_trips:.2} \
+             round trips ({expected})"
+        ));
+    }
+
+    fn line(&self) -> String {
+        let is_missed = self.is_missed || MAX_SESSION_BYTES < self.session_bytes;
+        let word = if is_missed { "MISSED" } else { "reached" };
+        let (said, bytes) = (self.said.join("; "), self.session_bytes);
+        format!("{word}: {said}; idle session {bytes:.0} bytes (under {MAX_SESSION_BYTES})")
+    }
+}
+
+/// What sessions and results take of the store's memory. Returns the bytes of a session.
+fn memory(store: &Store, replica: &Replica) -> io::Result<f64> {
     let mut connection = Connection::open(replica.port)?;
     let before = store.said("memory", "used_memory:")?;
     for _ in 0..SESSIONS {
         connection.post("/mcp", "", HELLO)?;
     }
     let after = store.said("memory", "used_memory:")?;
-    println!(
-        "| 1 | shared | idle session: {:.0} bytes | | | | |",
-        (after - before) / SESSIONS as f64
-    );
+    let session_bytes = (after - before) / SESSIONS as f64;
+    println!("| 1 | shared | idle session: {session_bytes:.0} bytes | | | | |");
     let session = replica.session(&mut connection)?;
     let before = store.said("memory", "used_memory:")?;
     for n in 0..RESULTS {
@@ -91,17 +156,23 @@ fn memory(store: &Store, replica: &Replica) -> io::Result<()> {
     println!("| 1 | shared | {RESULTS} results of 2 kB: {megabytes:.1} MB | | | | |");
     let replica = resident(replica.process.id())?;
     println!("| 1 | shared | the replica itself: {replica:.1} MB | | | | |");
-    Ok(())
+    Ok(session_bytes)
 }
 
-/// How long calls took.
+/// How long calls took, sorted.
+#[derive(Default)]
 struct Load {
     times: Vec<Duration>,
     took: Duration,
 }
 
 impl Load {
-    fn run(replicas: &[Replica], call: &'static str, time: Duration) -> io::Result<Load> {
+    fn run(
+        replicas: &[Replica],
+        n_clients: usize,
+        call: &'static str,
+        time: Duration,
+    ) -> io::Result<Load> {
         let began = Instant::now();
         let client = |n: usize| -> io::Result<Vec<Duration>> {
             let replica = &replicas[n % replicas.len()];
@@ -120,7 +191,7 @@ impl Load {
         };
         let times = std::thread::scope(|scope| {
             let client = &client;
-            let clients: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(move || client(n))).collect();
+            let clients: Vec<_> = (0..n_clients).map(|n| scope.spawn(move || client(n))).collect();
             let each = clients.into_iter().map(|client| client.join().expect("no client panics"));
             each.collect::<io::Result<Vec<_>>>()
         });
@@ -129,15 +200,22 @@ impl Load {
         Ok(Load { times, took: began.elapsed() })
     }
 
-    fn print(&self, state: &str, call: &str, n_replicas: usize, commands: Option<f64>) {
+    fn add(&mut self, more: Load) {
+        self.times.extend(more.times);
+        self.times.sort();
+        self.took += more.took;
+    }
+
+    /// The time that a share of the calls took at most.
+    fn at(&self, percent: usize) -> Duration {
+        self.times[(self.times.len() - 1) * percent / 100]
+    }
+
+    fn print(&self, state: &str, call: &str, n_replicas: usize, round_trips: Option<f64>) {
         let rate = self.times.len() as f64 / self.took.as_secs_f64();
-        let at = |share: usize| self.times[(self.times.len() - 1) * share / 100].as_micros();
-        let commands = commands.map_or_else(|| "0".to_owned(), |n| format!("{n:.2}"));
-        println!(
-            "| {n_replicas} | {state} | {call} | {rate:.0} | {} | {} | {commands} |",
-            at(50),
-            at(99)
-        );
+        let (p50, p99) = (self.at(50).as_micros(), self.at(99).as_micros());
+        let round_trips = round_trips.map(|n| format!("{n:.2}")).unwrap_or_default();
+        println!("| {n_replicas} | {state} | {call} | {rate:.0} | {p50} | {p99} | {round_trips} |");
     }
 }
 
@@ -182,8 +260,10 @@ impl Store {
         value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| io::Error::other(text))
     }
 
-    fn n_commands(&self) -> io::Result<f64> {
-        self.said("stats", "total_commands_processed:")
+    /// How often it has read from its clients. A script counts once, whatever commands it
+    /// runs, and so does each request of a single client, which waits for the answer.
+    fn n_reads(&self) -> io::Result<f64> {
+        self.said("stats", "total_reads_processed:")
     }
 }
 
