@@ -25,18 +25,31 @@ const BENCHES: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Recorded agents through every way to tools; the page goes to `docs/benchmarks`, or
-/// beside the directory of another recording.
-fn context(data: Option<&String>) -> Result<()> {
-    let peers = tools::install_peers()?;
-    run::run(&mut cargo(&["build", "--release", "--package", "gatelet", "--bins"]))?;
-    let gatelet = run::target_directory()?.join("release/gatelet");
-    let out = match data {
+/// beside the directory of another recording. Flags are those of the example `context`, and
+/// `--out`.
+fn context(arguments: &[String]) -> Result<()> {
+    let (data, mut flags) = match arguments {
+        [first, rest @ ..] if !first.starts_with("--") => (Some(first), rest.to_vec()),
+        all => (None, all.to_vec()),
+    };
+    let mut out = match data {
         Some(data) => PathBuf::from(data).join("benchmarks"),
         None => run::root().join("docs/benchmarks"),
     };
+    if let Some(at) = flags.iter().position(|flag| flag == "--out") {
+        let Some(place) = flags.get(at + 1) else { bail!("`--out` needs a directory") };
+        out = PathBuf::from(place);
+        flags.drain(at..at + 2);
+    }
+    if let Some(data) = data {
+        flags.extend(["--tools", data, "--tasks", data].map(str::to_owned));
+    }
+    let peers = tools::install_peers()?;
+    run::run(&mut cargo(&["build", "--release", "--package", "gatelet", "--bins"]))?;
+    let gatelet = run::target_directory()?.join("release/gatelet");
     let mut bench =
         cargo(&["run", "--release", "--package", "gatelet-replay", "--example", "context", "--"]);
-    run::run(bench.arg(gatelet).arg(peers).arg(&out).args(data))?;
+    run::run(bench.arg(gatelet).arg(peers).arg(&out).args(flags))?;
     println!("written to {}", out.display());
     Ok(())
 }
@@ -58,7 +71,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
     // These take arguments of their own.
     if let [first, rest @ ..] = names {
         match first.as_str() {
-            "context" => return context(rest.first()),
+            "context" => return context(rest),
             "replies" => return replies(rest),
             "start" => return stopwatch::run(rest),
             "console" => return watched::run(rest),

@@ -1,12 +1,14 @@
 //! Estimates what a task costs with a catalogue of tools, directly and through a gateway.
 
-use crate::{Conversation, HostModel, Loading, Turn};
+use crate::{Conversation, HostModel, Listed, Loading, Turn};
 
 /// The tools of a catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalogue {
     /// Each tool in the order in which a host lists it.
     pub tools: Vec<ToolCost>,
+    /// Tokens of the names of all servers, and of what they say of themselves.
+    pub servers: u64,
 }
 
 /// The tokens of a tool's definition, and of its name alone.
@@ -60,16 +62,28 @@ impl Task {
         let shown = &catalogue.tools[..shown];
         let definitions: u64 = shown.iter().map(|tool| tool.definition).sum();
         let (in_front, searches) = match host.loading {
-            Loading::Everything => (definitions, None),
-            Loading::OnSearch { n_results } => {
-                let mean = definitions / (shown.len().max(1) as u64);
-                let loaded = mean * n_results.min(shown.len()) as u64;
-                let search = Turn { written: self.written, read: loaded };
-                (shown.iter().map(|tool| tool.name).sum(), Some(search))
+            Loading::Everything => (definitions, Vec::new()),
+            Loading::OnSearch { listed, n_results } => {
+                let names = match listed {
+                    Listed::Tools => shown.iter().map(|tool| tool.name).sum(),
+                    Listed::Servers => catalogue.servers,
+                };
+                (names, self.loading_searches(definitions, shown.len(), n_results))
             }
         };
         let call = Turn { written: self.written, read: self.result };
         self.conversation(in_front, searches, call)
+    }
+
+    /// Returns the searches of a host that loads definitions of average size: each loads other
+    /// ones, until all are loaded.
+    fn loading_searches(&self, definitions: u64, n_tools: usize, n_results: usize) -> Vec<Turn> {
+        let mean = definitions / (n_tools.max(1) as u64);
+        let search = |at: usize| {
+            let left = n_tools.saturating_sub(at * n_results);
+            Turn { written: self.written, read: mean * n_results.min(left) as u64 }
+        };
+        (0..self.searches).map(search).collect()
     }
 
     /// Returns the conversation of this task through a gateway, whose few definitions
@@ -78,12 +92,12 @@ impl Task {
         let search = Turn { written: self.written, read: gateway.search };
         let written = self.written + gateway.call_overhead;
         let call = Turn { written, read: self.result_through_gateway };
-        self.conversation(gateway.definitions, Some(search), call)
+        self.conversation(gateway.definitions, vec![search; self.searches], call)
     }
 
-    fn conversation(&self, definitions: u64, search: Option<Turn>, call: Turn) -> Conversation {
-        let searches = search.into_iter().cycle().take(self.searches);
-        let turns = searches.chain(std::iter::repeat_n(call, self.calls)).collect();
+    fn conversation(&self, definitions: u64, searches: Vec<Turn>, call: Turn) -> Conversation {
+        let mut turns = searches;
+        turns.extend(std::iter::repeat_n(call, self.calls));
         Conversation { definitions, question: self.question, turns }
     }
 }
@@ -103,7 +117,7 @@ mod tests {
     };
 
     fn catalogue(n: usize) -> Catalogue {
-        Catalogue { tools: vec![ToolCost { definition: 100, name: 4 }; n] }
+        Catalogue { tools: vec![ToolCost { definition: 100, name: 4 }; n], servers: 50 }
     }
 
     fn host(id: &str) -> &'static HostModel {
@@ -125,6 +139,24 @@ mod tests {
         assert_eq!((many.definitions, many.turns[0].read), (320, 500));
         let none = TASK.direct(&catalogue(0), host("defers"));
         assert_eq!((none.definitions, none.turns[0].read), (0, 0));
+    }
+
+    #[test]
+    fn a_host_that_defers_loads_no_definition_twice() {
+        let task = Task { searches: 4, ..TASK };
+        let read = |n_tools| {
+            let conversation = task.direct(&catalogue(n_tools), host("defers"));
+            conversation.turns[..4].iter().map(|turn| turn.read).collect::<Vec<_>>()
+        };
+        assert_eq!(read(3), [300, 0, 0, 0]);
+        assert_eq!(read(12), [500, 500, 200, 0]);
+        assert_eq!(read(20), [500; 4]);
+    }
+
+    #[test]
+    fn a_host_that_lists_servers_sends_no_names_of_tools() {
+        let conversation = TASK.direct(&catalogue(80), host("defers-servers"));
+        assert_eq!((conversation.definitions, conversation.turns[0].read), (50, 800));
     }
 
     #[test]

@@ -13,4 +13,4 @@ mod host_model;
 
 pub use conversation::{Conversation, Prices, Totals, Turn};
 pub use estimate::{Catalogue, Gateway, Task, ToolCost};
-pub use host_model::{HOST_MODELS, HostModel, Loading};
+pub use host_model::{HOST_MODELS, HostModel, Listed, Loading, SERVER_DESCRIPTION};

@@ -28,7 +28,7 @@ fn main() -> std::io::Result<()> {
         "contextweaver" => peer(OtherGateway::ContextWeaver),
         _ => return Err(usage()),
     };
-    let recording = Recording::read(Path::new(&data))?;
+    let recording = Recording::read(Path::new(&data), Path::new(&data))?;
     let done = replay(&recording, &gateway)?;
     println!("{}: {} definitions of {} tokens", done.label, done.n_definitions, done.definitions);
     println!("{:?}\n{:?}", done.totals(), done.replayed());

@@ -28,5 +28,5 @@ pub use direct::{replay_capped, replay_deferred, replay_listed};
 pub use gateway::{BRIDGE, FASTMCP, Gateway, OtherGateway, Surface};
 pub use mocks::{Mocks, bridge};
 pub use recording::{Recording, Server, Step, Task, Tool};
-pub use replay::{Refusal, Replay, ReplayCounts, TaskReplay, replay};
+pub use replay::{Refusal, Replay, ReplayCounts, TaskReplay, replay, replay_within};
 pub use session::{Session, ToolOutput};

@@ -64,19 +64,21 @@ struct ToolLine {
 }
 
 impl Recording {
-    /// Reads `tools.jsonl` and `tasks.jsonl` of a directory (also under the names that
-    /// LiveMCPBench's data has: `corpus.jsonl` and `trajectories.jsonl`).
-    pub fn read(directory: &Path) -> io::Result<Recording> {
-        let text = |names: [&str; 2]| {
-            let paths = names.map(|name| directory.join(name));
-            let found = paths.iter().find(|path| path.is_file()).unwrap_or(&paths[0]);
+    /// Reads tools and tasks, each from a file or from a directory, in which they are
+    /// `tools.jsonl` and `tasks.jsonl` (also under the names that LiveMCPBench's data has:
+    /// `corpus.jsonl` and `trajectories.jsonl`).
+    pub fn read(tools: &Path, tasks: &Path) -> io::Result<Recording> {
+        let text = |place: &Path, names: [&str; 2]| {
+            let paths = names.map(|name| place.join(name));
+            let in_directory = paths.iter().find(|path| path.is_file()).unwrap_or(&paths[0]);
+            let found = if place.is_file() { place } else { in_directory };
             std::fs::read_to_string(found).map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {error}", found.display()))
             })
         };
         Recording::parse(
-            &text(["tools.jsonl", "corpus.jsonl"])?,
-            &text(["tasks.jsonl", "trajectories.jsonl"])?,
+            &text(tools, ["tools.jsonl", "corpus.jsonl"])?,
+            &text(tasks, ["tasks.jsonl", "trajectories.jsonl"])?,
         )
     }
 
@@ -219,6 +221,17 @@ mod tests {
         assert_eq!((labels, recording.n_tools()), (vec!["a_b", "a_b_2"], 3));
         assert!(recording.find("a-b", "two").unwrap().1.is_some());
         assert!(recording.find("a-b", "gone").unwrap().1.is_none());
+    }
+
+    #[test]
+    fn tools_and_tasks_may_be_in_two_places_under_either_name() {
+        let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        std::fs::write(one.path().join("corpus.jsonl"), TOOLS).unwrap();
+        let tasks = other.path().join("mine.jsonl");
+        std::fs::write(&tasks, TASKS.replace('\n', "")).unwrap();
+        assert_eq!(Recording::read(one.path(), &tasks).unwrap().tasks.len(), 1);
+        let missing = Recording::read(one.path(), other.path()).unwrap_err().to_string();
+        assert!(missing.contains("tasks.jsonl"), "{missing}");
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub struct Replay {
 pub struct TaskReplay {
     pub conversation: Conversation,
     pub replayed: ReplayCounts,
-    /// For each search, the label and name of the tools that it showed, of those that the
-    /// task calls.
+    /// For each search, the label and name of the tools that it showed, each once and in the
+    /// order of the reply.
     pub shown: Vec<Vec<(String, String)>>,
 }
 
@@ -49,6 +49,10 @@ pub struct ReplayCounts {
     pub refused_rightly: u64,
     /// Calls that should have reached their server, and did not.
     pub refused_wrongly: u64,
+    /// Results that the gateway kept: the reply says how to get at the rest.
+    pub kept: u64,
+    /// Results of which a tenth or more is missing in the reply, and that were not kept.
+    pub cut: u64,
     /// Parts of results that the agent used later.
     pub used_later: u64,
     /// Those of them that were not in the reply.
@@ -75,6 +79,8 @@ impl std::ops::Add for ReplayCounts {
             looked_up: self.looked_up + other.looked_up,
             refused_rightly: self.refused_rightly + other.refused_rightly,
             refused_wrongly: self.refused_wrongly + other.refused_wrongly,
+            kept: self.kept + other.kept,
+            cut: self.cut + other.cut,
             used_later: self.used_later + other.used_later,
             not_inline: self.not_inline + other.not_inline,
             reachable: self.reachable + other.reachable,
@@ -96,6 +102,18 @@ impl Replay {
 
 /// Runs every task of a recording through a gateway.
 pub fn replay(recording: &Recording, gateway: &Gateway) -> io::Result<Replay> {
+    replay_within(recording, gateway, LONGEST)
+}
+
+/// A replay that takes longer than this has lost its way.
+const LONGEST: Duration = Duration::from_hours(1);
+
+/// Runs every task of a recording through a gateway, which is ended after `limit`.
+pub fn replay_within(
+    recording: &Recording,
+    gateway: &Gateway,
+    limit: Duration,
+) -> io::Result<Replay> {
     let mocks = Mocks::start(recording)?;
     let scratch = tempfile::tempdir()?;
     let command = gateway.command(&mocks.upstreams(), scratch.path())?;
@@ -105,7 +123,7 @@ pub fn replay(recording: &Recording, gateway: &Gateway) -> io::Result<Replay> {
         let last = lines[lines.len().saturating_sub(3)..].join(" / ");
         io::Error::new(error.kind(), format!("{}: {error}: {last}", gateway.name()))
     };
-    let mut session = Session::start(command).map_err(last_words)?;
+    let mut session = Session::start_within(command, limit).map_err(last_words)?;
     let definitions = wait_for_definitions(&mut session, recording, gateway).map_err(last_words)?;
     let names = definitions.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned);
     let names: Vec<String> = names.collect();
@@ -121,7 +139,7 @@ pub fn replay(recording: &Recording, gateway: &Gateway) -> io::Result<Replay> {
 }
 
 /// How often a gateway is asked until it knows all tools.
-const MAX_ATTEMPTS: usize = 2000;
+const MAX_ATTEMPTS: usize = if cfg!(test) { 20 } else { 2_000 };
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -137,11 +155,12 @@ fn wait_for_definitions(
         loop {
             let definitions = session.definitions()?;
             n_questions += 1;
-            let is_whole = gateway.n_expected_definitions(recording) <= definitions.len();
-            if is_whole || MAX_ATTEMPTS < n_questions {
+            let n_expected = gateway.n_expected_definitions(recording);
+            if n_expected <= definitions.len() {
                 return Ok(definitions);
             }
-            std::thread::sleep(PAUSE);
+            let said = || format!("it lists {} definitions of {n_expected}", definitions.len());
+            pause(n_questions, said)?;
         }
     }
     if gateway.lists_servers_per_request() {
@@ -154,14 +173,24 @@ fn wait_for_definitions(
         loop {
             let output = session.call(&name, &arguments)?;
             n_questions += 1;
-            let is_there = !output.is_error && output.text.contains(&tool.name);
-            if is_there || MAX_ATTEMPTS < n_questions {
+            if !output.is_error && output.text.contains(&tool.name) {
                 break;
             }
-            std::thread::sleep(PAUSE);
+            pause(n_questions, || format!("it does not show `{}` of {}", tool.name, server.label))?;
         }
     }
     session.definitions()
+}
+
+/// Pauses before the next attempt. There is none after too many: a gateway that does not know
+/// all tools is not measured, because it would look cheaper than it is.
+fn pause(n_questions: usize, said: impl Fn() -> String) -> io::Result<()> {
+    if MAX_ATTEMPTS < n_questions {
+        let text = format!("after {n_questions} questions {}", said());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    std::thread::sleep(PAUSE);
+    Ok(())
 }
 
 /// A running gateway, with everything needed to run tasks.
@@ -190,7 +219,7 @@ impl Run<'_> {
         progress.done.conversation.question = tokens(&task.question);
         for (at, step) in task.steps.iter().enumerate() {
             match step {
-                Step::Search { query } => self.search(query, task, &mut progress)?,
+                Step::Search { query } => self.search(query, &mut progress)?,
                 Step::Call { server, tool, arguments, result } => {
                     let Some((server, _)) = self.recording.find(server, tool) else { continue };
                     let listed = self.gateway.listed(self.names, &server.label, tool);
@@ -213,23 +242,35 @@ impl Run<'_> {
         Ok(output)
     }
 
-    fn search(&mut self, query: &str, task: &Task, progress: &mut Progress) -> io::Result<()> {
+    fn search(&mut self, query: &str, progress: &mut Progress) -> io::Result<()> {
         let Some(request) = self.gateway.search(query) else { return Ok(()) };
         progress.done.replayed.searches += 1;
         let output = self.turn(&request, progress)?;
+        progress.done.shown.push(self.shown_in(&output.text, &mut progress.ids));
+        Ok(())
+    }
+
+    /// Returns the tools that a reply shows, in its order, and remembers their ids.
+    fn shown_in(
+        &self,
+        text: &str,
+        ids: &mut BTreeMap<(String, String), String>,
+    ) -> Vec<(String, String)> {
         let mut shown = Vec::new();
-        for step in &task.steps {
-            let Step::Call { server, tool, .. } = step else { continue };
-            let Some((server, _)) = self.recording.find(server, tool) else { continue };
-            let tool_ref = ToolRef { label: &server.label, tool, listed: None };
-            if let Some(id) = self.gateway.tool_id_in(&output.text, tool_ref) {
-                let key = (server.label.clone(), tool.clone());
-                progress.ids.entry(key.clone()).or_insert(id);
-                shown.push(key);
+        for line in text.split_inclusive('\n') {
+            for server in &self.recording.servers {
+                for tool in &server.tools {
+                    let tool_ref = ToolRef { label: &server.label, tool: &tool.name, listed: None };
+                    let Some(id) = self.gateway.tool_id_in(line, tool_ref) else { continue };
+                    let key = (server.label.clone(), tool.name.clone());
+                    ids.entry(key.clone()).or_insert(id);
+                    if !shown.contains(&key) {
+                        shown.push(key);
+                    }
+                }
             }
         }
-        progress.done.shown.push(shown);
-        Ok(())
+        shown
     }
 
     /// Calls a tool of a server, and looks it up first if no search has shown it.
@@ -265,7 +306,13 @@ impl Run<'_> {
             return Ok(CallOutput { raw: String::new(), output });
         }
         let answer = Mocks::answer(&self.recording.servers, tool_ref.label, tool_ref.tool, result);
-        Ok(CallOutput { raw: crate::session::tool_output(&answer).text, output })
+        let raw = crate::session::tool_output(&answer).text;
+        if self.gateway.request_stored_part(&output.text, "").is_some() {
+            progress.done.replayed.kept += 1;
+        } else if output.text.len() * 10 < raw.len() * 9 {
+            progress.done.replayed.cut += 1;
+        }
+        Ok(CallOutput { raw, output })
     }
 
     /// Judges whether it was right that a call did not reach its server.
@@ -322,4 +369,44 @@ fn arguments_of(step: &Step) -> Option<&Value> {
 fn fits(schema: &Value, arguments: &Value) -> bool {
     let validator = Validator::compile(schema, Dialect::Declared);
     validator.is_ok_and(|validator| validator.is_valid(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+    use crate::Surface;
+
+    /// A gateway that answers `initialize` and then does what a line of a shell says.
+    fn gateway(directory: &Path, then: &str) -> Gateway {
+        let program = directory.join("gateway");
+        let first = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":'$n',"result":{"tools":[{"name":"one"}]}}"#;
+        let script = format!(
+            "#!/bin/sh\nread l; echo '{first}'; read l; n=1\n\
+             while read l; do n=$((n+1)); {then} echo '{answer}'; done\n"
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Gateway::Gatelet { program, surface: Surface::Proxy }
+    }
+
+    #[test]
+    fn a_gateway_that_does_not_know_all_tools_is_not_measured() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = replay(&Recording::own(), &gateway(directory.path(), "")).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("it lists 1 definitions of 47"), "{told}");
+    }
+
+    #[test]
+    fn a_gateway_that_does_not_answer_is_ended_and_said_to_take_too_long() {
+        let directory = tempfile::tempdir().unwrap();
+        let silent = gateway(directory.path(), "continue;");
+        let limit = Duration::from_millis(200);
+        let error = replay_within(&Recording::own(), &silent, limit).unwrap_err();
+        assert!(error.to_string().contains("was ended after 0 minutes"), "{error}");
+    }
 }

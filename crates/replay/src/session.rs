@@ -2,12 +2,19 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 /// A session with a gateway process. Dropping it ends the process.
 pub struct Session {
-    child: Child,
+    child: Arc<Mutex<Child>>,
+    /// Dropping it tells the watch that the session is over.
+    watch: Option<mpsc::Sender<()>>,
+    limit: Duration,
+    was_ended: Arc<AtomicBool>,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// The id of the last request.
@@ -23,7 +30,12 @@ pub struct ToolOutput {
 
 impl Session {
     /// Starts a gateway and opens a session.
-    pub fn start(mut command: Command) -> io::Result<Session> {
+    pub fn start(command: Command) -> io::Result<Session> {
+        Session::start_within(command, Duration::MAX)
+    }
+
+    /// Starts a gateway and opens a session; the gateway is ended after `limit`.
+    pub fn start_within(mut command: Command, limit: Duration) -> io::Result<Session> {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = piped.spawn().map_err(|error| {
             io::Error::new(error.kind(), format!("{:?}: {error}", piped.get_program()))
@@ -31,7 +43,11 @@ impl Session {
         let gone = || io::Error::other("no pipe");
         let (input, output) = (child.stdin.take().ok_or_else(gone)?, child.stdout.take());
         let output = BufReader::new(output.ok_or_else(gone)?);
-        let mut session = Session { child, input: Some(input), output, n_asked: 0 };
+        let child = Arc::new(Mutex::new(child));
+        let was_ended = Arc::new(AtomicBool::new(false));
+        let watch = watch(&child, &was_ended, limit);
+        let input = Some(input);
+        let mut session = Session { child, watch, limit, was_ended, input, output, n_asked: 0 };
         let client = json!({"name": "replay", "version": "1"});
         let params =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
@@ -82,10 +98,7 @@ impl Session {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
-                return Err(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    format!("it ended at {method}"),
-                ));
+                return Err(self.ended_at(method));
             }
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
             if message["id"] != id || message.get("method").is_some() {
@@ -101,6 +114,16 @@ impl Session {
         }
     }
 
+    fn ended_at(&self, method: &str) -> io::Error {
+        match self.was_ended.load(Ordering::SeqCst) {
+            true => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("it was ended after {} minutes", self.limit.as_secs() / 60),
+            ),
+            false => io::Error::new(io::ErrorKind::UnexpectedEof, format!("it ended at {method}")),
+        }
+    }
+
     fn send(&mut self, message: &Value) -> io::Result<()> {
         let input = self.input.as_mut().ok_or_else(|| io::Error::other("the pipe is closed"))?;
         input.write_all(format!("{message}\n").as_bytes())?;
@@ -111,9 +134,31 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         drop(self.input.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        drop(self.watch.take());
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
     }
+}
+
+/// Ends a process after `limit`, unless what is returned is dropped before.
+fn watch(
+    child: &Arc<Mutex<Child>>,
+    was_ended: &Arc<AtomicBool>,
+    limit: Duration,
+) -> Option<mpsc::Sender<()>> {
+    if limit == Duration::MAX {
+        return None;
+    }
+    let (sender, receiver) = mpsc::channel::<()>();
+    let (child, was_ended) = (child.clone(), was_ended.clone());
+    std::thread::spawn(move || {
+        if receiver.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+            was_ended.store(true, Ordering::SeqCst);
+            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+        }
+    });
+    Some(sender)
 }
 
 /// Returns the text of an MCP result; other content counts as its JSON.

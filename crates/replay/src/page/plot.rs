@@ -1,10 +1,8 @@
 //! Renders the plots as standalone SVG.
 
 use super::measurements::Measurements;
-use super::sizes::{Sizes, cash_replay, deferring_host};
-use super::table::thousands;
-use crate::direct::{replay_deferred, replay_listed};
-use crate::replay::Replay;
+use super::sizes::{SizeRow, Sizes};
+use super::table::{all_ways, thousands};
 
 const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.n{fill:#666}.a{fill:#2a7}.b{fill:#999}\
                      .l{fill:none;stroke-width:2}.g{stroke:#ddd}@media(prefers-color-scheme:dark){\
@@ -12,12 +10,7 @@ const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.n{fill:#666}.a{
 
 /// Renders the context that is sent through every gateway, as bars.
 pub(super) fn contexts(measured: &Measurements<'_>) -> String {
-    let mut rows: Vec<Replay> = vec![replay_listed(measured.recording)];
-    rows.extend(
-        cash_replay(measured.replays)
-            .map(|one| replay_deferred(measured.recording, deferring_host(), one)),
-    );
-    rows.extend(measured.replays.iter().cloned());
+    let rows = all_ways(measured);
     let most = rows.iter().map(|row| row.totals().context).max().unwrap_or(1).max(1);
     let mut svg = String::new();
     for (at, row) in rows.iter().enumerate() {
@@ -26,22 +19,23 @@ pub(super) fn contexts(measured: &Measurements<'_>) -> String {
         let class = if row.label.starts_with("gatelet") { "a" } else { "b" };
         let name = row.label.replace('`', "");
         svg += &format!(
-            "<text x=\"210\" y=\"{}\" text-anchor=\"end\">{name}</text>\
-             <rect class=\"{class}\" x=\"218\" y=\"{y}\" width=\"{width}\" height=\"16\"/>\
+            "<text x=\"230\" y=\"{}\" text-anchor=\"end\">{name}</text>\
+             <rect class=\"{class}\" x=\"238\" y=\"{y}\" width=\"{width}\" height=\"16\"/>\
              <text class=\"n\" x=\"{}\" y=\"{}\">{}</text>\n",
             y + 13,
-            226 + width,
+            246 + width,
             y + 13,
             thousands(context),
         );
     }
-    framed(720, rows.len() * 26 + 24, &svg)
+    framed(740, rows.len() * 26 + 24, &svg)
 }
 
 /// Renders the context by the number of tools, on logarithmic scales.
 pub(super) fn sizes(sizes: &Sizes) -> String {
-    let column =
-        |row: &super::sizes::SizeRow| [row.listed.context, row.deferred.context, row.cash.context];
+    let column = |row: &SizeRow| {
+        [row.listed, row.names_listed, row.servers_listed, row.cash].map(|totals| totals.context)
+    };
     #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
     let log = |n: u64| (n.max(1) as f64).log10();
     let all: Vec<f64> = sizes.rows.iter().flat_map(column).map(log).collect();
@@ -60,7 +54,12 @@ pub(super) fn sizes(sizes: &Sizes) -> String {
             thousands(row.n_tools as u64),
         );
     }
-    let lines = [("every definition", "#c55"), ("on search", "#c93"), ("cash", "#2a7")];
+    let lines = [
+        ("every definition", "#c55"),
+        ("names listed", "#c93"),
+        ("servers listed", "#57b"),
+        ("cash", "#2a7"),
+    ];
     for (line, (name, colour)) in lines.iter().enumerate() {
         let points: Vec<String> = sizes
             .rows

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use cost::{HOST_MODELS, HostModel, Loading, Prices, Totals};
+use cost::{HOST_MODELS, HostModel, Listed, Loading, Totals};
 
 use crate::direct::{replay_deferred, replay_listed};
 use crate::gateway::{Gateway, Surface};
@@ -29,50 +29,52 @@ pub struct Sizes {
 }
 
 /// The cost of the tasks with one size of the catalogue.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SizeRow {
     pub n_tools: usize,
     /// Tokens of all definitions.
     pub definitions: u64,
     /// Without a gateway, every definition with every request.
     pub listed: Totals,
-    /// Without a gateway, definitions on search.
-    pub deferred: Totals,
+    /// Without a gateway, definitions on search, the names of all tools listed.
+    pub names_listed: Totals,
+    /// The same, only servers listed.
+    pub servers_listed: Totals,
     /// Through gatelet's `cash`.
     pub cash: Totals,
 }
 
 impl Sizes {
-    /// Replays the tasks through `cash` with catalogues of every size; `report` is called
+    /// Replays the tasks through `cash` with catalogues of these sizes; `report` is called
     /// with each size.
     pub fn measure(
         recording: &Recording,
         gatelet: &Path,
+        sizes: &[usize],
         report: impl Fn(usize),
     ) -> io::Result<Sizes> {
         let gateway = Gateway::Gatelet { program: gatelet.to_owned(), surface: Surface::Cash };
         let tasks = &recording.tasks[..recording.tasks.len().min(OWN_TASKS)];
         let mut rows = Vec::new();
-        for n_tools in SIZES {
+        for n_tools in sizes.iter().copied() {
             report(n_tools);
             let groups: Vec<&[Task]> = match n_tools < COMMON {
                 true => tasks.chunks(1).collect(),
                 false => vec![tasks],
             };
-            let mut row = SizeRow {
-                n_tools,
-                definitions: 0,
-                listed: Totals::default(),
-                deferred: Totals::default(),
-                cash: Totals::default(),
-            };
+            let mut row = SizeRow { n_tools, ..SizeRow::default() };
             for group in &groups {
                 let small = recording.with_tools(group, n_tools);
                 let through = replay(&small, &gateway)?;
                 let all = replay_listed(&small);
+                let deferred = |listed| match deferring_host(listed) {
+                    Some(host) => replay_deferred(&small, host, &through).totals(),
+                    None => Totals::default(),
+                };
                 row.definitions += all.definitions / groups.len() as u64;
                 row.listed = row.listed + all.totals();
-                row.deferred =
-                    row.deferred + replay_deferred(&small, deferring_host(), &through).totals();
+                row.names_listed = row.names_listed + deferred(Listed::Tools);
+                row.servers_listed = row.servers_listed + deferred(Listed::Servers);
                 row.cash = row.cash + through.totals();
             }
             rows.push(row);
@@ -115,17 +117,13 @@ pub enum BreakEven {
     Never,
 }
 
-impl SizeRow {
-    /// Returns the prices of `listed`, `deferred` and `cash`.
-    pub(super) fn price(&self, prices: Prices) -> (f64, f64, f64) {
-        (self.listed.price(prices), self.deferred.price(prices), self.cash.price(prices))
-    }
-}
-
-/// Returns the host model that loads definitions on search.
-pub(super) fn deferring_host() -> &'static HostModel {
-    let is_it = |host: &&HostModel| matches!(host.loading, Loading::OnSearch { .. });
-    HOST_MODELS.iter().find(is_it).unwrap_or(&HOST_MODELS[0])
+/// Returns the host model that loads definitions on search and lists this.
+pub(super) fn deferring_host(wanted: Listed) -> Option<&'static HostModel> {
+    let is_it = |host: &&HostModel| match host.loading {
+        Loading::OnSearch { listed, .. } => listed == wanted,
+        Loading::Everything => false,
+    };
+    HOST_MODELS.iter().find(is_it)
 }
 
 /// Returns the replay through `cash`, which is the first.
@@ -143,9 +141,7 @@ mod tests {
         let row = |n_tools: usize| SizeRow {
             n_tools,
             definitions: 100 * n_tools as u64,
-            listed: Totals::default(),
-            deferred: Totals::default(),
-            cash: Totals::default(),
+            ..SizeRow::default()
         };
         let sizes = Sizes { n_tasks: 1, rows: (1..=3).map(row).collect() };
         assert_eq!(sizes.break_even(|row| (direct[row.n_tools - 1], 10.0)), expected);

@@ -2,7 +2,7 @@
 //! records of calls.
 
 use catalog::tokens;
-use cost::{Catalogue, Gateway as GatewayCost, Task, ToolCost};
+use cost::{Catalogue, Gateway as GatewayCost, SERVER_DESCRIPTION, Task, ToolCost};
 use gateway::{Gateway, Surface};
 use serde_json::{Map, Value, json};
 use tool::{Listing, Tool};
@@ -11,7 +11,7 @@ use super::super::asking;
 use super::super::{stats, tokens as definitions};
 use crate::paths::Paths;
 
-/// How many searches are made, each with words of one tool's description.
+/// How many searches are made, each with words of one tool's description that its name has not.
 const SEARCHES: usize = 40;
 
 /// How many words of a description a search has.
@@ -86,6 +86,7 @@ pub(super) async fn measure(
     Ok(Measured {
         catalogue: Catalogue {
             tools: tools.iter().map(|(label, tool)| cost(label, tool)).collect(),
+            servers: listings.iter().map(|(label, _)| server_cost(label)).sum(),
         },
         gateway: GatewayCost {
             definitions: definitions::count_definitions(&own_listing(gateway)) as u64,
@@ -109,6 +110,11 @@ fn cost(label: &str, tool: &Tool) -> ToolCost {
         definition: definitions::count_definition(tool) as u64,
         name: tokens::count(&direct_name(label, tool)) as u64,
     }
+}
+
+/// The tokens that a host sends for a server whose tools it does not list.
+fn server_cost(label: &str) -> u64 {
+    tokens::count(label) as u64 + SERVER_DESCRIPTION
 }
 
 fn direct_name(label: &str, tool: &Tool) -> String {
@@ -151,14 +157,26 @@ fn names(page: &str, tool: &str) -> bool {
         .any(|word| catalog::name::same(word, tool))
 }
 
-/// The first words of a tool's description, or of its name.
+/// The first words of a tool's description that are not in its name, or the name if there are
+/// none. With the name's words nearly every search would find its tool.
 fn words(tool: &Tool) -> String {
     let about =
         tool.raw.member("description").and_then(|text| text.string_value()).unwrap_or_default();
-    let first: Vec<&str> = about.split_whitespace().take(WORDS).collect();
-    match first.is_empty() {
+    let letters = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let name = letters(&tool.name);
+    // Three letters are enough of a word: `files` is in `read_file`.
+    let is_in_name = |word: &str| {
+        let stem: String = letters(word).chars().take(5).collect();
+        let stem = stem.trim_end_matches('s');
+        3 <= stem.len() && name.contains(stem)
+    };
+    let other: Vec<&str> =
+        about.split_whitespace().filter(|word| !is_in_name(word)).take(WORDS).collect();
+    match other.is_empty() {
         true => tool.name.replace(['_', '-'], " "),
-        false => first.join(" "),
+        false => other.join(" "),
     }
 }
 
@@ -199,6 +217,20 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn searches_do_not_use_the_words_of_a_name() {
+        let tool = |about: &str| {
+            let schema = json!({"type": "object"});
+            let tool = json!({"name": "read_file", "description": about, "inputSchema": schema});
+            Tool::parse(tool.into()).unwrap()
+        };
+        assert_eq!(
+            words(&tool("Reads the files of a disk and returns text")),
+            "the of a disk and returns text"
+        );
+        assert_eq!(words(&tool("Read file")), "read file");
+    }
 
     #[test]
     fn a_page_names_a_tool_only_as_a_whole_word() {

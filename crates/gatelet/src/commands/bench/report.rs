@@ -111,7 +111,8 @@ fn facts(measured: &Measured, task: &Task) -> Vec<String> {
             number(measured.gateway.definitions)
         ),
         format!(
-            "searches: {} tokens each ({} at most), the tool was named in {} of {} made with words of its own",
+            "searches: {} tokens each ({} at most); the tool was named in {} of {}, made of its own description \
+             without the words of its name. Models use words of their own, and find fewer",
             number(searches.mean),
             number(searches.longest),
             searches.found,
@@ -143,26 +144,47 @@ fn left_out(rows: &[Row]) -> Vec<String> {
     rows.iter().filter(|row| row.n_left_out != 0).map(line).collect()
 }
 
-/// One sentence: with which hosts gatelet saves. None if it saves nothing yet and some
-/// definitions are not known.
+/// Sentences: with which hosts gatelet saves, with which only at one of the two prices, and
+/// with which it costs more. None if it saves nothing yet and some definitions are not known.
 fn verdict(measured: &Measured, rows: &[Row]) -> Vec<String> {
-    let best = |row: &Row| saving(row, Prices::WITHOUT_CACHE).max(saving(row, Prices::WITH_CACHE));
-    let gains: Vec<&str> =
-        rows.iter().filter(|row| NOTICEABLE < best(row)).map(|row| row.host.id).collect();
-    let line = match gains.len() {
-        0 if !measured.uncounted.is_empty() => return Vec::new(),
-        0 => paint(
+    let prices = |row: &Row| [Prices::WITHOUT_CACHE, Prices::WITH_CACHE].map(|p| saving(row, p));
+    let worse = |row: &Row| prices(row).into_iter().fold(f64::MAX, f64::min);
+    let best = |row: &Row| prices(row).into_iter().fold(f64::MIN, f64::max);
+    let named = |is_one: &dyn Fn(&Row) -> bool| -> Vec<&Row> {
+        rows.iter().filter(|row| is_one(row)).collect()
+    };
+    let always = named(&|row| NOTICEABLE < worse(row));
+    let sometimes = named(&|row| worse(row) <= NOTICEABLE && NOTICEABLE < best(row));
+    let dearer = named(&|row| best(row) <= NOTICEABLE && worse(row) < -NOTICEABLE);
+    if always.is_empty() && sometimes.is_empty() {
+        if !measured.uncounted.is_empty() {
+            return Vec::new();
+        }
+        return vec![paint(
             DIM,
             "gatelet would save nothing here: so few definitions cost less than searching for them; \
              `--surface auto` lists them directly",
-        ),
-        n if n == rows.len() => paint(GOOD, "gatelet saves with every kind of host"),
-        _ => paint(
-            GOOD,
-            format!("gatelet saves with: {}; with the others nothing", gains.join(", ")),
-        ),
-    };
-    vec![line]
+        )];
+    }
+    let ids = |rows: &[&Row]| rows.iter().map(|row| row.host.id).collect::<Vec<_>>().join(", ");
+    let mut lines = Vec::new();
+    if always.len() == rows.len() {
+        lines.push(paint(GOOD, "gatelet saves with every kind of host, with and without a cache"));
+    } else if !always.is_empty() {
+        let others = if sometimes.is_empty() { "; with the others nothing" } else { "" };
+        lines.push(paint(GOOD, format!("gatelet saves with: {}{others}", ids(&always))));
+    }
+    for row in sometimes {
+        let [without, with] = prices(row).map(|share| share * 100.0);
+        lines.push(paint(
+            WARNING,
+            format!("with {} it depends on the prices: {without:.0} % without a cache, {with:.0} % with one", row.host.id),
+        ));
+    }
+    if !dearer.is_empty() {
+        lines.push(paint(WARNING, format!("gatelet costs more with: {}", ids(&dearer))));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -174,7 +196,10 @@ mod tests {
 
     fn measured(n_tools: usize) -> Measured {
         Measured {
-            catalogue: Catalogue { tools: vec![ToolCost { definition: 150, name: 6 }; n_tools] },
+            catalogue: Catalogue {
+                tools: vec![ToolCost { definition: 150, name: 6 }; n_tools],
+                servers: 40,
+            },
             gateway: Gateway { definitions: 300, search: 280, call_overhead: 10 },
             searches: Searches { made: 1, found: 1, mean: 280, longest: 280 },
             results: None,
@@ -199,6 +224,23 @@ mod tests {
         assert!(told.contains("872 tools cannot be called"), "{told}");
         let host = &as_json(&many, &many.task(3, 6))["hosts"][0];
         assert!(0.9 < host["saving"].as_f64().unwrap(), "{host}");
+    }
+
+    #[test]
+    fn a_saving_at_one_of_two_prices_is_not_called_a_saving() {
+        let direct = Totals { requests: 2, context: 2_000, cached: 0, ..Totals::default() };
+        let through = Totals { requests: 2, context: 1_800, ..Totals::default() };
+        let row = |cached: u64| {
+            let direct = Totals { cached, ..direct };
+            Row { host: &HOST_MODELS[1], direct, through, n_left_out: 0 }
+        };
+        let told = |rows: &[Row]| verdict(&measured(1), rows).join(" | ");
+        assert!(told(&[row(0)]).contains("with every kind of host, with and without"));
+        let mixed = told(&[row(200), row(0)]);
+        assert!(mixed.contains("it depends on the prices: 10 % without a cache"), "{mixed}");
+        assert!(!mixed.contains("every kind") && mixed.contains("saves with: defers"), "{mixed}");
+        let dear = Row { through: Totals { context: 5_000, ..through }, ..row(0) };
+        assert!(told(&[row(0), dear]).contains("costs more with: defers"));
     }
 
     #[test]
