@@ -160,7 +160,7 @@ codes! {
         "Every session and every server needs some. Under load new callers are turned away.";
     CLOCK_WRONG = "clock-wrong", Machine, Error, Administrator, None, false,
         "the clock is wrong",
-        "It shows a time before this program was built. Certificates and tokens are refused.";
+        "It shows a time before this program was made. Certificates and tokens are refused.";
     SANDBOX_WEAK = "sandbox-weak", Machine, Warning, Administrator, None, false,
         "this kernel cannot confine servers as the configuration asks",
         "A server with a `sandbox` that cannot be enforced is not started.";
@@ -170,6 +170,15 @@ codes! {
     HOST_OTHER_PROGRAM = "host-other-program", Host, Warning, Operator, Some("gatelet install {}"), false,
         "a host starts another gatelet than this one",
         "Its entry names a program that is another version, or somebody else's.";
+    HOST_ELSEWHERE = "host-elsewhere", Host, Warning, Operator, Some("gatelet install {}"), false,
+        "a host's entry for gatelet leads elsewhere",
+        "It has our name, and leads to another address, configuration or state directory than this one.";
+    HOST_DEAD_ADDRESS = "host-dead-address", Host, Error, Operator, Some("gatelet up"), false,
+        "a host reaches for a gatelet that does not run",
+        "Its entry has the right address, and nobody answers there. Let one run (`gatelet up`, `gatelet serve`), or let the host start it: `gatelet install --stdio`.";
+    HOST_NO_KEY = "host-no-key", Host, Error, Operator, Some("gatelet install --http {}"), false,
+        "a host has no key for gatelet",
+        "`auth.required` is set, and its entry sends none, so it is turned away. `gatelet key create NAME` makes one.";
     HOST_PROGRAM_MISSING = "host-program-missing", Host, Error, Operator, Some("gatelet install {}"), false,
         "a host cannot start gatelet",
         "Its entry names a program that is not there. The host shows no server, often without a word.";
@@ -188,6 +197,9 @@ codes! {
     UPSTREAM_NO_PROGRAM = "upstream-no-program", Upstream, Error, Operator, None, false,
         "its program is not there",
         "Nothing of that name is in the PATH of this shell. Hosts often have a shorter PATH: name the program with its directory.";
+    UPSTREAM_NO_PROGRAM_FOR_HOST = "upstream-no-program-for-host", Upstream, Warning, Operator, None, false,
+        "a host does not find its program",
+        "It is in the PATH of this shell, and not in the one with which a host or the service starts gatelet. Name the program with its directory, or give the host a longer PATH; `gatelet up` gives the service that of the shell.";
     UPSTREAM_FAILED = "upstream-failed", Upstream, Error, ServerAuthor, None, false,
         "it does not start, or does not speak MCP",
         "The program ended, said nothing in time, or answered with something else. Its last words are shown.";

@@ -21,6 +21,12 @@ pub enum Outcome {
     Absent,
     /// An entry starts another program.
     OtherProgram(String),
+    /// An entry with our name leads to this other place.
+    Elsewhere(String),
+    /// An entry has our address, at which nobody listens.
+    DeadAddress(String),
+    /// An entry has our address, and sends no key where one is asked for.
+    NoKey,
     /// An entry starts a program that is not there.
     MissingProgram(String),
     /// An entry leads to this gatelet, and the host does not use it.
@@ -38,6 +44,13 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         Outcome::OtherProgram(program) => {
             new(&code::HOST_OTHER_PROGRAM, &format!("its entry starts `{program}`"))
         }
+        Outcome::Elsewhere(place) => {
+            new(&code::HOST_ELSEWHERE, &format!("its entry leads to `{place}`"))
+        }
+        Outcome::DeadAddress(address) => {
+            new(&code::HOST_DEAD_ADDRESS, &format!("nobody answers at {address}"))
+        }
+        Outcome::NoKey => new(&code::HOST_NO_KEY, ""),
         Outcome::MissingProgram(program) => new(
             &code::HOST_PROGRAM_MISSING,
             &format!("its entry starts `{program}`, which is not there"),
@@ -67,6 +80,18 @@ mod tests {
         assert_eq!(
             code(Outcome::MissingProgram("x".to_owned())),
             Some(("host-program-missing", install))
+        );
+        assert_eq!(
+            code(Outcome::Elsewhere("x".to_owned())),
+            Some(("host-elsewhere", Some("gatelet install cursor".to_owned())))
+        );
+        assert_eq!(
+            code(Outcome::DeadAddress("x".to_owned())),
+            Some(("host-dead-address", Some("gatelet up".to_owned())))
+        );
+        assert_eq!(
+            code(Outcome::NoKey),
+            Some(("host-no-key", Some("gatelet install --http cursor".to_owned())))
         );
         assert_eq!(code(Outcome::SwitchedOff), Some(("host-switched-off", None)));
         assert_eq!(code(Outcome::Unreadable("x".to_owned())), Some(("host-unreadable", None)));

@@ -17,7 +17,7 @@ pub struct Facts {
     pub free: Option<u64>,
     /// How many files may be open.
     pub files: Option<u64>,
-    /// Seconds since 1970 by the clock, and when the program was built.
+    /// Seconds since 1970 by the clock, and a moment before which this program was not made.
     pub clock: Option<(u64, u64)>,
 }
 

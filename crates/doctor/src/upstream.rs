@@ -10,6 +10,10 @@ pub struct Facts {
     pub is_quarantined: bool,
     /// The package that its runner starts, if it has no version.
     pub unpinned: Option<String>,
+    /// Its program, if it is found here.
+    pub program: Option<String>,
+    /// Who starts gatelet with a PATH in which the program is not.
+    pub not_found_by: Vec<String>,
     pub outcome: Outcome,
 }
 
@@ -97,6 +101,11 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         Outcome::Sandboxed(why) => vec![new(&code::UPSTREAM_SANDBOXED, why)],
         Outcome::Up(up) => up.judge(&facts.label),
     };
+    if let Some(program) = facts.program.as_ref().filter(|_| !facts.not_found_by.is_empty()) {
+        let detail =
+            format!("`{program}` is not in the PATH of {}", first_few(&facts.not_found_by));
+        found.push(new(&code::UPSTREAM_NO_PROGRAM_FOR_HOST, &detail));
+    }
     if let Some(package) = &facts.unpinned {
         found.push(new(&code::UPSTREAM_UNPINNED, package));
     }
@@ -177,6 +186,21 @@ mod tests {
         check(Outcome::Forbidden(why()), &["upstream-forbidden"]);
         check(Outcome::Sandboxed(why()), &["upstream-sandboxed"]);
         check(Outcome::Up(up()), &[]);
+    }
+
+    #[test]
+    fn a_program_that_hosts_do_not_find_is_told_with_their_names() {
+        let mut facts = Facts {
+            label: "up".to_owned(),
+            program: Some("npx".to_owned()),
+            outcome: Outcome::Up(up()),
+            ..Facts::default()
+        };
+        assert_eq!(judge(&facts), []);
+        facts.not_found_by = vec!["claude".to_owned(), "the service".to_owned()];
+        let found = judge(&facts);
+        assert_eq!(found[0].code.code, "upstream-no-program-for-host");
+        assert_eq!(found[0].detail, "`npx` is not in the PATH of claude, the service");
     }
 
     #[test]

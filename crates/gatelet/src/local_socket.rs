@@ -28,6 +28,8 @@ pub(crate) enum LocalRequest {
     Session,
     /// Lists the state of every upstream.
     Status,
+    /// Gives the definitions of the tools that every upstream listed.
+    Definitions,
     /// Gives the figures of the last hour and the state of every upstream.
     Overview,
     /// Gives the last lines of the log.
@@ -106,6 +108,7 @@ pub(crate) async fn ask(mut stream: UnixStream, request: &LocalRequest) -> io::R
         LocalRequest::Mcp
         | LocalRequest::Session
         | LocalRequest::Status
+        | LocalRequest::Definitions
         | LocalRequest::Overview
         | LocalRequest::Logs { .. }
         | LocalRequest::Console

@@ -13,6 +13,7 @@ mod fetch;
 mod local_socket;
 mod mounts;
 mod running;
+mod search_paths;
 
 mod approval_queue;
 mod exit;

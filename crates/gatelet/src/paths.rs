@@ -112,11 +112,16 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
 
 /// The path of a program that is named as on a command line; searches `PATH`.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    program_in(name, &search_path())
+}
+
+/// Like [`program`], with another value of `PATH`.
+pub(crate) fn program_in(name: &str, search_path: &str) -> Option<PathBuf> {
     let path = Path::new(name);
     if 1 < path.components().count() {
         return is_executable(path).then(|| path.to_owned());
     }
-    std::env::split_paths(&search_path())
+    std::env::split_paths(search_path)
         .map(|place| place.join(name))
         .find(|path| is_executable(path))
 }

@@ -60,11 +60,7 @@ pub fn hash(label: &str, listing: &Arc<Listing>) -> String {
 
 impl ListingChecker {
     /// Returns the cleaned listing, with findings, or why it is rejected.
-    pub(crate) fn check(
-        &self,
-        label: &str,
-        listing: &Arc<Listing>,
-    ) -> Result<Arc<Listing>, String> {
+    pub fn check(&self, label: &str, listing: &Arc<Listing>) -> Result<Arc<Listing>, String> {
         let config = self.config.load();
         let mut findings = Vec::new();
         let mut bounded = Listing::clone(listing);

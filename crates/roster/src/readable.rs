@@ -160,12 +160,13 @@ fn is_plain_line(text: &str) -> bool {
     !text.contains(char::is_control) && matches!(without_invisible(text), Cow::Borrowed(_))
 }
 
-/// Returns a listing as the catalog has it: bounded and cleaned. The trust ledger has
-/// tools in this form.
-pub fn published_form(listing: &Listing) -> Listing {
+/// Returns a listing as the catalog has it: bounded and cleaned, with what was changed among
+/// its findings. The trust ledger has tools in this form.
+pub fn published_form(label: &str, listing: &Listing) -> Listing {
     let (mut clean, mut findings) = (listing.clone(), Vec::new());
-    bounds::enforce("", &mut clean, &mut findings);
-    self::clean("", &mut clean, &mut findings);
+    bounds::enforce(label, &mut clean, &mut findings);
+    self::clean(label, &mut clean, &mut findings);
+    clean.findings.extend(findings);
     clean
 }
 

@@ -11,6 +11,7 @@ use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
+use crate::search_paths;
 use crate::wire::refuse_cycle;
 
 /// Talk on standard input and output to the running gatelet, so that its servers run once for all hosts
@@ -27,6 +28,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = paths.config_file();
     refuse_cycle(file.as_deref()).map_err(CliError::Usage)?;
     let state = paths.state_directory()?;
+    search_paths::note(&state);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let connected = runtime.block_on(local_socket::connect(&state, file.as_deref()));
     match connected {

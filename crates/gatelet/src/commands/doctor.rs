@@ -74,15 +74,19 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let wanted = |label: &str| {
         args.only.is_empty() || args.only.iter().any(|one| catalog::name::same(one, label))
     };
-    let mut all = loaded.map(|loaded| loaded.config.upstreams).unwrap_or_default();
+    let config = loaded.map(|loaded| loaded.config);
+    let checks = config.as_ref().map(|config| config.controls.inspection.clone());
+    let mut all = config.map(|config| config.upstreams).unwrap_or_default();
     if let Some(unknown) =
         args.only.iter().find(|one| all.iter().all(|known| !catalog::name::same(one, &known.label)))
     {
         return Err(CliError::Usage(format!("no upstream is called `{unknown}`")).into());
     }
     all.retain(|upstream| wanted(&upstream.label));
-    let rows = running.filter(|_| !args.fresh);
-    let examined = upstreams::examine(&all, rows.as_ref(), paths)?;
+    let running =
+        running.filter(|_| !args.fresh).map(|rows| upstreams::Running::with_rows(rows, paths));
+    let checks = checks.unwrap_or_default();
+    let examined = upstreams::examine(&all, running.as_ref(), &checks, paths)?;
     findings.extend(examined.iter().flat_map(|one| doctor::upstream::judge(&one.facts)));
     let mut report = Report::new(findings);
     let mended = if args.fix { mend::mend(&mut report) } else { Vec::new() };

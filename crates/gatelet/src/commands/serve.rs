@@ -32,6 +32,7 @@ use valkey::OpenError;
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
+use crate::search_paths;
 use crate::terminal::say;
 use crate::wire::cluster::Cluster;
 use crate::wire::{self, HangUp, StartPolicy, WatchedConfig, Wiring, refuse_cycle};
@@ -88,10 +89,11 @@ async fn serve(
     written: Loaded,
 ) -> anyhow::Result<Done> {
     let state = paths.state_directory()?;
+    search_paths::note(&state);
     // The port is taken first, because the manifest contains the address.
     let listening = match args.stdio {
         true => None,
-        false => Some(port::listen(args, &loaded.config, &state)?),
+        false => Some(port::listen(args, &loaded, &state)?),
     };
     if let Some(listening) = &listening {
         loaded.config.serve.listen = listening.socket.local_addr()?;

@@ -89,6 +89,12 @@ pub(super) fn is_possible() -> bool {
     Manager::of_this_system().check().is_ok()
 }
 
+/// The `PATH` in the unit of this configuration, if it has one.
+pub(super) fn search_path(paths: &Paths) -> Option<String> {
+    let service = Service::new(paths).ok()?;
+    unit::search_path(&service.installed_text()?)
+}
+
 /// The texts of all unit files that gatelet wrote.
 pub(super) fn unit_texts() -> Vec<String> {
     let directory = Manager::of_this_system().file("gatelet");

@@ -163,7 +163,7 @@ fn current_tools(pattern: &str, paths: &Paths) -> anyhow::Result<Vec<(String, To
     let Some(listing) = live(upstream, paths)? else {
         return Err(CliError::Usage(format!("no upstream is called `{upstream}`")).into());
     };
-    let listing = roster::readable::published_form(&listing);
+    let listing = roster::readable::published_form(upstream, &listing);
     let fits = |found: &Tool| tool_matches(tool, &found.name);
     let tools: Vec<(String, Tool)> = listing
         .tools

@@ -67,6 +67,18 @@ pub(super) async fn rows(gateway: &Gateway) -> Value {
     futures::future::join_all(upstreams.iter().map(row)).await.into()
 }
 
+/// The definitions of all tools as they were listed, by the label of their upstream.
+pub(super) fn definitions(gateway: &Gateway) -> Value {
+    let snapshot = gateway.roster().default_pool().snapshot();
+    let tools = |upstream: &Arc<SupervisedUpstream>| {
+        let status = upstream.status();
+        // As texts, so that they stay what digests were made of.
+        let raw: Value = status.listing.tools.iter().map(|tool| tool.raw.as_str()).collect();
+        (status.label, raw)
+    };
+    Value::Object(snapshot.upstreams().iter().map(tools).collect())
+}
+
 /// The state of every upstream of a gateway, without a ping.
 pub(super) fn states(gateway: &Gateway) -> Value {
     let snapshot = gateway.roster().default_pool().snapshot();

@@ -50,7 +50,8 @@ pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, F
     let took = since.elapsed();
     let probed = match connected {
         Ok(provider) => {
-            let listing = Arc::new(roster::readable::published_form(&provider.listing()));
+            let listing =
+                Arc::new(roster::readable::published_form(&upstream.label, &provider.listing()));
             let since = Instant::now();
             let context = Context { client: Arc::new(client), ..Context::anonymous() };
             let answer = provider.ask(cheapest_ask(&listing.server.protocol), &context);

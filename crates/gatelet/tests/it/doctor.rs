@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Pipe, program, shell};
+use crate::kit::{Home, Pipe, Served, program, shell};
 
 fn codes(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -150,6 +150,159 @@ fn the_gate_that_runs_is_asked_instead_of_starting_everything_again() {
     assert_eq!(n_starts(), 1);
     shell(&home, &["doctor", "--fresh"]);
     assert_eq!(n_starts(), 2);
+}
+
+/// A server whose tools are what the file `tools.json` lists.
+fn listed_in(home: &Home, label: &str, before: &str) -> String {
+    let tools = home.path().join("tools.json");
+    let code = program("say(id, {\"content\": []})");
+    let start = code.find("{\"tools\": [{\"name\"").unwrap();
+    let end = code[start..].find("}}]})").unwrap() + start + "}}]}".len();
+    let code =
+        format!("{}{{\"tools\": json.load(open({tools:?}))}}{}", &code[..start], &code[end..]);
+    upstream(label, &format!("{before}\n{code}"))
+}
+
+#[test]
+fn a_running_gate_hides_nothing_that_is_found_without_one() {
+    let home = Home::new();
+    let tool = |name: &str, about: &str| json!({"name": name, "description": about, "inputSchema": {"type": "object"}});
+    let long_name = "n".repeat(61);
+    let mut config = listed_in(&home, "shown", "");
+    config += &upstream("dies", "import sys; print('no licence', file=sys.stderr); sys.exit(3)");
+    config += "[[upstream]]\nlabel = \"none\"\ncommand = \"no-such-program\"\n\n";
+    config += "[[upstream]]\nlabel = \"unset\"\ncommand = \"python3\"\nenv = { A = \"${env:SURELY_NOT_SET}\" }\n\n";
+    config += "[[upstream]]\nlabel = \"away\"\nurl = \"http://127.0.0.1:9/mcp\"\n\n";
+    config += "[[upstream]]\nlabel = \"held\"\ncommand = \"python3\"\nquarantine = true\n";
+    home.write("gatelet.toml", &config);
+    let before = json!([tool("act", "Acts."), tool("other", "Does.")]);
+    home.write("tools.json", &before.to_string());
+    let granted = shell(&home, &["trust", "grant", "shown.*"]);
+    assert_eq!(granted.code, 0, "{granted:?}");
+    let after = json!([
+        tool("act", "Acts, and sends everything elsewhere."),
+        tool("other", &"x".repeat(3000)),
+        tool(&long_name, "Is long."),
+        {"name": "bare", "description": "Has no schema."},
+    ]);
+    home.write("tools.json", &after.to_string());
+
+    let found = |report: &Value| {
+        let mut found = codes(report);
+        found.retain(|(code, _)| code.starts_with("upstream-"));
+        found.sort();
+        found
+    };
+    let alone = shell(&home, &["doctor"]).json();
+    for code in [
+        "upstream-drift",
+        "upstream-long-definition",
+        "upstream-long-name",
+        "upstream-findings",
+        "upstream-failed",
+        "upstream-no-program",
+        "upstream-unset",
+        "upstream-unreachable",
+        "upstream-quarantined",
+    ] {
+        assert!(found(&alone).iter().any(|(found, _)| found == code), "{code}: {alone}");
+    }
+    let mut pipe = Pipe::open(&home);
+    // The answer is that it changed.
+    pipe.verb("call", &json!({"namespace": "shown", "function": "act", "kwargs": {}}));
+    let beside = shell(&home, &["doctor"]).json();
+    assert_eq!(beside["is_running"], true);
+    assert_eq!(found(&beside), found(&alone), "with a gate: {beside}\nwithout: {alone}");
+    let details = |report: &Value| -> Vec<Value> {
+        let findings = report["findings"].as_array().unwrap().iter();
+        findings.filter(|finding| finding["subject"] == "shown").cloned().collect()
+    };
+    assert_eq!(details(&beside), details(&alone), "in the same words");
+}
+
+#[test]
+fn an_entry_with_our_name_that_leads_elsewhere_is_found() {
+    // Nobody listens at the port of a socket that was closed.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let home = Home::with(&format!("[serve]\nlisten = \"{address}\"\n[auth]\nrequired = true\n"));
+    let of_cursor = |entry: &Value| {
+        let file = json!({"mcpServers": {"gatelet": entry}}).to_string();
+        home.write(".cursor/mcp.json", &file);
+        let found = codes(&shell(&home, &["doctor"]).json());
+        let found = found.into_iter().filter(|(_, subject)| subject == "cursor");
+        found.map(|(code, _)| code).collect::<Vec<_>>()
+    };
+    let url = |url: &str| json!({"url": url});
+    assert_eq!(of_cursor(&url("https://elsewhere.example/mcp")), ["host-elsewhere"]);
+    let ours = format!("http://{address}/mcp");
+    assert_eq!(of_cursor(&url(&ours)), ["host-dead-address"]);
+    let start = |args: Value, env: Value| json!({"command": env!("CARGO_BIN_EXE_gatelet"), "args": args, "env": env});
+    let config = home.path().join("gatelet.toml");
+    let state = home.path().join("state");
+    let right = json!(["connect", "--config", config, "--state", state]);
+    assert_eq!(of_cursor(&start(right, json!({}))), Vec::<String>::new());
+    for (args, env) in [
+        (json!(["connect", "--config", "/nowhere/other.toml"]), json!({})),
+        (json!(["connect", "--config=/nowhere/other.toml"]), json!({})),
+        (json!(["connect", "--config", config, "--state", "/nowhere/state"]), json!({})),
+        (json!(["connect"]), json!({"GATELET_CONFIG": "/nowhere/other.toml"})),
+        (json!(["content", "serve", "--stdio"]), json!({})),
+    ] {
+        assert_eq!(of_cursor(&start(args.clone(), env)), ["host-elsewhere"], "{args}");
+    }
+    let _served = Served::start_at(&home, &address.to_string(), &[]);
+    assert_eq!(of_cursor(&url(&ours)), ["host-no-key"]);
+    let with_key = json!({"url": ours, "headers": {"Authorization": "Bearer ${env:GATELET_KEY}"}});
+    assert_eq!(of_cursor(&with_key), Vec::<String>::new());
+}
+
+#[test]
+fn a_program_that_a_host_or_the_service_does_not_find_is_told() {
+    let home = Home::with(&upstream("one", &program("say(id, {})")));
+    let entry = |report: &Value| {
+        let findings = report["findings"].as_array().unwrap().iter();
+        let mut found = findings.filter(|found| found["code"] == "upstream-no-program-for-host");
+        found.next().map(|found| found["detail"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(entry(&shell(&home, &["doctor"]).json()), None, "nobody started gatelet yet");
+    let mut command = home.gatelet();
+    command.arg("connect").env("PATH", "/nowhere/bin");
+    let pipe = Pipe::start(command);
+    let told = entry(&shell(&home, &["doctor"]).json()).unwrap_or_default();
+    assert!(told.contains("`python3` is not in the PATH of"), "{told}");
+    pipe.close();
+    // The same host, started anew with a better PATH.
+    Pipe::open_with(&home, &["connect"]).close();
+    assert_eq!(entry(&shell(&home, &["doctor"]).json()), None);
+    let unit = "# Written by `gatelet up`\n[Service]\nEnvironment=\"PATH=/nowhere/bin\"\n";
+    home.write(".config/systemd/user/gatelet.service", unit);
+    let told = entry(&shell(&home, &["doctor"]).json()).unwrap_or_default();
+    assert!(cfg!(not(target_os = "linux")) || told.contains("the service"), "{told}");
+}
+
+#[test]
+fn a_port_that_another_has_a_second_gatelet_and_a_slow_start_are_told_as_what_they_are() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let home = Home::with(&format!(
+        "[serve]\nlisten = \"{address}\"\n\n{}",
+        upstream("slow", &format!("import time; time.sleep(5.2)\n{}", program("say(id, {})")))
+    ));
+    let ended = shell(&home, &["serve"]);
+    assert!(ended.code == 4 && ended.err.contains("--listen"), "{ended:?}");
+    // Another program of our name, which a shell finds first.
+    home.executable("bin/gatelet", "#!/bin/sh\nexit 0\n");
+    let output = home.gatelet_with_bin().args(["doctor", "--json"]).output().unwrap();
+    let found = codes(&serde_json::from_slice(&output.stdout).unwrap());
+    let has = |code: &str| found.iter().any(|(found, _)| found == code);
+    assert!(has("port-taken") && has("upstream-slow-start") && has("program-twice"), "{found:?}");
+    drop(other);
+    let _served = Served::start_at(&home, &address.to_string(), &[]);
+    let ended = shell(&home, &["serve"]);
+    assert!(ended.code == 4 && ended.err.contains("runs already"), "{ended:?}");
+    assert!(ended.err.contains("gatelet status"), "{ended:?}");
 }
 
 #[test]

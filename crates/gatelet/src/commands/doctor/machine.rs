@@ -4,9 +4,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use doctor::machine::{Config, Facts, Service, State};
+use mcp::revision::Revision;
 use policy::trust::LedgerStore;
 
 use crate::commands::{plain_secrets, service};
@@ -38,7 +38,7 @@ pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
         unenforceable: loaded.as_ref().ok().and_then(|loaded| unenforceable(&loaded.config)),
         free: state.as_deref().and_then(free),
         files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
-        clock: built().map(|built| (unix_seconds(), built)),
+        clock: made_after().map(|made| (unix_seconds(), made)),
     }
 }
 
@@ -134,8 +134,10 @@ fn free(directory: &Path) -> Option<u64> {
     Some(about.f_bavail.saturating_mul(about.f_frsize))
 }
 
-/// When this program was written to disk: it cannot run before that.
-fn built() -> Option<u64> {
-    let program = std::fs::metadata(std::env::current_exe().ok()?).ok()?;
-    Some(program.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs())
+/// A moment before which this program was not made: the day of the newest revision of MCP with
+/// sessions. The time of its file says nothing, as packages have times of their own.
+fn made_after() -> Option<u64> {
+    let day: jiff::civil::Date = Revision::LATEST_LEGACY.as_str().parse().ok()?;
+    let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    u64::try_from(midnight.timestamp().as_second()).ok()
 }

@@ -1,17 +1,22 @@
 //! Collects the facts for `gatelet doctor` about every upstream: asks the running gatelet, or
 //! connects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doctor::upstream::{Facts, Outcome, Up};
 use futures::StreamExt;
 use futures::stream;
+use roster::listing_check::{self, ListingChecker};
 use serde_json::{Value, json};
-use tool::Failure;
+use tool::{Failure, Json, Listing, Tool};
 
 use crate::commands::servers::{review, update};
+use crate::commands::{running, service};
+use crate::local_socket::LocalRequest;
 use crate::paths::{self, Paths};
-use crate::terminal::{BAD, GOOD, cell, foreign_line, progress};
+use crate::search_paths;
+use crate::terminal::{BAD, GOOD, WARNING, cell, foreign_line, paint, progress, say};
 use crate::wire::{self, Probed};
 use config::{Reach, Upstream};
 
@@ -25,10 +30,43 @@ pub(super) struct Examined {
     pub(super) facts: Facts,
 }
 
-/// Examines upstreams: takes the row of the running gatelet (`rows`), or connects.
+/// What the running gatelet says of its upstreams.
+pub(super) struct Running {
+    rows: Value,
+    /// The definitions of tools, by label; `None` if another version runs, which cannot tell.
+    definitions: Option<Value>,
+}
+
+impl Running {
+    /// Adds to its `rows` what the tools look like.
+    pub(super) fn with_rows(rows: Value, paths: &Paths) -> Running {
+        let definitions = running::ask(paths, &LocalRequest::Definitions).ok().flatten();
+        if definitions.is_none() {
+            let why = "the gate that runs is another version, so nobody knows whether definitions \
+                       changed or are too long: restart it, or look with `--fresh`";
+            say(&paint(WARNING, why));
+        }
+        Running { rows, definitions }
+    }
+
+    /// What it knows about an upstream; `None` if that is not enough.
+    fn outcome(&self, upstream: &Upstream, paths: &Paths) -> Option<Outcome> {
+        let row = self.rows.as_array()?.iter().find(|row| row["label"] == *upstream.label)?;
+        let was_listed = row["protocol"].as_str().is_some_and(|protocol| !protocol.is_empty());
+        // It never started here, for nobody needed it so far.
+        if !was_listed && matches!(row["state"].as_str(), Some("ready" | "starting")) {
+            return None;
+        }
+        let definitions = self.definitions.as_ref().map(|all| &all[&upstream.label]);
+        Some(outcome_of_row(upstream, row, definitions.unwrap_or(&Value::Null), paths))
+    }
+}
+
+/// Examines upstreams: takes what the `running` gatelet knows, or connects.
 pub(super) fn examine(
     all: &[Upstream],
-    rows: Option<&Value>,
+    running: Option<&Running>,
+    checks: &listing_check::Config,
     paths: &Paths,
 ) -> anyhow::Result<Vec<Examined>> {
     let state = paths.state_directory()?;
@@ -38,10 +76,9 @@ pub(super) fn examine(
         let tries = all.iter().map(|upstream| {
             let state = &state;
             async move {
-                let row = rows.and_then(|rows| row(rows, &upstream.label));
-                match row {
-                    Some(row) => outcome_of_row(upstream, row),
-                    None => try_upstream(upstream, state, paths).await,
+                match running.and_then(|running| running.outcome(upstream, paths)) {
+                    Some(outcome) => outcome,
+                    None => try_upstream(upstream, checks, state, paths).await,
                 }
             }
         });
@@ -50,23 +87,28 @@ pub(super) fn examine(
         outcomes
     });
     bar.finish_and_clear();
+    let mut starters: Vec<(String, String)> = search_paths::known(&state).into_iter().collect();
+    starters.extend(service::search_path(paths).map(|path| ("the service".to_owned(), path)));
     let examined = all.iter().zip(outcomes).map(|(upstream, outcome)| {
-        let unpinned = match &upstream.reach {
-            Reach::Program { command, args, .. } => update::unpinned(command, args),
-            Reach::Address { .. } | Reach::Content { .. } | Reach::Nowhere { .. } => None,
-        };
         let (label, is_quarantined) = (upstream.label.clone(), upstream.quarantine);
-        Examined { facts: Facts { label, is_quarantined, unpinned, outcome } }
+        let mut facts = Facts { label, is_quarantined, outcome, ..Facts::default() };
+        if let Reach::Program { command, args, env, .. } = &upstream.reach {
+            facts.unpinned = update::unpinned(command, args);
+            // It may have a PATH of its own.
+            let is_searched = !env.contains_key("PATH") && paths::program(command).is_some();
+            facts.program = is_searched.then(|| command.clone());
+            let is_lost =
+                |(_, path): &&(String, String)| paths::program_in(command, path).is_none();
+            let lost = starters.iter().filter(is_lost).map(|(who, _)| who.clone());
+            facts.not_found_by = lost.collect();
+        }
+        Examined { facts }
     });
     Ok(examined.collect())
 }
 
-/// The row of an upstream among those of the running gatelet.
-fn row<'a>(rows: &'a Value, label: &str) -> Option<&'a Value> {
-    rows.as_array()?.iter().find(|row| row["label"] == label)
-}
-
-fn outcome_of_row(upstream: &Upstream, row: &Value) -> Outcome {
+/// What the row of the running gatelet and the definitions there (an array of texts) say.
+fn outcome_of_row(upstream: &Upstream, row: &Value, definitions: &Value, paths: &Paths) -> Outcome {
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let count = |key: &str| usize::try_from(row[key].as_u64().unwrap_or(0)).unwrap_or(0);
     #[expect(
@@ -81,65 +123,100 @@ fn outcome_of_row(upstream: &Upstream, row: &Value) -> Outcome {
         );
     }
     if row["state"] == "down" {
-        return failed(upstream, &Failure::Unavailable { reason: text("reason") });
+        return hindrance(upstream)
+            .unwrap_or_else(|| failed(upstream, &Failure::Unavailable { reason: text("reason") }));
     }
-    let findings = row["findings"].as_array().into_iter().flatten();
+    let raw = definitions.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let tool = |raw: &str| Tool::parse(Json::parse(raw.to_owned()).ok()?).ok();
+    let listing = Listing { tools: raw.filter_map(tool).collect(), ..Listing::default() };
+    let findings: Vec<tool::Finding> =
+        serde_json::from_value(row["findings"].clone()).unwrap_or_default();
     Outcome::Up(Up {
-        server: format!("{} {}", text("server"), text("version")),
+        server: one_line(&text("server"), &text("version")),
         protocol: text("protocol"),
         n_tools: count("tools"),
         n_others: count("resources") + count("prompts"),
-        findings: findings
-            .map(|finding| finding["message"].as_str().unwrap_or_default().to_owned())
-            .collect(),
+        findings: told(&findings),
         ping_millis: millis("latency_ms"),
         start_millis: millis("start_ms").unwrap_or(0),
-        ..Up::default()
+        drifted: drifted(upstream, &listing, paths),
+        tools: lengths(&listing),
     })
 }
 
-async fn try_upstream(upstream: &Upstream, state: &std::path::Path, paths: &Paths) -> Outcome {
+/// Findings in words. Drift is judged by itself.
+fn told(findings: &[tool::Finding]) -> Vec<String> {
+    let findings = findings.iter().filter(|finding| finding.code != "drift");
+    findings.map(ToString::to_string).collect()
+}
+
+/// The tools that changed since somebody vouched for them.
+fn drifted(upstream: &Upstream, listing: &Listing, paths: &Paths) -> Vec<String> {
+    let changes = review::changes(upstream, listing, paths).ok();
+    let changed = changes.map(|changes| changes.changed).unwrap_or_default();
+    changed.into_iter().map(|(name, _)| name).collect()
+}
+
+/// Tools and the length of their descriptions.
+fn lengths(listing: &Listing) -> Vec<(String, usize)> {
+    let length = |tool: &Tool| tool.description.as_deref().map_or(0, |text| text.chars().count());
+    listing.tools.iter().map(|tool| (tool.name.clone(), length(tool))).collect()
+}
+
+/// Why it is not worth to try an upstream.
+fn hindrance(upstream: &Upstream) -> Option<Outcome> {
     match &upstream.reach {
-        _ if upstream.quarantine => return Outcome::Untried,
-        Reach::Nowhere { reason } => return Outcome::Unset(reason.clone()),
-        Reach::Content { .. } => return Outcome::Untried,
+        _ if upstream.quarantine => Some(Outcome::Untried),
+        Reach::Nowhere { reason } => Some(Outcome::Unset(reason.clone())),
+        Reach::Content { .. } => Some(Outcome::Untried),
         Reach::Program { command, .. } if paths::program(command).is_none() => {
-            return Outcome::NoProgram(command.clone());
+            Some(Outcome::NoProgram(command.clone()))
         }
-        Reach::Program { .. } | Reach::Address { .. } => {}
+        Reach::Program { .. } | Reach::Address { .. } => None,
     }
-    match wire::probe(upstream, state).await {
-        Ok(probed) => Outcome::Up(up(upstream, &probed, paths)),
-        Err(failure) => failed(upstream, &failure),
+}
+
+async fn try_upstream(
+    upstream: &Upstream,
+    checks: &listing_check::Config,
+    state: &std::path::Path,
+    paths: &Paths,
+) -> Outcome {
+    if let Some(outcome) = hindrance(upstream) {
+        return outcome;
+    }
+    let probed = match wire::probe(upstream, state).await {
+        Ok(probed) => probed,
+        Err(failure) => return failed(upstream, &failure),
+    };
+    let policy::Stages { scrubber, listings, .. } = policy::Stages::default();
+    let config = Arc::new(checks.clone()).into();
+    let checker = ListingChecker { config, scrubber, check: listings };
+    match checker.check(&upstream.label, &probed.listing) {
+        Ok(listing) => Outcome::Up(up(upstream, &Probed { listing, ..probed }, paths)),
+        Err(reason) => failed(upstream, &Failure::Unavailable { reason }),
     }
 }
 
 /// Name and version of a server, short and on one line.
-fn server_name(server: &tool::Server) -> String {
-    let whole = format!("{} {}", server.name, server.version);
+fn one_line(name: &str, version: &str) -> String {
+    let whole = format!("{name} {version}");
     tool::text::cut(&whole.split_whitespace().collect::<Vec<_>>().join(" "), 80)
 }
 
 fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
     let listing = &probed.listing;
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let changes = review::changes(upstream, listing, paths).ok();
-    let drifted = changes.map(|changes| changes.changed).unwrap_or_default();
-    let length = |text: &Option<String>| text.as_deref().map_or(0, |text| text.chars().count());
     Up {
-        server: server_name(&listing.server),
+        server: one_line(&listing.server.name, &listing.server.version),
         protocol: listing.server.protocol.clone(),
         start_millis: millis(probed.took),
         ping_millis: probed.ping.map(millis),
         n_tools: listing.tools.len(),
         n_others: listing.resources.len() + listing.templates.len() + listing.prompts.len(),
-        findings: listing.findings.iter().map(ToString::to_string).collect(),
-        drifted: drifted.into_iter().map(|(name, _)| name).collect(),
-        tools: listing
-            .tools
-            .iter()
-            .map(|tool| (tool.name.clone(), length(&tool.description)))
-            .collect(),
+        findings: told(&listing.findings),
+        drifted: drifted(upstream, listing, paths),
+        tools: lengths(listing),
     }
 }
 

@@ -119,6 +119,7 @@ impl LocalServer {
                 return;
             }
             LocalRequest::Status => upstreams::rows(&self.gateway).await,
+            LocalRequest::Definitions => upstreams::definitions(&self.gateway),
             LocalRequest::Overview => json!({
                 "figures": self.wiring.observers().overview(&self.gateway).await,
                 "upstreams": upstreams::states(&self.gateway),

@@ -1,5 +1,6 @@
 //! Takes the HTTP port, and leaves the note by which commands find this gatelet.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use anyhow::Context;
@@ -9,8 +10,8 @@ use web::identity::key::Key;
 use super::serving::Args;
 use super::site;
 use crate::exit::CliError;
-use crate::running;
-use config::Config;
+use crate::{local_socket, running};
+use config::{Config, Loaded};
 
 /// The open port, with the operator's key and the note that contains it.
 pub(super) struct Listening {
@@ -20,8 +21,11 @@ pub(super) struct Listening {
 }
 
 /// Binds the port, writes the note, and then listens: whoever can connect finds the note.
-pub(super) fn listen(args: &Args, config: &Config, state: &Path) -> anyhow::Result<Listening> {
-    let socket = bind(args, config)?;
+pub(super) fn listen(args: &Args, loaded: &Loaded, state: &Path) -> anyhow::Result<Listening> {
+    let config = &loaded.config;
+    let is_other =
+        || UnixStream::connect(local_socket::socket(state, loaded.file.as_deref())).is_ok();
+    let socket = bind(args, config, is_other)?;
     let operator = site::operator_key(config);
     let note =
         running::write_note(state, config.serve.scheme(), socket.local_addr()?, operator.secret);
@@ -32,8 +36,9 @@ pub(super) fn listen(args: &Args, config: &Config, state: &Path) -> anyhow::Resu
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Binds the port, unless other machines could use it without authentication.
-fn bind(args: &Args, config: &Config) -> anyhow::Result<TcpSocket> {
+/// Binds the port, unless other machines could use it without authentication. `is_other` says
+/// whether a gatelet runs already for this configuration.
+fn bind(args: &Args, config: &Config, is_other: impl Fn() -> bool) -> anyhow::Result<TcpSocket> {
     let serve = &config.serve;
     if let Some(why) = config.exposure_problem(args.open) {
         return Err(CliError::Usage(why).into());
@@ -46,7 +51,16 @@ fn bind(args: &Args, config: &Config) -> anyhow::Result<TcpSocket> {
         socket.bind(serve.listen)?;
         Ok(socket)
     });
-    bound.with_context(|| {
-        format!("cannot listen on {}; try --listen with another port", serve.listen)
+    bound.map_err(|error| {
+        let is_taken = error.kind() == std::io::ErrorKind::AddrInUse;
+        let listen = serve.listen;
+        let why = match is_taken && is_other() {
+            true => format!(
+                "a gatelet runs already for this configuration, so {listen} is taken: \
+                 `gatelet status` shows how it fares, `gatelet restart` restarts the service"
+            ),
+            false => format!("cannot listen on {listen}; try --listen with another port"),
+        };
+        anyhow::Error::new(error).context(why)
     })
 }

@@ -21,6 +21,20 @@ pub(super) fn is_ours(text: &str) -> bool {
     text.contains(MARK)
 }
 
+/// The `PATH` that a file of ours gives to the service.
+pub(super) fn search_path(text: &str) -> Option<String> {
+    let line = |line: &str| {
+        let quoted = line.strip_prefix("Environment=\"PATH=")?.strip_suffix('"')?;
+        Some(unquoted(quoted))
+    };
+    let agent = || {
+        let (_, rest) = text.split_once("<key>PATH</key>")?;
+        let (path, _) = rest.split_once("<string>")?.1.split_once("</string>")?;
+        Some(path.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    };
+    is_ours(text).then(|| text.lines().find_map(line).or_else(agent))?
+}
+
 impl Unit {
     fn command_line(&self) -> Vec<String> {
         let text = |path: &Path| path.display().to_string();
@@ -83,6 +97,24 @@ fn quoted(word: &str) -> String {
     text
 }
 
+/// What [`quoted`] made of a word, and of a value, in which `$` means itself.
+fn unquoted(text: &str) -> String {
+    let (mut word, mut letters) = (String::new(), text.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => word.extend(letters.next().map(|escaped| match escaped {
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                other => other,
+            })),
+            '%' => word.extend(letters.next()),
+            other => word.push(other),
+        }
+    }
+    word
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -112,6 +144,16 @@ mod tests {
     fn an_agent_is_written_as_launchd_reads_it() {
         assert_eq!(unit().launchd(), include_str!("cases/gatelet.plist"));
         assert!(is_ours(&unit().launchd()) && is_ours(&unit().systemd()) && !is_ours("[Unit]\n"));
+    }
+
+    #[test]
+    fn the_path_of_a_service_is_read_back_from_its_file() {
+        for path in ["/usr/bin:/home/ann/$HOME/bin", "/a \"b\"/%x:/c\\d", "/a&b:/<c>"] {
+            let unit = Unit { path: path.to_owned(), ..unit() };
+            assert_eq!(search_path(&unit.systemd()).as_deref(), Some(path));
+            assert_eq!(search_path(&unit.launchd()).as_deref(), Some(path));
+        }
+        assert_eq!(search_path("Environment=\"PATH=/x\""), None, "somebody else's");
     }
 
     proptest! {
