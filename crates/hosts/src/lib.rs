@@ -17,6 +17,7 @@ mod table;
 pub mod change;
 pub mod plan;
 pub mod preview;
+mod source_text;
 
 pub mod apply;
 pub mod history;

@@ -185,8 +185,9 @@ fn remove_entries(
         }
         let keys = table.iter().copied().chain([member.key.as_str()]).map(str::to_owned).collect();
         let preceding = Some(members[..at].iter().map(|before| before.key.clone()).collect());
-        let step = Step::Removed { keys, was, preceding };
-        text = step.apply(&text, change.format).map_err(refused)?;
+        let step = Step::Removed { keys, was, preceding, source: None };
+        let (step, changed) = step.applied(&text, change.format).map_err(refused)?;
+        text = changed;
         steps.push(step);
     }
     if steps.len() == change.steps.len() {
@@ -237,7 +238,8 @@ fn install_in(
             Step::Added { keys, value: entry, n_made }
         }
         Some((name, was)) => {
-            Step::Replaced { keys: file.keys(&name), value: merge_entry(&was, entry), was }
+            let value = merge_entry(&was, entry);
+            Step::Replaced { keys: file.keys(&name), value, was, source: None }
         }
     };
     let is_new = !matches!(&step, Step::Replaced { was, value, .. } if was == value);
@@ -353,9 +355,14 @@ impl File {
 
     fn change(self, steps: Vec<Step>, notes: Vec<String>) -> Result<FileChange, Refusal> {
         let mut text = self.text.clone();
-        for step in &steps {
-            text = step.apply(&text, self.host.format).map_err(|source| self.refused(source))?;
+        let mut done = Vec::new();
+        for step in steps {
+            let applied = step.applied(&text, self.host.format);
+            let (step, changed) = applied.map_err(|source| self.refused(source))?;
+            text = changed;
+            done.push(step);
         }
+        let steps = done;
         let after = if steps.is_empty() { self.before.clone() } else { Some(text.into_bytes()) };
         let File { host, path, before, .. } = self;
         Ok(FileChange {

@@ -45,7 +45,7 @@ pub fn lines(change: &FileChange) -> Vec<Line> {
             Step::Added { keys, value, .. } => lines.push(added(render_own(keys, value))),
             Step::Restored { keys, value } => lines.push(added(render_foreign(keys, value))),
             Step::Removed { keys, was, .. } => lines.push(removed(render_foreign(keys, was))),
-            Step::Replaced { keys, was, value } => {
+            Step::Replaced { keys, was, value, .. } => {
                 lines.push(removed(render_foreign(keys, was)));
                 lines.push(added(render_own(keys, value)));
             }
@@ -140,8 +140,8 @@ mod tests {
         let http = json!({"url": "https://u:S3CRET@h.example:1/S3CRET?k=S3CRET", "headers": {"A": "S3CRET"}});
         let own = json!({"command": "/bin/gate", "env": {"HOME_OF": "S3CRET"}});
         let text = shown(vec![
-            Step::Removed { keys: keys.clone(), was: program, preceding: None },
-            Step::Replaced { keys, was: http, value: own },
+            Step::Removed { keys: keys.clone(), was: program, preceding: None, source: None },
+            Step::Replaced { keys, was: http, value: own, source: None },
         ]);
         assert_eq!(
             text,
@@ -170,8 +170,14 @@ mod tests {
                     keys: vec!["t".to_owned()],
                     was: entry.clone(),
                     preceding: None,
+                    source: None,
                 },
-                Step::Replaced { keys: vec!["t".to_owned()], was: entry, value: json!({}) },
+                Step::Replaced {
+                    keys: vec!["t".to_owned()],
+                    was: entry,
+                    value: json!({}),
+                    source: None,
+                },
             ]);
             prop_assert!(!text.contains(secret), "{}", text);
             prop_assert!(text.contains("NAME"), "{}", text);

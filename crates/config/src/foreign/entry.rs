@@ -77,6 +77,7 @@ impl EntryConverter<'_> {
                 self.raw.args.extend(args);
             }
             "env" | "environment" | "envs" => self.env(member),
+            "env_vars" => self.env_names(member),
             "envFile" | "env_file" => {
                 let file = self.text(member);
                 self.raw.env_file = file.map(|file| variable::resolve_path(&file, self.scope));
@@ -195,6 +196,33 @@ impl EntryConverter<'_> {
         for inner in self.table(member) {
             if let Some(value) = self.text(&inner) {
                 self.raw.env.insert(key(&inner), value);
+            }
+        }
+    }
+
+    /// Converts Codex's list of variables that it passes on, as names or as `{ name = "X" }`.
+    fn env_names(&mut self, member: &Member) {
+        let Value::List(items) = &member.node.value else {
+            return self.warn_left_out(member, "it is not a list");
+        };
+        for item in items {
+            let is_here =
+                item.get("source").and_then(Node::text).is_none_or(|place| place == "local");
+            let name = item.text().or_else(|| item.get("name").and_then(Node::text));
+            match name.filter(|name| is_here && variable::is_variable_name(name)) {
+                // What `env` says counts, wherever it stands.
+                Some(name) => {
+                    let value = self.raw.env.entry(name.to_owned());
+                    value.or_insert_with(|| format!("${{env:{name}}}"));
+                }
+                None => {
+                    let inner = Member {
+                        key_span: item.span.clone(),
+                        node: item.clone(),
+                        ..member.clone()
+                    };
+                    self.warn_left_out(&inner, "it names no variable of this machine");
+                }
             }
         }
     }

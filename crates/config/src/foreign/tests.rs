@@ -261,6 +261,22 @@ tool_timeout_sec = 5
 }
 
 #[test]
+fn the_variables_that_codex_passes_on_are_passed_on() {
+    let text = r#"
+[mcp_servers.docs]
+command = "docs"
+env_vars = ["TOKEN", "MODE", { name = "HOST", source = "local" }, { name = "FAR", source = "remote" }, "no name"]
+env = { MODE = "fixed" }
+"#;
+    let source = SourceFile { name: "config.toml".to_owned(), text: text.to_owned() };
+    let (found, problems) = import(source, FilePath::new("")).unwrap();
+    let env = &found[0].raw.env;
+    assert_eq!(env["TOKEN"], "${env:TOKEN}");
+    assert_eq!((env["MODE"].as_str(), env["HOST"].as_str()), ("fixed", "${env:HOST}"));
+    assert_eq!((env.len(), problems.iter().count()), (3, 2), "{env:?}");
+}
+
+#[test]
 fn a_bare_map_of_servers_is_enough() {
     check(r#"{"x": {"command": "y"}}"#, "[[upstream]]\nlabel = \"x\"\ncommand = \"y\"", &[]);
 }

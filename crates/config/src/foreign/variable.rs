@@ -203,7 +203,7 @@ fn workspace_folder(base: &FilePath) -> String {
     folder.display().to_string()
 }
 
-fn is_variable_name(name: &str) -> bool {
+pub(super) fn is_variable_name(name: &str) -> bool {
     let first = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     first && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::super::host_files::{Gatelet, LocalHosts, NAME};
 use super::super::init::TEMPLATE;
 use super::super::plain_secrets;
-use super::host_bound::needed_of_host;
+use super::host_bound::{denial_in_file, needed_of_host};
 use super::own_file::own_file;
 use crate::exit::CliError;
 use crate::secrets::Secrets;
@@ -94,14 +94,35 @@ fn own_text(here: &LocalHosts, file: &Path) -> anyhow::Result<(Option<Vec<u8>>, 
 fn with_secrets(mut raw: RawUpstream, plain: &PlainSecrets<'_>) -> UpstreamEntry {
     if let PlainSecrets::Move(store) = plain {
         for value in raw.env.values_mut().chain(raw.headers.values_mut()) {
-            let Some((before, rest)) = value.split_once("${keyring:") else { continue };
-            let secret = rest.strip_suffix('}').and_then(|name| store.get(name).ok());
-            if let Some(secret) = secret {
-                *value = format!("{before}{}", secret.replace("${", "$${"));
-            }
+            *value = with_secrets_of(value, &|name| store.get(name).ok());
         }
     }
     UpstreamEntry { path: document::tree::Path::default(), raw }
+}
+
+/// A value with the secrets in place of its `${keyring:NAME}`, as a file would have them as
+/// plain text. One that is not known stays a reference.
+fn with_secrets_of(value: &str, secret: &dyn Fn(&str) -> Option<String>) -> String {
+    let (mut filled, mut rest) = (String::new(), value);
+    while let Some(at) = rest.find("${keyring:") {
+        let (before, reference) = rest.split_at(at);
+        filled.push_str(before);
+        let name = reference.find('}').map(|end| &reference["${keyring:".len()..end]);
+        // `$${` is a text, and no reference.
+        let found =
+            name.filter(|_| !before.ends_with('$')).and_then(|name| Some((name, secret(name)?)));
+        rest = match found {
+            Some((name, secret)) => {
+                filled.push_str(&secret.replace("${", "$${"));
+                &reference["${keyring:".len() + name.len() + 1..]
+            }
+            None => {
+                filled.push_str("${");
+                &reference[2..]
+            }
+        };
+    }
+    filled + rest
 }
 
 /// The upstreams that there are, and those that are found in hosts' files.
@@ -153,7 +174,10 @@ impl Adoption<'_> {
             let Some(written) = written.filter(|written| !self.reaches_gatelet(written)) else {
                 continue;
             };
-            if let Some(what) = needed_of_host(written, &entry.raw, self.scope) {
+            let denial = denial_in_file(&root, &name).map(|key| {
+                format!("the host to keep models from its tools (`{key}` of that file)")
+            });
+            if let Some(what) = denial.or_else(|| needed_of_host(written, &entry.raw, self.scope)) {
                 let name = foreign_line(&name);
                 say(&paint(WARNING, format!("`{name}` stays in the host's file: it needs {what}")));
                 continue;
@@ -271,5 +295,29 @@ fn edit_error(why: EditError) -> anyhow::Error {
         | EditError::Taken(_)
         | EditError::Unknown { .. }
         | EditError::Unsafe { .. } => CliError::Usage(why.to_string()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_secrets_of;
+
+    #[test]
+    fn every_reference_of_a_value_is_filled_in_wherever_it_stands() {
+        let secret = |name: &str| match name {
+            "user" => Some("ann".to_owned()),
+            "odd" => Some("a${b}".to_owned()),
+            _ => None,
+        };
+        for (value, expected) in [
+            ("Bearer ${keyring:user}", "Bearer ann"),
+            ("${keyring:user}:${keyring:user}@host", "ann:ann@host"),
+            ("${keyring:odd}", "a$${b}"),
+            ("x${keyring:none}y${keyring:user}", "x${keyring:none}yann"),
+            ("$${keyring:user}", "$${keyring:user}"),
+            ("${keyring:user", "${keyring:user"),
+        ] {
+            assert_eq!(with_secrets_of(value, &secret), expected);
+        }
     }
 }

@@ -17,6 +17,9 @@ pub(super) fn needed_of_host(written: &Value, raw: &RawUpstream, scope: &Scope) 
     if written["env_keys"].as_array().is_some_and(|keys| !keys.is_empty()) {
         return Some("a secret that the host keeps".to_owned());
     }
+    if let Some(key) = limit_on_tools(written) {
+        return Some(format!("the host to keep models from some of its tools (`{key}`)"));
+    }
     // The servers of a project run in its directory, also behind gatelet.
     if matches!(scope, Scope::Project(_)) {
         return None;
@@ -27,6 +30,36 @@ pub(super) fn needed_of_host(written: &Value, raw: &RawUpstream, scope: &Scope) 
     }
     let path = path_of_host(written, raw)?;
     Some(format!("the directory in which the host starts it, for `{path}`"))
+}
+
+/// The key by which the host lets models use some tools of a server only, or none unasked.
+fn limit_on_tools(written: &Value) -> Option<&'static str> {
+    let allow = ["enabled_tools", "includeTools", "tools"];
+    let deny = ["disabled_tools", "excludeTools", "disabledTools"];
+    let is_limit = |value: &Value, is_deny: bool| match value {
+        Value::Null => false,
+        Value::Array(names) if is_deny => !names.is_empty(),
+        // Copilot CLI writes that all are meant.
+        Value::Array(names) => names.iter().all(|name| name != "*"),
+        Value::Object(of_each) => !of_each.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    };
+    let allow = allow.into_iter().find(|key| is_limit(&written[*key], false));
+    allow.or_else(|| deny.into_iter().find(|key| is_limit(&written[*key], true)))
+}
+
+/// The key of a host's file that denies tools of a server by its name, as opencode's `tools`
+/// and `permission` do.
+pub(super) fn denial_in_file(root: &Value, name: &str) -> Option<&'static str> {
+    let start = format!("{name}_").to_lowercase();
+    let is_meant = |pattern: &str| {
+        let literal = pattern.split(['*', '?']).next().unwrap_or_default().to_lowercase();
+        literal.starts_with(&start) || literal.len() < pattern.len() && start.starts_with(&literal)
+    };
+    ["tools", "permission"].into_iter().find(|key| {
+        let mut entries = root[*key].as_object().into_iter().flatten();
+        entries.any(|(pattern, value)| (value == false || value == "deny") && is_meant(pattern))
+    })
 }
 
 /// A path that is relative to the directory in which the host starts the server.
@@ -44,6 +77,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_list_that_lets_everything_through_is_no_limit() {
+        for (entry, expected) in [
+            (json!({"enabled_tools": ["read"]}), Some("enabled_tools")),
+            (json!({"enabled_tools": []}), Some("enabled_tools")),
+            (json!({"disabledTools": ["rm"]}), Some("disabledTools")),
+            (json!({"excludeTools": []}), None),
+            (json!({"tools": ["*"]}), None),
+            (json!({"tools": ["a"]}), Some("tools")),
+            (json!({"tools": {"rm": {"approval_mode": "prompt"}}}), Some("tools")),
+            (json!({"command": "x"}), None),
+        ] {
+            assert_eq!(limit_on_tools(&entry), expected, "{entry}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_denies_by_the_name_of_a_server_is_found() {
+        let root = json!({
+            "tools": {"files_delete": false, "web_*": true, "git*": false},
+            "permission": {"bash": "deny", "notes_*": "deny", "edit": "ask"},
+        });
+        let denied = |name: &str| denial_in_file(&root, name);
+        assert_eq!((denied("files"), denied("web")), (Some("tools"), None));
+        assert_eq!((denied("github"), denied("notes")), (Some("tools"), Some("permission")));
+        assert_eq!(denied("bash"), None, "a tool of the host");
+    }
 
     #[test]
     fn a_whole_working_directory_gives_every_path_its_place() {

@@ -170,3 +170,79 @@ fn what_comes_back_into_a_changed_file_stands_where_it_stood() {
         .collect();
     assert_eq!(keys, ["b:", "kept:", "a:"], "{goose}");
 }
+
+#[test]
+fn a_server_of_which_the_host_lets_models_use_some_tools_only_stays_with_the_host() {
+    let home = Home::new();
+    home.write(".codex/config.toml", "[mcp_servers.some]\ncommand = \"a\"\nenabled_tools = [\"read\"]\n\n[mcp_servers.all]\ncommand = \"b\"\ndisabled_tools = []\n");
+    home.write(
+        ".gemini/settings.json",
+        r#"{"mcpServers": {"less": {"command": "c", "excludeTools": ["rm"]}, "free": {"command": "d"}}}"#,
+    );
+    home.write(
+        ".config/opencode/opencode.json",
+        r#"{"mcp": {"files": {"type": "local", "command": ["e"]}, "web": {"type": "local", "command": ["f"]}}, "tools": {"files_rm*": false}}"#,
+    );
+    let adopted = shell(&home, &["install", "codex", "gemini", "opencode", "--adopt", "--yes"]);
+    assert_eq!(adopted.code, 0, "{adopted:?}");
+    for key in ["`enabled_tools`", "`excludeTools`", "`tools` of that file"] {
+        assert!(adopted.err.contains(key), "{key}: {adopted:?}");
+    }
+    let own = home.read(OWN);
+    let labels: Vec<&str> = own.lines().filter_map(|line| line.strip_prefix("label = ")).collect();
+    assert_eq!(labels, ["\"all\"", "\"free\"", "\"web\""]);
+    assert!(home.read(".codex/config.toml").contains("enabled_tools = [\"read\"]"));
+}
+
+#[test]
+fn comments_of_adopted_servers_come_back_though_their_file_changed_since() {
+    let files = [
+        (
+            ".cursor/mcp.json",
+            "{\n  \"mcpServers\": {\n    // Why b is here.\n    \"b\": {\n      \"command\": \"b\", // pinned\n      \"args\": [\n        \"x\",\n      ],\n    },\n    \"a\": {\"command\": \"a\" /* old */}\n  },\n  \"more\": 1\n}\n",
+            ("\"more\": 1", "\"more\": 2"),
+        ),
+        (
+            ".codex/config.toml",
+            "model = \"x\"\n\n# Why b is here.\n[mcp_servers.b]\ncommand = 'b' # pinned\n  args = [\n    \"x\", # and why\n  ]\n\n[mcp_servers.a]\ncommand = \"a\" # old\n\n[more]\nx = 1\n",
+            ("x = 1", "x = 2"),
+        ),
+        (
+            ".config/goose/config.yaml",
+            "extensions:\n  # Why b is here.\n  b:\n    type: stdio # pinned\n    cmd: 'b'\n    args: [x]  # and why\n  a:\n    type: stdio\n    cmd: a # old\nGOOSE_MODE: auto\n",
+            ("GOOSE_MODE: auto", "GOOSE_MODE: smart"),
+        ),
+    ];
+    let home = Home::new();
+    for (file, text, _) in files {
+        home.write(file, text);
+    }
+    let adopted = shell(&home, &["install", "cursor", "codex", "goose", "--adopt", "--yes"]);
+    assert_eq!(adopted.code, 0, "{adopted:?}");
+    for (file, _, (before, after)) in files {
+        let text = home.read(file);
+        assert!(text.contains("gatelet") && !text.contains("pinned"), "{text}");
+        home.write(file, &text.replacen(before, after, 1));
+    }
+    let undone = shell(&home, &["undo", "--yes"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    for (file, text, (before, after)) in files {
+        assert_eq!(home.read(file), text.replacen(before, after, 1), "{file}");
+    }
+}
+
+#[test]
+fn a_server_with_a_secret_inside_of_a_value_is_adopted_once() {
+    let home = Home::new();
+    let servers = r#"{"mcpServers": {"db": {"url": "https://x.example/mcp", "headers": {"X-Auth": "key s3cr3t-0123456789 end"}}}}"#;
+    home.write(".cursor/mcp.json", servers);
+    let mut set = home.gatelet();
+    set.args(["secret", "set", "db-key"]).stdin(std::process::Stdio::piped());
+    let mut set = set.spawn().unwrap();
+    std::io::Write::write_all(&mut set.stdin.take().unwrap(), b"s3cr3t-0123456789").unwrap();
+    assert!(set.wait().unwrap().success());
+    home.write(OWN, "[[upstream]]\nlabel = \"db\"\nurl = \"https://x.example/mcp\"\nheaders = { X-Auth = \"key ${keyring:db-key} end\" }\n");
+    let adopted = shell(&home, &["install", "cursor", "--adopt", "--yes"]);
+    assert_eq!(adopted.code, 0, "{adopted:?}");
+    assert_eq!(home.read(OWN).matches("[[upstream]]").count(), 1, "{}", home.read(OWN));
+}
