@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::time::Instant;
 
@@ -81,8 +82,15 @@ fn quick(arguments: &[String]) -> Result<()> {
     let built = started.elapsed();
     let left_out = root().join("target/left-out.txt");
     let _ = fs::remove_file(&left_out);
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let mut tests = match has("cargo-nextest") {
-        true => cargo(&["nextest", "run", "--workspace", "--status-level", "slow"]),
+        true => {
+            // Half of the tests wait for a program rather than compute.
+            let n_threads = cores + cores.div_ceil(2);
+            let mut nextest = cargo(&["nextest", "run", "--workspace", "--status-level", "slow"]);
+            nextest.args(["--test-threads", &n_threads.to_string()]);
+            nextest
+        }
         false => cargo(&["test", "--workspace", "--quiet"]),
     };
     tests.args(arguments).env(MODE, "quick").env("GATELET_LEFT_OUT", &left_out);

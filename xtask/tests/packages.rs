@@ -116,6 +116,7 @@ fn initialize(serving: &mut Child) -> String {
 
 #[test]
 fn the_archive_unpacks_to_a_program_with_its_manual_and_its_components() {
+    needs!(Packing);
     let packages = Packages::of("archive");
     let archive = packages.named(|name| name.ends_with(".tar.gz"));
     let prefix = packages.prefix();
@@ -146,6 +147,7 @@ fn the_archive_unpacks_to_a_program_with_its_manual_and_its_components() {
 
 #[test]
 fn checksums_hold_and_notice_a_changed_byte() {
+    needs!(Packing);
     let packages = Packages::of("archive");
     let list = packages.named(|name| name.ends_with(".sha256"));
     let check = || {
@@ -164,6 +166,7 @@ fn checksums_hold_and_notice_a_changed_byte() {
 
 #[test]
 fn the_same_program_makes_the_same_bytes() {
+    needs!(Packing);
     let [one, two] = ["wheel", "wheel"].map(Packages::of);
     let wheel =
         |packages: &Packages| fs::read(packages.named(|name| name.ends_with(".whl"))).unwrap();

@@ -42,6 +42,8 @@ pub enum Need {
     Keyring,
     /// `systemd-analyze`, which checks unit files.
     Systemd,
+    /// `strip`, and the time to pack the whole program.
+    Packing,
 }
 
 /// How a test run treats tests that need programs.
@@ -111,6 +113,7 @@ fn decide(need: Need, mode: RunMode, is_here: bool) -> Verdict {
         Need::Prometheus => "Prometheus",
         Need::Keyring => "gnome-keyring, secret-tool and dbus-run-session",
         Need::Systemd => "systemd-analyze",
+        Need::Packing => "strip, and a while to pack the whole program",
     };
     match mode {
         // A missing program is reported when the test starts it.
@@ -140,6 +143,7 @@ fn is_here(need: Need) -> bool {
             .into_iter()
             .all(|name| program(name).is_some()),
         Need::Systemd => program("systemd-analyze").is_some(),
+        Need::Packing => program("strip").is_some(),
     }
 }
 
@@ -174,11 +178,14 @@ mod tests {
             Need::Postgres,
             Need::Valkey,
             Need::Nginx,
+            Need::Haproxy,
+            Need::Helm,
             Need::ObjectStore,
             Need::Dpkg,
             Need::Prometheus,
             Need::Keyring,
             Need::Systemd,
+            Need::Packing,
         ] {
             for is_here in [false, true] {
                 assert_eq!(decide(need, RunMode::All, is_here), Verdict::Run);

@@ -195,7 +195,8 @@ fn escapes_of_an_upstream_do_not_reach_the_terminal() {
 #[test]
 fn a_gate_serves_where_nothing_can_be_kept() {
     let home = Home::new();
-    home.write("gatelet.toml", &destructive(&home, "/a", "1"));
+    let soon = "[approvals]\nwait = \"0s\"\n";
+    home.write("gatelet.toml", &format!("{soon}{}", destructive(&home, "/a", "1")));
     // A file stands where the directory would be.
     home.write("nowhere", "");
     let state = home.path().join("nowhere/state");

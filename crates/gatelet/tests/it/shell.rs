@@ -140,12 +140,11 @@ fn an_upstream_that_hangs_delays_only_what_is_asked_of_it() {
         assert_eq!(ended.code, 0, "{ended:?}");
         assert!(!ended.err.contains("still starting"), "{words:?}: {ended:?}");
     }
-    for words in [&["help"][..], &["help", "-q", "acts"]] {
-        let ended = shell(&home, words);
-        assert_eq!(ended.code, 0, "{ended:?}");
-        assert!(ended.out.contains("good"), "{words:?}: {ended:?}");
-        assert!(ended.err.contains("still starting: stuck"), "{words:?}: {ended:?}");
-    }
+    // These wait a while, at the same time.
+    let lists = [&["help"][..], &["help", "-q", "acts"]].map(|words| {
+        let home = Home::with(&format!("{}{stuck}", fake.upstream("good", "mcp")));
+        std::thread::spawn(move || (words, shell(&home, words)))
+    });
     // Who counts wants to have counted them all.
     let patient = stuck.replace("10m", "6s");
     let home = Home::with(&format!("{}{patient}", fake.upstream("good", "mcp")));
@@ -153,6 +152,12 @@ fn an_upstream_that_hangs_delays_only_what_is_asked_of_it() {
     assert_eq!(tokens.code, 0, "{tokens:?}");
     assert!(tokens.out.contains("not counted: stuck ("), "{tokens:?}");
     assert!(!tokens.out.contains("still starting"), "{tokens:?}");
+    for list in lists {
+        let (words, ended) = list.join().unwrap();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert!(ended.out.contains("good"), "{words:?}: {ended:?}");
+        assert!(ended.err.contains("still starting: stuck"), "{words:?}: {ended:?}");
+    }
 }
 
 #[test]

@@ -140,24 +140,50 @@ pub(crate) fn other(method: &str, params: serde_json::Value) -> Ask {
     Ask::Other { method: method.to_owned(), params }
 }
 
-/// A client whose human takes longer than most patience lasts.
-pub(crate) fn slow_human() -> Context {
-    struct Slow;
+/// A client with a human.
+enum Human {
+    /// Takes an hour.
+    Slow,
+    /// Never answers.
+    Silent,
+}
 
-    #[async_trait]
-    impl ClientHandle for Slow {
-        fn notify(&self, _: Notification) {}
+#[async_trait]
+impl ClientHandle for Human {
+    fn notify(&self, _: Notification) {}
 
-        async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
-            tokio::time::sleep(Duration::from_millis(700)).await;
-            Ok(Reply::Result(json!({"late": true}).into()))
+    async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
+        match self {
+            Human::Slow => {
+                tokio::time::pause();
+                tokio::time::advance(Duration::from_secs(3600)).await;
+                // Whoever has lost patience meanwhile says so before the answer is there.
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                tokio::time::resume();
+            }
+            Human::Silent => std::future::pending().await,
         }
+        Ok(Reply::Result(json!({"late": true}).into()))
     }
+}
 
+/// A client whose human takes longer than any patience lasts.
+pub(crate) fn slow_human() -> Context {
+    with_human(Human::Slow)
+}
+
+/// A client whose human never answers.
+pub(crate) fn silent_human() -> Context {
+    with_human(Human::Silent)
+}
+
+fn with_human(human: Human) -> Context {
     Context {
         client: Arc::new(client()),
         session: "s".into(),
-        client_handle: Arc::new(Slow),
+        client_handle: Arc::new(human),
         ..Context::anonymous()
     }
 }

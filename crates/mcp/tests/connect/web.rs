@@ -113,6 +113,12 @@ impl Web {
         self.seen.lock().unwrap().clone()
     }
 
+    /// The requests of one method; those until now are forgotten.
+    pub(crate) fn take_asked(&self, method: &str) -> Vec<Seen> {
+        let seen = std::mem::take(&mut *self.seen.lock().unwrap());
+        seen.into_iter().filter(|seen| seen.method() == method).collect()
+    }
+
     /// The requests of one method.
     pub(crate) fn asked(&self, method: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.method() == method).collect()

@@ -17,6 +17,7 @@ use http_body::{Frame, SizeHint};
 use mcp::serve::http::{FairMemory, Options};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tool::{Ask, Context, Event, Failure, Identity, Listing, Provider, Reply, Server};
 
 use crate::site::{Session, Site};
@@ -25,17 +26,27 @@ use crate::site::{Session, Site};
 struct Blocking {
     released: Mutex<Receiver<()>>,
     n_calls: AtomicUsize,
+    /// Told to `block later` that later is now.
+    is_later: Notify,
+    /// A call has begun to block.
+    blocks: Notify,
 }
 
 impl Blocking {
     fn new() -> (Arc<Blocking>, Sender<()>) {
         let (release, released) = channel();
-        let blocking = Blocking { released: Mutex::new(released), n_calls: AtomicUsize::new(0) };
+        let blocking = Blocking {
+            released: Mutex::new(released),
+            n_calls: AtomicUsize::new(0),
+            is_later: Notify::new(),
+            blocks: Notify::new(),
+        };
         (Arc::new(blocking), release)
     }
 
     /// Blocks the thread; says whether it was released by somebody who was served meanwhile.
     fn block(&self) -> Reply {
+        self.blocks.notify_one();
         let released = self.released.lock().recv_timeout(Duration::from_secs(5));
         Reply::text(if released.is_ok() { "others were served" } else { "nobody was served" })
     }
@@ -57,7 +68,7 @@ impl Provider for Blocking {
         match ask {
             Ask::Call(call) if call.name == "block" => Ok(self.block()),
             Ask::Call(call) if call.name == "block later" => {
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                self.is_later.notified().await;
                 Ok(self.block())
             }
             Ask::Call(_)
@@ -109,9 +120,10 @@ async fn a_long_request_stays_aside_when_its_answer_becomes_a_stream() {
     let session = site.initialize("2025-11-25", json!({})).await;
     let stream = site.call(&session, "block later", long()).await;
     assert_eq!(stream.media_type(), "text/event-stream");
+    // Only now that its answer is a stream the call is polled again, and blocks.
+    blocking.is_later.notify_one();
     let others = async {
-        // The call is polled again while nobody but a timer of ours runs.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        blocking.blocks.notified().await;
         release.send(()).unwrap();
     };
     let (messages, ()) = tokio::join!(stream.all(), others);

@@ -46,7 +46,7 @@ async fn a_question_that_the_server_takes_back_is_not_answered() {
     })
     .await;
     let upstream = reach(&web).await;
-    let context = crate::support::slow_human();
+    let context = crate::support::silent_human();
     result(call_in(&upstream, "t", json!({}), &context).await);
     upstream.close().await;
     assert!(web.seen().iter().all(|seen| seen.body["id"] != "q"));

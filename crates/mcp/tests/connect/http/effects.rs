@@ -85,7 +85,7 @@ async fn check(script: fn(&Seen) -> Sent, locations: &[&str]) {
                 arguments["location"] = json!(location);
             }
             let outcome = eagerly(&upstream, &arguments).await;
-            let ran = web.asked("tools/call").into_iter();
+            let ran = web.take_asked("tools/call").into_iter();
             let ran = ran.filter(|seen| seen.body["params"]["arguments"]["mark"] == what).count();
             assert_eq!(ran, 1, "{what}: {outcome:?}");
             if let Err(failure) = &outcome {
