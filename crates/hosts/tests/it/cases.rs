@@ -1,7 +1,8 @@
 //! Every host's files under `tests/cases/HOST`:
 //!
 //! - `paths.txt`: the file that is written, by platform;
-//! - `before`: a file as the host has it; `stdio` and `http`: with gatelet in it;
+//! - `before`: a file as the host has it; `stdio` and `http`: with gatelet in it, as
+//!   `gatelet install` writes it; `macos` and `windows`: `stdio` there;
 //! - `changed`: what became of `stdio` meanwhile; `undone`: that without gatelet.
 //!
 //! `GATELET_BLESS=1` writes what comes out; read the difference before you
@@ -14,7 +15,7 @@ use hosts::change::FileChange;
 use hosts::plan::{self, Scope, Server};
 use hosts::{HOSTS, Host, Platform, Reach};
 
-use crate::made_up::{MadeUp, address, environment, is_ours, program};
+use crate::made_up::{MadeUp, address, environment, is_ours, program, program_on};
 
 const PLATFORMS: [(Platform, &str); 3] =
     [(Platform::Linux, "linux"), (Platform::MacOs, "macos"), (Platform::Windows, "windows")];
@@ -96,6 +97,27 @@ fn every_host_is_written_as_its_files_say() {
                     .steps
                     .iter()
                     .rev()
+                    .fold(text(&change), |text, step| step.revert(&text, host.format).unwrap());
+                assert_eq!(reverted, before, "{}: taken back by structure", host.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn on_macos_and_windows_every_host_reads_the_paths_that_were_meant() {
+    for host in HOSTS {
+        let before = read(&file(host, "before"));
+        for (platform, name) in &PLATFORMS[1..] {
+            let machine = machine(host, *platform, Some(&before));
+            let reach = program_on(*platform);
+            for change in install_on(host, &machine, *platform, std::slice::from_ref(&reach)) {
+                compare(&file(host, name), &text(&change));
+                let entries = plan::entries_after(&change);
+                let (_, entry) = entries.iter().find(|(name, _)| name == "gatelet").unwrap();
+                assert_eq!(Reach::from_entry(entry), Some(reach.clone()), "{}", host.id);
+                let steps = change.steps.iter().rev();
+                let reverted = steps
                     .fold(text(&change), |text, step| step.revert(&text, host.format).unwrap());
                 assert_eq!(reverted, before, "{}: taken back by structure", host.id);
             }

@@ -50,12 +50,24 @@ pub(crate) fn environment(platform: Platform) -> Environment {
     Environment { platform, home: home.to_owned(), variables: BTreeMap::new() }
 }
 
+/// How `gatelet install` lets hosts on Linux start it.
 pub(crate) fn program() -> Reach {
-    let args = ["serve", "--stdio", "--config", "/home/ann/.config/gatelet/gatelet.toml"];
-    Reach::Program {
-        command: "/usr/local/bin/gatelet".to_owned(),
-        args: args.map(str::to_owned).to_vec(),
-    }
+    program_on(Platform::Linux)
+}
+
+/// How `gatelet install` lets hosts start it.
+pub(crate) fn program_on(platform: Platform) -> Reach {
+    let (command, file) = match platform {
+        Platform::Linux => ("/usr/local/bin/gatelet", "/home/ann/.config/gatelet/gatelet.toml"),
+        Platform::MacOs => ("/opt/homebrew/bin/gatelet", "/Users/ann/.config/gatelet/gatelet.toml"),
+        // Each backslash before a letter is an escape, if nobody escapes it.
+        Platform::Windows => (
+            r"C:\Users\ann\AppData\Local\new tools\gatelet.exe",
+            r"C:\Users\ann\AppData\Roaming\gatelet\gatelet.toml",
+        ),
+    };
+    let args = ["connect", "--config", file];
+    Reach::Program { command: command.to_owned(), args: args.map(str::to_owned).to_vec() }
 }
 
 pub(crate) fn address() -> Reach {
@@ -69,7 +81,10 @@ pub(crate) fn address() -> Reach {
 /// Whether an entry leads to the gate of these tests.
 pub(crate) fn is_ours(reach: &Reach) -> bool {
     match reach {
-        Reach::Program { command, .. } => command.ends_with("/gatelet"),
+        Reach::Program { command, .. } => {
+            let name = command.rsplit(['/', '\\']).next();
+            matches!(name, Some("gatelet" | "gatelet.exe"))
+        }
         Reach::Http { url, .. } => url.contains(":4747/"),
     }
 }
