@@ -11,7 +11,7 @@ mod truncate;
 
 use serde::{Serialize, Serializer};
 
-pub use render::{CAP, Line, PREAMBLE, TARGET, budget_line, fit, listing, snippet};
+pub use render::{AtWidth, CAP, Line, PREAMBLE, TARGET, budget_line, fit, listing, snippet};
 pub use truncate::truncate;
 
 /// A card, within its limits.

@@ -10,11 +10,10 @@ use std::sync::OnceLock;
 use sha2::{Digest, Sha256};
 use tool::{FastMap, Finding, Resource, Severity, hex};
 
-use crate::Catalog;
-use crate::card::{Card, Draft, Kind, Line, Safety};
-use crate::id;
+use crate::card::{self, AtWidth, Card, Draft, Kind, Line, Safety};
 use crate::source::Role;
 use crate::tree::{Leaf, Tree};
+use crate::{Catalog, id, signature, summary, tokens};
 
 use crate::catalog::ItemRef;
 
@@ -47,12 +46,9 @@ pub struct Entry {
     pub card: Card,
     /// The rendered card.
     line: OnceLock<String>,
-    /// The rendered card with a call signature.
-    line_with_signature: OnceLock<String>,
+    /// The rendered card with the whole call signature; `None` where not all of it fits.
+    line_with_whole_signature: OnceLock<Option<String>>,
 }
-
-/// The longest signature that is worth trying, in characters.
-const SIGNATURE: usize = 200;
 
 impl Directory {
     pub fn build(catalog: &Catalog) -> Directory {
@@ -199,41 +195,52 @@ impl Entry {
         self.line.get_or_init(|| Line::text(&self.card, None).into_string())
     }
 
-    /// The rendered card with a call signature, when that fits.
-    pub fn line_with_signature(&self, catalog: &Catalog) -> &str {
-        self.line_with_signature.get_or_init(|| {
-            Line::text(&self.card, self.signature(catalog).as_deref()).into_string()
+    /// The rendered card with a call signature. Where not all of that fits, the arguments
+    /// stay that the query's `stems` name.
+    pub fn line_with_signature(&self, catalog: &Catalog, stems: &[String]) -> String {
+        let whole = self.line_with_whole_signature.get_or_init(|| {
+            let Some(signature) = self.signature(catalog, usize::MAX, &[]) else {
+                return Some(self.line().to_owned());
+            };
+            let line = format!("{}\n  {signature}", self.line());
+            tokens::fits(&line, card::CAP).then_some(line)
+        });
+        whole.clone().unwrap_or_else(|| {
+            let signature = |width| self.signature(catalog, width, stems).unwrap_or_default();
+            Line::text(&self.card, Some(&signature)).into_string()
         })
     }
 
     /// The card as JSON, with a call signature and the score of the hit.
-    pub fn json_with_signature(&self, catalog: &Catalog, score: f64) -> String {
+    pub fn json_with_signature(&self, catalog: &Catalog, stems: &[String], score: f64) -> String {
         let card = self.card.clone().scored(Some(score));
-        Line::json_with_signature(&card, self.signature(catalog).as_deref()).into_string()
+        let signature = |width| self.signature(catalog, width, stems).unwrap_or_default();
+        let takes_some = self.signature(catalog, 0, &[]).is_some();
+        let signature: Option<AtWidth<'_>> = if takes_some { Some(&signature) } else { None };
+        Line::json_with_signature(&card, signature).into_string()
     }
 
-    /// The arguments in parentheses; `None` where it takes none.
-    fn signature(&self, catalog: &Catalog) -> Option<String> {
-        let signature = match self.item {
-            ItemRef::Tool(slot) => catalog.signature(slot, SIGNATURE),
-            ItemRef::Prompt { source, at } => prompt_signature(catalog, source, at),
-            ItemRef::Template { source, at } => {
-                format!("(uri: {})", catalog.sources()[source].listing.templates[at].uri_template)
+    /// The arguments in parentheses, in about `width` characters; `None` where none are
+    /// declared.
+    fn signature(&self, catalog: &Catalog, width: usize, stems: &[String]) -> Option<String> {
+        match self.item {
+            ItemRef::Tool(slot) => {
+                let contract = catalog.contract(slot);
+                // The card already has the name.
+                (!contract.parameters.is_empty())
+                    .then(|| signature::for_query("", contract, width, stems))
             }
-            ItemRef::Resource { .. } | ItemRef::Skill { .. } => String::new(),
-        };
-        // The card already has the name.
-        let arguments = signature.find('(').map(|at| signature[at..].to_owned());
-        arguments.filter(|text| text != "()")
+            ItemRef::Prompt { source, at } => {
+                let prompt = &catalog.sources()[source].listing.prompts[at];
+                (!prompt.arguments.is_empty()).then(|| signature::of_prompt(prompt, width))
+            }
+            ItemRef::Template { source, at } => {
+                let template = &catalog.sources()[source].listing.templates[at];
+                Some(summary::cut(&format!("(uri: {})", template.uri_template), width))
+            }
+            ItemRef::Resource { .. } | ItemRef::Skill { .. } => None,
+        }
     }
-}
-
-fn prompt_signature(catalog: &Catalog, source: usize, at: usize) -> String {
-    let prompt = &catalog.sources()[source].listing.prompts[at];
-    let argument = |argument: &tool::listing::PromptArgument| {
-        format!("{}{}: string", argument.name, if argument.required { "" } else { "?" })
-    };
-    format!("({})", prompt.arguments.iter().map(argument).collect::<Vec<_>>().join(", "))
 }
 
 /// An item before it has an entry with a unique id.
@@ -298,7 +305,7 @@ impl EntryDraft {
             item: self.item,
             card,
             line: OnceLock::new(),
-            line_with_signature: OnceLock::new(),
+            line_with_whole_signature: OnceLock::new(),
         }
     }
 }
@@ -369,7 +376,44 @@ mod tests {
         assert_eq!(directory.findings.len(), 1);
         let first = &directory.tools.entries()[0];
         let signed = format!("{} Read.\n  (path?: string)", first.id);
-        assert_eq!(first.line_with_signature(&catalog), signed);
+        assert_eq!(first.line_with_signature(&catalog, &[]), signed);
+    }
+
+    #[test]
+    fn the_arguments_that_a_query_names_stay_on_a_card() {
+        let text = json!({"type": "string", "description": "What it is, at length."});
+        let filler = (0..40).map(|n| (format!("field_{n}"), text.clone()));
+        let mut properties: serde_json::Map<String, Value> = filler.collect();
+        properties.insert("due_date".to_owned(), text.clone());
+        properties.insert("title".to_owned(), text);
+        let schema = json!({"properties": properties, "required": ["title"]});
+        let words = "Creates an issue in one of the many trackers that there are. ".repeat(6);
+        let tool = json!({"name": "create", "description": words, "inputSchema": schema});
+        let arguments: Vec<Value> =
+            (0..40).map(|n| json!({"name": format!("argument_{n}"), "required": n == 0})).collect();
+        let prompt = json!({"name": "ask", "description": words, "arguments": arguments});
+        let listing = Listing {
+            tools: vec![read(tool)],
+            prompts: vec![tool::Prompt::parse(prompt.into()).unwrap()],
+            ..Listing::default()
+        };
+        let catalog = Catalog::build(vec![Source::new("up", Arc::new(listing))]).0;
+        let directory = Directory::build(&catalog);
+        let stems = crate::index::terms("an issue with a due date");
+        let create = &directory.tools.entries()[0];
+        for line in [
+            create.line_with_signature(&catalog, &stems),
+            create.json_with_signature(&catalog, &stems, 1.0),
+        ] {
+            assert!(line.contains("(title: string, ") && line.contains("due_date?"), "{line}");
+            assert!(line.contains("Creates an issue") && line.contains(", …)"), "{line}");
+            assert!(tokens::fits(&line, card::CAP), "{line}");
+        }
+        // What was asked before does not stay for who asks next.
+        assert!(!create.line_with_signature(&catalog, &[]).contains("due_date"));
+        let ask = directory.prompts.entries()[0].line_with_signature(&catalog, &stems);
+        assert!(ask.contains("(argument_0: string, ") && ask.ends_with(", …)"), "{ask}");
+        assert!(tokens::fits(&ask, card::CAP), "{ask}");
     }
 
     #[test]

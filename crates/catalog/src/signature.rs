@@ -1,5 +1,8 @@
 //! Writes the signature of a function in one line: names, types, required or not.
 
+use tool::Prompt;
+use tool::listing::PromptArgument;
+
 use crate::{Contract, Parameter, index};
 
 /// The most characters of a name. Real names are shorter.
@@ -43,6 +46,19 @@ pub fn for_query(name: &str, contract: &Contract, limit: usize, stems: &[String]
     let priority: Vec<Priority> =
         contract.parameters.iter().map(|parameter| Priority::of(parameter, stems)).collect();
     in_parentheses(name, &fitted(contract, room_beside(name, limit), &priority))
+}
+
+/// The arguments of a prompt in parentheses, at most `limit` characters.
+pub fn of_prompt(prompt: &Prompt, limit: usize) -> String {
+    let part = |argument: &PromptArgument| {
+        format!("{}{}: string", argument.name, if argument.required { "" } else { "?" })
+    };
+    let parts: Vec<String> = prompt.arguments.iter().map(part).collect();
+    let priority = |at: usize| match prompt.arguments[at].required {
+        true => Priority::Required,
+        false => Priority::Other,
+    };
+    in_parentheses("", &joined(&parts, room_beside("", limit), priority))
 }
 
 /// The names of the arguments without their types, at most `limit` characters:
@@ -128,7 +144,7 @@ fn joined(parts: &[String], room: usize, priority: impl Fn(usize) -> Priority) -
     const COMMA: usize = 2;
     let length = |part: &String| part.chars().count() + COMMA;
     let all: usize = parts.iter().map(length).sum();
-    if all <= room + COMMA {
+    if all <= room.saturating_add(COMMA) {
         return parts.join(", ");
     }
     let mut order: Vec<usize> = (0..parts.len()).collect();
@@ -164,7 +180,7 @@ fn fitted(contract: &Contract, room: usize, priority: &[Priority]) -> String {
     let least: usize = required.iter().map(|at| length(typed(*at))).sum::<usize>()
         + order[n_required..].iter().map(|at| length(bare(*at))).sum::<usize>();
     let mark = CUT + COMMA;
-    let mut left = room.max(NAMED.min(names + mark)) + COMMA;
+    let mut left = room.max(NAMED.min(names + mark)).saturating_add(COMMA);
     if left < least {
         left = left.saturating_sub(mark);
     }

@@ -18,37 +18,38 @@ pub const PREAMBLE: usize = 32;
 pub struct Line(String);
 
 impl Line {
-    /// The card as compact text: id, description, safety notes, and the `signature` (names
-    /// and types of the arguments) when it fits.
+    /// The card as compact text: id, description, safety notes, and the signature (names
+    /// and types of the arguments).
     ///
     /// A card that is too big even without its description has its id shortened around
     /// `…`, which [`crate::selection::resolve`] understands.
-    pub fn text(card: &Card, signature: Option<&str>) -> Line {
-        let with = |description: &str| render_text(card, &card.0.id, description);
-        let line = render_within(&card.0.description, with)
-            .unwrap_or_else(|| render_text(card, &short_id(card), ""));
-        let longer = signature.map(|signature| format!("{line}\n  {signature}"));
-        Line(longer.filter(|longer| tokens::fits(longer, CAP)).unwrap_or(line))
+    pub fn text(card: &Card, signature: Option<AtWidth<'_>>) -> Line {
+        let within = |target: usize| {
+            let with = |description: &str| render_text(card, &card.0.id, description);
+            render_within(&card.0.description, target, with)
+                .unwrap_or_else(|| render_text(card, &short_id(card), ""))
+        };
+        let join = |line: &str, signature: &str| format!("{line}\n  {signature}");
+        Line(with_signature(within, signature, join))
     }
 
     /// The card as a JSON object, without empty fields.
     pub fn json(card: &Card) -> Line {
-        let with = |description: &str| render_json(card, &card.0.id, description);
-        let line = render_within(&card.0.description, with)
-            .unwrap_or_else(|| render_json(card, &short_id(card), ""));
-        Line(line)
+        Line::json_with_signature(card, None)
     }
 
-    /// The card as a JSON object with a `signature` (names and types of the arguments),
-    /// when it fits.
-    pub fn json_with_signature(card: &Card, signature: Option<&str>) -> Line {
-        let Line(line) = Line::json(card);
-        let open = line.strip_suffix('}').unwrap_or(&line);
-        let longer = signature.map(|signature| {
-            let signature = serde_json::Value::from(signature);
-            format!("{open},\"signature\":{signature}}}")
-        });
-        Line(longer.filter(|longer| tokens::fits(longer, CAP)).unwrap_or(line))
+    /// The card as a JSON object with a `signature` (names and types of the arguments).
+    pub fn json_with_signature(card: &Card, signature: Option<AtWidth<'_>>) -> Line {
+        let within = |target: usize| {
+            let with = |description: &str| render_json(card, &card.0.id, description);
+            render_within(&card.0.description, target, with)
+                .unwrap_or_else(|| render_json(card, &short_id(card), ""))
+        };
+        let join = |line: &str, signature: &str| {
+            let open = line.strip_suffix('}').unwrap_or(line);
+            format!("{open},\"signature\":{}}}", serde_json::Value::from(signature))
+        };
+        Line(with_signature(within, signature, join))
     }
 
     pub fn as_str(&self) -> &str {
@@ -58,6 +59,45 @@ impl Line {
     pub fn into_string(self) -> String {
         self.0
     }
+}
+
+/// A signature in as many characters as are given.
+pub type AtWidth<'a> = &'a dyn Fn(usize) -> String;
+
+/// The characters of the signature and the tokens of the card before it, widest first:
+/// sentences are cut before arguments.
+const WIDTHS: [(usize, usize); 9] = [
+    (200, TARGET),
+    (120, TARGET),
+    (120, 45),
+    (70, TARGET),
+    (70, 45),
+    (40, 45),
+    (20, 30),
+    (20, 15),
+    (20, 0),
+];
+
+/// What stands for arguments where none fits.
+const NO_ROOM: &str = "(…)";
+
+/// The card with as much of its signature as fits into the cap; without any where the id
+/// alone fills it.
+fn with_signature(
+    within: impl Fn(usize) -> String,
+    signature: Option<AtWidth<'_>>,
+    join: impl Fn(&str, &str) -> String,
+) -> String {
+    let line = within(TARGET);
+    let Some(signature) = signature else { return line };
+    let of_width = |(width, target): (usize, usize)| join(&within(target), &signature(width));
+    let fits = |longer: &String| tokens::fits(longer, CAP);
+    WIDTHS
+        .into_iter()
+        .map(of_width)
+        .find(fits)
+        .or_else(|| Some(join(&within(0), NO_ROOM)).filter(fits))
+        .unwrap_or(line)
 }
 
 /// The rendering on which the specification counts the token budget.
@@ -124,19 +164,23 @@ fn numbered(card: &Card, at: usize, total: usize, tags: &[String]) -> String {
     line
 }
 
-/// Renders with the longest description within the target, or without any description
+/// Renders with the longest description within `target`, or without any description
 /// within the cap; `None` when even that is too big.
-fn render_within(description: &str, render: impl Fn(&str) -> String) -> Option<String> {
+fn render_within(
+    description: &str,
+    target: usize,
+    render: impl Fn(&str) -> String,
+) -> Option<String> {
     let whole = render(description);
-    if tokens::fits(&whole, TARGET) {
+    if tokens::fits(&whole, target) {
         return Some(whole);
     }
     let overhead = tokens::count(&render(""));
-    let mut budget = TARGET.saturating_sub(overhead);
+    let mut budget = target.saturating_sub(overhead);
     // Joining a description with the text after it may add a token or two.
     for _ in 0..4 {
         let cut = render(&truncate(description, budget));
-        if tokens::fits(&cut, TARGET) {
+        if tokens::fits(&cut, target) {
             return Some(cut);
         }
         budget = budget.saturating_sub(1);

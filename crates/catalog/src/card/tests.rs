@@ -190,7 +190,7 @@ fn the_wire_line_says_what_a_model_needs_and_no_more() {
     draft.tags = vec!["mcp".into(), "destructive".into()];
     let card = Card::truncated(draft).scored(Some(0.123_456));
     assert_eq!(
-        Line::text(&card, Some("(path: string)")).as_str(),
+        Line::text(&card, Some(&|_| "(path: string)".to_owned())).as_str(),
         "a:rm#00000000 Delete a file. [destructive]\n  (path: string)"
     );
     assert_eq!(
@@ -200,10 +200,21 @@ fn the_wire_line_says_what_a_model_needs_and_no_more() {
 }
 
 #[test]
-fn a_signature_that_does_not_fit_is_left_out() {
+fn a_signature_that_does_not_fit_is_shortened_after_the_description() {
+    let words = "Files a report about one of the many things that can go wrong. ".repeat(4);
+    let card = Card::truncated(Draft::new("a:b#00000000", "b", &words, Kind::Tool));
+    let signature = |width: usize| format!("({}…)", "argument, ".repeat(width / 10));
+    let rendered =
+        [Line::text(&card, Some(&signature)), Line::json_with_signature(&card, Some(&signature))];
+    for line in rendered {
+        assert!(tokens::fits(line.as_str(), CAP), "{line:?}");
+        assert_eq!(line.as_str().matches("argument, ").count(), 12, "{line:?}");
+        assert!(line.as_str().contains("Files a report about"), "{line:?}");
+    }
+    // Even where nothing but the id fits, it is seen that there are arguments.
+    let endless = |_| "argument: string, ".repeat(40);
     let card = Card::truncated(Draft::new("a:b#00000000", "b", "Short.", Kind::Tool));
-    let line = Line::text(&card, Some(&"argument: string, ".repeat(40)));
-    assert_eq!(line.as_str(), "a:b#00000000 Short.");
+    assert_eq!(Line::text(&card, Some(&endless)).as_str(), "a:b#00000000\n  (…)");
 }
 
 proptest! {
@@ -222,9 +233,11 @@ proptest! {
             draft.tags.push("destructive".into());
         }
         let card = Card::truncated(draft);
-        let json = Line::json_with_signature(&card, signature.as_deref());
+        let fixed = |_| signature.clone().unwrap_or_default();
+        let signature: Option<AtWidth<'_>> = if signature.is_some() { Some(&fixed) } else { None };
+        let json = Line::json_with_signature(&card, signature);
         serde_json::from_str::<serde_json::Value>(json.as_str()).unwrap();
-        for line in [Line::text(&card, signature.as_deref()), Line::json(&card), json] {
+        for line in [Line::text(&card, signature), Line::json(&card), json] {
             prop_assert!(tokens::count(line.as_str()) <= CAP, "{:?}", line);
             prop_assert!(line.as_str().contains("#0123abcd"));
         }

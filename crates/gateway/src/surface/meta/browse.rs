@@ -236,15 +236,16 @@ impl Meta<'_> {
             found.filter_map(|(place, score)| Some((directory.position(place)?, score))).collect();
         let id = |at: usize| section.entries()[at].id.as_str();
         hits.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| id(a.0).cmp(id(b.0))));
+        let stems = index::terms(query);
         let shown = |(rank, (at, score)): (usize, (usize, f32))| {
             let entry = &section.entries()[at];
             let line = match format {
                 CardFormat::Text if rank < MAX_SIGNATURES => {
-                    entry.line_with_signature(&self.snapshot.catalog).to_owned()
+                    entry.line_with_signature(catalog, &stems)
                 }
                 CardFormat::Text => entry.line().to_owned(),
                 CardFormat::Json if rank < MAX_SIGNATURES => {
-                    entry.json_with_signature(&self.snapshot.catalog, f64::from(score))
+                    entry.json_with_signature(catalog, &stems, f64::from(score))
                 }
                 CardFormat::Json => {
                     Line::json(&entry.card.clone().scored(Some(f64::from(score)))).into_string()
