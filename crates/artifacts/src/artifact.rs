@@ -87,6 +87,9 @@ pub enum RawResults {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(String);
 
+/// Begins the owner for an identified caller.
+const SUBJECT: &str = "subject:";
+
 impl Owner {
     /// Returns the owner of the results of a request with this context.
     pub fn from_context(context: &Context) -> Owner {
@@ -94,7 +97,7 @@ impl Owner {
             let kind = if context.is_connection_only() { "" } else { "session:" };
             Owner(format!("{kind}{}", context.session))
         } else {
-            Owner(format!("subject:{}", context.caller.subject))
+            Owner(format!("{SUBJECT}{}", context.caller.subject))
         }
     }
 
@@ -107,6 +110,13 @@ impl Owner {
     pub fn opens(&self, other: &Owner) -> bool {
         self == other
             || (self.0.starts_with(CONNECTION_PREFIX) && other.0.starts_with(CONNECTION_PREFIX))
+    }
+
+    /// Returns whether an artifact of the `other` may have been made by this owner, whose
+    /// connection or session was another one then. It may as well be a stranger's.
+    pub fn may_have_been(&self, other: &Owner) -> bool {
+        let is_known = |owner: &Owner| owner.0.starts_with(SUBJECT);
+        self == other || !(is_known(self) || is_known(other))
     }
 
     pub fn as_str(&self) -> &str {

@@ -147,6 +147,17 @@ impl Store for Memory {
         }))
     }
 
+    async fn find_begun(&self, owner: &Owner, key: &str) -> Lookup {
+        Ok(self.with(|contents| {
+            let same = |entry: &&Entry| {
+                entry.artifact.key == key && owner.may_have_been(&entry.artifact.owner)
+            };
+            let latest =
+                contents.entries.iter().filter(same).max_by_key(|entry| entry.artifact.made);
+            latest.filter(|entry| entry.answers_call).map(|entry| Arc::clone(&entry.artifact))
+        }))
+    }
+
     async fn forget_call(&self, owner: &Owner, handle: &str) {
         self.with(|contents| {
             let mine = |entry: &&mut Entry| {

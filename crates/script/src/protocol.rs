@@ -30,6 +30,9 @@ pub enum FromWorker {
         unenforced: Option<String>,
     },
     Call(Call),
+    /// The script does nothing more until it gets another answer. Sent before each
+    /// answer that the worker reads.
+    Waiting,
     Done(Finished),
 }
 

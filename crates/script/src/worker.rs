@@ -71,7 +71,7 @@ impl CallChannel for Socket<'_> {
     }
 
     fn answer(&mut self) -> io::Result<Answer> {
-        self.to.flush()?;
+        self.send(&FromWorker::Waiting)?;
         match protocol::read(&mut self.from)? {
             Some(ToWorker::Answer(answer)) => Ok(answer),
             Some(ToWorker::Run(_)) => Err(io::Error::other("a script is running already")),

@@ -37,6 +37,7 @@ mod reload;
 mod running;
 mod sandbox;
 mod script_questions;
+mod script_stops;
 mod scripts;
 mod secrets;
 mod selection;

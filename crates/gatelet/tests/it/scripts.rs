@@ -12,12 +12,17 @@ import json, os, sys
 reads, changes = {"readOnlyHint": True}, {"readOnlyHint": False, "destructiveHint": True}
 anything = {"type": "object"}
 def tool(name, hints): return {"name": name, "description": name + " orders.", "inputSchema": anything, "annotations": hints}
-tools = [tool("list", reads), tool("price", reads), tool("create", changes), tool("big", reads), tool("hang", reads)]
+tools = [tool("list", reads), tool("price", reads), tool("create", changes), tool("big", reads), tool("hang", reads), tool("wait", reads)]
 def answer(name, given):
     if name == "list": return [{"id": n, "name": "order %d" % n} for n in range(12)]
     if name == "price": return {"price": given["id"] * 10}
     if name == "big": return [{"id": n, "text": "x" * 500} for n in range(given.get("rows", 10000))]
     if name == "hang": import time; time.sleep(3600)
+    if name == "wait":
+        import time
+        open(os.environ["CREATED"] + ".waits", "w").close()
+        while not os.path.exists(os.environ["CREATED"] + ".go"): time.sleep(0.01)
+        return "waited"
     with open(os.environ["CREATED"], "a") as file: file.write(json.dumps(given) + "\n")
     return {"created": given}
 def say(message):
@@ -38,7 +43,7 @@ for line in sys.stdin:
 "#;
 
 /// A home with the shop and scripts; `more` stands at the end.
-fn shop(more: &str) -> Home {
+pub(crate) fn shop(more: &str) -> Home {
     let home = Home::new();
     home.write("shop.py", SHOP);
     let created = home.path().join("created");
@@ -50,33 +55,33 @@ fn shop(more: &str) -> Home {
     home
 }
 
-fn created(home: &Home) -> usize {
+pub(crate) fn created(home: &Home) -> usize {
     std::fs::read_to_string(home.path().join("created")).unwrap_or_default().lines().count()
 }
 
-fn run(pipe: &mut Pipe, code: &str) -> Value {
+pub(crate) fn run(pipe: &mut Pipe, code: &str) -> Value {
     run_with(pipe, &json!({"code": code}))
 }
 
-fn run_with(pipe: &mut Pipe, kwargs: &Value) -> Value {
+pub(crate) fn run_with(pipe: &mut Pipe, kwargs: &Value) -> Value {
     pipe.verb("call", &json!({"namespace": "gatelet", "function": "run", "kwargs": kwargs}))
 }
 
 #[track_caller]
-fn returns(pipe: &mut Pipe, code: &str, expected: &str) {
+pub(crate) fn returns(pipe: &mut Pipe, code: &str, expected: &str) {
     let result = run(pipe, code);
     assert_ne!(result["isError"], true, "{}", text(&result));
     assert_eq!(text(&result), expected);
 }
 
 #[track_caller]
-fn fails(pipe: &mut Pipe, code: &str, expected: &str) {
+pub(crate) fn fails(pipe: &mut Pipe, code: &str, expected: &str) {
     let result = run(pipe, code);
     assert_eq!(result["isError"], true, "{code}: {}", text(&result));
     assert!(text(&result).contains(expected), "{code}: {}", text(&result));
 }
 
-fn handle(told: &str) -> String {
+pub(crate) fn handle(told: &str) -> String {
     let (_, rest) = told.split_once("\"resume\": \"").unwrap_or_else(|| panic!("{told}"));
     rest.split('"').next().unwrap().to_owned()
 }
@@ -399,29 +404,6 @@ fn a_script_from_the_shell_that_stopped_for_approval_goes_on_when_it_is_run_agai
     let over = shell(&home, &["run", "make.js", "--fresh", "--yes", "--text"]);
     assert!(over.code == 0 && !over.err.contains("goes on"), "{over:?}");
     assert_eq!(created(&home), 2);
-}
-
-#[test]
-fn a_script_whose_gatelet_is_killed_goes_on_and_repeats_nothing() {
-    let home = shop("[artifacts]\nstore = \"disk\"\n");
-    let mut pipe = Pipe::open(&home);
-    pipe.call("shop.list", &json!({}));
-    let code = "await tools.shop.create({id: 1}); await tools.shop.create({id: 2}); \
-                try { await tools.shop.hang({}) } catch (e) {} return 'end'";
-    let params = json!({"name": "call", "arguments": {"namespace": "gatelet", "function": "run", "kwargs": {"code": code}}});
-    pipe.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": params}));
-    eventually("both are created", || created(&home) == 2);
-    pipe.kill();
-    let config = home.read("gatelet.toml").replace("enabled = true", "enabled = true\nseconds = 2");
-    home.write("gatelet.toml", &config);
-    let mut pipe = Pipe::open(&home);
-    // A caller who is known by a connection only has lost the handle; the operator has not.
-    let kept = std::fs::read_dir(home.path().join("state/artifacts")).unwrap();
-    let mut names = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let handle = names.find_map(|name| Some(name.strip_suffix(".artifact")?.to_owned())).unwrap();
-    let told = text(&run_with(&mut pipe, &json!({"resume": handle})));
-    assert!(told.contains("may have run") || told.contains("longer than 2 s"), "{told}");
-    assert_eq!(created(&home), 2, "{told}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::host::{Ended, Host, NotStored, Verdict};
 use super::process::Worker;
 use crate::journal::{CallState, Journal};
 use crate::limits::Limit;
-use crate::protocol::{Answer, Call, FromWorker, Start, Thrown, ToWorker};
+use crate::protocol::{Answer, Call, Finished, FromWorker, Start, Thrown, ToWorker};
 
 /// The state of a running script.
 struct Driver<'a> {
@@ -40,7 +40,16 @@ struct Driver<'a> {
     /// Whether the stored journal lacks the answer of a call that cannot be repeated.
     has_unstored_answer: bool,
     parallel: usize,
+    /// Whether a call waits for somebody: the script ends its run once nothing else is
+    /// left to do.
     is_pausing: bool,
+    /// How the script finished, while calls that it did not wait for go on.
+    finished: Option<Finished>,
+    /// The number of calls under way that are not repeatable.
+    n_writing: usize,
+    n_answers_sent: usize,
+    /// How often the script said that it waits for an answer.
+    n_waits: usize,
 }
 
 /// The calls that waited for the journal, whether it was stored whole, and whether it
@@ -73,6 +82,10 @@ pub(super) async fn run(
         n_storing: 0,
         has_unstored_answer: false,
         is_pausing: false,
+        finished: None,
+        n_writing: 0,
+        n_answers_sent: 0,
+        n_waits: 0,
     };
     if let Err(error) = worker.send(&ToWorker::Run(start)) {
         return worker_died(&error);
@@ -95,14 +108,16 @@ impl Driver<'_> {
         loop {
             self.replay(worker)?;
             self.start_calls();
-            if self.is_pausing && self.in_flight.is_empty() && self.storing.is_empty() {
-                return Ok(Ended::Paused);
+            if let Some(ended) = self.ended() {
+                return Ok(ended);
             }
             tokio::select! {
                 Some((call, verdict)) = self.in_flight.next(), if !self.in_flight.is_empty() => {
+                    let may_write = !self.host.is_repeatable(&call);
+                    self.n_writing -= usize::from(may_write);
                     match verdict {
                         Verdict::Answer(result) => {
-                            self.has_unstored_answer |= !self.host.is_repeatable(&call);
+                            self.has_unstored_answer |= may_write;
                             self.answer(worker, &call, result)?;
                         }
                         Verdict::Pause => {
@@ -117,9 +132,17 @@ impl Driver<'_> {
                     }
                 }
                 () = tokio::time::sleep(ANSWER_WAITS), if self.answer_waits() => self.store(),
-                frame = worker.next_frame(), if !self.is_pausing => match frame? {
-                    FromWorker::Done(finished) => return Ok(Ended::Finished(finished)),
+                frame = worker.next_frame(), if self.finished.is_none() => match frame? {
+                    FromWorker::Done(finished) if finished.outcome.is_err() => {
+                        return Ok(Ended::Finished(finished));
+                    }
+                    FromWorker::Done(finished) => {
+                        // It may have meant the calls that it did not wait for.
+                        self.queue.retain(|call| !self.host.is_repeatable(call));
+                        self.finished = Some(finished);
+                    }
                     FromWorker::Ready { .. } => {}
+                    FromWorker::Waiting => self.n_waits += 1,
                     FromWorker::Call(call) => match self.journal.lookup(&call) {
                         Err(diverged) => return Ok(Ended::Diverged(diverged)),
                         Ok(CallState::Answered) => {
@@ -143,7 +166,7 @@ impl Driver<'_> {
                 return Ok(());
             }
             self.replayed += 1;
-            worker.send(&ToWorker::Answer(answer))?;
+            self.send(worker, answer)?;
         }
         for call in std::mem::take(&mut self.refused) {
             self.answer(worker, &call, Err(may_have_run(&call)))?;
@@ -156,7 +179,7 @@ impl Driver<'_> {
     fn start_calls(&mut self) {
         let is_there = self.n_replayed_answers <= self.replayed;
         let n_started = |own: &Self| own.in_flight.len() + own.unstored.len() + own.n_storing;
-        while is_there && !self.is_pausing && n_started(self) < self.parallel {
+        while is_there && n_started(self) < self.parallel {
             let Some(call) = self.queue.pop_front() else { break };
             self.journal.record_start(&call);
             match self.host.stores_journal() && !self.host.is_repeatable(&call) {
@@ -171,6 +194,7 @@ impl Driver<'_> {
 
     fn make(&mut self, call: Call) {
         let host = self.host;
+        self.n_writing += usize::from(!host.is_repeatable(&call));
         self.in_flight.push(Box::pin(async move {
             let verdict = host.call(&call).await;
             (call, verdict)
@@ -200,9 +224,6 @@ impl Driver<'_> {
         let (calls, is_whole, stored) = stored;
         self.n_storing = 0;
         match stored {
-            Ok(()) if self.is_pausing => {
-                calls.iter().for_each(|call| self.journal.forget(call));
-            }
             Ok(()) => calls.into_iter().for_each(|call| self.make(call)),
             Err(NotStored::TakenOver) => return Ok(Some(Ended::TakenOver)),
             Err(NotStored::Unwritable(why)) => {
@@ -224,7 +245,31 @@ impl Driver<'_> {
         result: Result<Box<RawValue>, Thrown>,
     ) -> io::Result<()> {
         self.journal.record_answer(call, &result);
-        worker.send(&ToWorker::Answer(Answer { number: call.number, result }))
+        self.send(worker, Answer { number: call.number, result })
+    }
+
+    fn send(&mut self, worker: &mut Worker, answer: Answer) -> io::Result<()> {
+        self.n_answers_sent += 1;
+        worker.send(&ToWorker::Answer(answer))
+    }
+
+    /// Returns how the script ended, if it has: it finished, or can do nothing more before
+    /// somebody was asked.
+    fn ended(&mut self) -> Option<Ended> {
+        if self.finished.is_some() {
+            let is_done = self.n_writing == 0 && self.queue.is_empty() && self.unstored.is_empty();
+            let finished = self.finished.take_if(|_| is_done && self.storing.is_empty())?;
+            return Some(if self.is_pausing { Ended::Paused } else { Ended::Finished(finished) });
+        }
+        (self.is_pausing && self.is_idle()).then_some(Ended::Paused)
+    }
+
+    /// Returns whether the script waits, and for nothing that is under way: every call
+    /// that it could make without the missing answers has been made.
+    fn is_idle(&self) -> bool {
+        let is_worker_waiting = self.n_answers_sent < self.n_waits;
+        let is_nothing_begun = self.in_flight.is_empty() && self.storing.is_empty();
+        is_worker_waiting && is_nothing_begun && self.queue.is_empty() && self.unstored.is_empty()
     }
 }
 

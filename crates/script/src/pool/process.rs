@@ -61,7 +61,7 @@ impl Worker {
                 );
                 Ok(worker)
             }
-            FromWorker::Call(_) | FromWorker::Done(_) => {
+            FromWorker::Call(_) | FromWorker::Waiting | FromWorker::Done(_) => {
                 Err(io::Error::other("a worker began without a script"))
             }
         }
