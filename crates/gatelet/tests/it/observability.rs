@@ -1,6 +1,9 @@
 //! Metrics to a real Prometheus, traces to a collector with the official
 //! definitions, records over time.
 
+mod alerts;
+mod headers;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -370,6 +373,17 @@ fn a_collector_that_is_gone_holds_nobody_up_and_is_counted() {
     let served = Served::start(&home);
     let told = served.call("call", &act());
     assert!(told.to_string().contains("traceparent"), "{told}");
+    // A server span, and a client span inside of it.
+    let spans = |outcome: &str| {
+        let text = scraped(metrics, &[]).body;
+        let series = format!("gatelet_spans_total{{outcome=\"{outcome}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok())
+    };
+    eventually("the spans are counted as dropped", || {
+        spans("dropped").is_some_and(|dropped| 2 <= dropped)
+    });
+    assert_eq!(spans("exported"), Some(0));
+    assert!(served.call("call", &act()).to_string().contains("traceparent"));
     assert!(served.terminate().success());
 }
 

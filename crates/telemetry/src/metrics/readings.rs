@@ -25,6 +25,8 @@ pub struct Readings {
     pub requests_waiting: u64,
     /// The number of stored answers and their bytes; `None` when the store cannot tell.
     pub artifacts: Option<(u64, u64)>,
+    /// Calls that wait for somebody's agreement; `None` when the queue cannot be read.
+    pub approvals_waiting: Option<u64>,
     /// Records that could not be written to their file.
     pub records_lost: u64,
     /// Spans that a collector accepted.
@@ -98,6 +100,8 @@ pub(super) struct CurrentMetrics {
     artifacts: Gauge,
     artifact_bytes: Gauge,
     definition_tokens: Gauges<1>,
+    /// Without a series while nobody can say: an old count would hide that somebody waits.
+    approvals_waiting: Gauges<0>,
     records_lost: Counters<1>,
     spans: Counters<1>,
     resident: Gauge,
@@ -120,6 +124,7 @@ impl CurrentMetrics {
         let artifacts = "Answers that are kept at the moment";
         let artifact_bytes = "Bytes of answers that are kept at the moment";
         let definitions = "Tokens of all tool definitions, and of those that clients see instead";
+        let approvals = "Calls that wait for somebody's agreement";
         let lost = "Records that were dropped or could not be written, by who should have had them";
         let spans = "Spans of traces, by whether a collector took them or they were dropped";
         let resident = "Memory that the process holds";
@@ -153,6 +158,12 @@ impl CurrentMetrics {
                 definitions,
                 Family::default(),
             ),
+            approvals_waiting: register(
+                r,
+                "gatelet_approvals_waiting",
+                approvals,
+                Family::default(),
+            ),
             records_lost: register(r, "gatelet_records_lost", lost, Family::default()),
             spans: register(r, "gatelet_spans", spans, Family::default()),
             resident: register(r, "process_resident_memory_bytes", resident, Gauge::default()),
@@ -179,6 +190,10 @@ impl CurrentMetrics {
         if let Some((count, bytes)) = readings.artifacts {
             self.artifacts.set(signed(count));
             self.artifact_bytes.set(signed(bytes));
+        }
+        self.approvals_waiting.clear();
+        if let Some(waiting) = readings.approvals_waiting {
+            self.approvals_waiting.get_or_create(&[]).set(signed(waiting));
         }
         let definitions = definitions.unwrap_or_default();
         for (shown, cost) in [("direct", definitions.direct), ("exposed", definitions.exposed)] {

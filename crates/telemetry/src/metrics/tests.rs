@@ -22,6 +22,7 @@ fn readings() -> Readings {
         }],
         sessions: 4,
         artifacts: Some((5, 600)),
+        approvals_waiting: Some(2),
         process: Some(ProcessReading { processor_seconds: 1.5, ..ProcessReading::default() }),
         ..Readings::default()
     }
@@ -57,6 +58,7 @@ fn calls_are_counted_by_upstream_tool_and_ending() {
     check(r#"gatelet_records_lost_total{by="figures"}"#, "7");
     check("gatelet_sessions", "4");
     check("gatelet_artifact_bytes", "600");
+    check("gatelet_approvals_waiting{}", "2");
     check("process_cpu_seconds_total", "1.5");
     check(r#"gatelet_build_info{version="1.2.3"}"#, "1");
     assert!(text.ends_with("# EOF\n"), "{text}");
@@ -112,4 +114,12 @@ fn an_upstream_that_is_gone_is_not_told_of() {
     let metrics = metrics(10);
     assert!(metrics.text(&readings(), None, 0).contains("upstream=\"files\""));
     assert!(!metrics.text(&Readings::default(), None, 0).contains("upstream=\"files\""));
+}
+
+#[test]
+fn what_waits_for_approval_is_told_only_while_it_is_known() {
+    let metrics = metrics(10);
+    assert!(metrics.text(&readings(), None, 0).contains("\ngatelet_approvals_waiting{} 2\n"));
+    let unknown = Readings { approvals_waiting: None, ..readings() };
+    assert!(!metrics.text(&unknown, None, 0).contains("\ngatelet_approvals_waiting{"));
 }

@@ -17,10 +17,17 @@ pub(super) async fn read(gateway: &Gateway, load: Load) -> Readings {
         processes: process::children(),
         requests_under_way: load.under_way as u64,
         requests_waiting: load.waiting as u64,
+        approvals_waiting: approvals_waiting(gateway).await,
         artifacts: usage.map(|usage| (usage.artifacts as u64, usage.bytes as u64)),
         process: process::own(),
         ..Readings::default()
     }
+}
+
+/// How many calls wait for approval, if the queue can be read.
+async fn approvals_waiting(gateway: &Gateway) -> Option<u64> {
+    let requests = gateway.approvals().list().await.ok()?;
+    Some(requests.iter().filter(|request| request.is_waiting()).count() as u64)
 }
 
 /// One reading per upstream, added up over the pools of all kinds of clients.
