@@ -6,6 +6,7 @@
 //! it, all.
 
 mod canonical;
+mod path;
 mod pattern;
 mod readings;
 

@@ -3,6 +3,8 @@
 
 use url::Host;
 
+use super::path::{self, unescaped};
+
 /// How the part behind the scheme is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
@@ -24,16 +26,23 @@ struct Parts<'a> {
 
 /// The canonical form of a URI with everything that was written in it.
 pub(super) fn whole(uri: &str) -> String {
-    let Some(parts) = Parts::parse(uri) else { return path(&unescaped(uri)) };
+    let uri = unescaped(uri);
+    let Some(parts) = Parts::parse(&uri) else { return path::plain(&uri) };
     let start = match parts.authority {
         Some(authority) => {
             let (user, address) = split_user(authority);
             let host = parts.hosts(address).swap_remove(0);
             format!("{}://{user}{host}", parts.scheme)
         }
-        None => format!("{}:", parts.scheme),
+        None => return without_host(&parts.scheme, &path::plain(&parts.unescaped_path())),
     };
-    start + &path(&parts.unescaped_path())
+    start + &path::plain(&parts.unescaped_path())
+}
+
+/// What has no host. A slash that begins its path begins the path behind an empty one.
+fn without_host(scheme: &str, path: &str) -> String {
+    let slashes = if path.starts_with('/') { "//" } else { "" };
+    format!("{scheme}:{slashes}{path}")
 }
 
 /// Every spelling of the host in a URI or pattern, with everything else as in [`whole`].
@@ -43,7 +52,7 @@ pub(super) fn with_every_host(uri: &str) -> Vec<String> {
         && let Some(authority) = parts.authority
     {
         let (user, address) = split_user(authority);
-        let path = path(&parts.unescaped_path());
+        let path = path::plain(&parts.unescaped_path());
         let hosts = parts.hosts(address);
         all.extend(hosts.iter().map(|host| format!("{}://{user}{host}{path}", parts.scheme)));
     }
@@ -56,22 +65,25 @@ pub(super) fn with_every_host(uri: &str) -> Vec<String> {
 pub(super) fn reduced(uri: &str, keep: &mut dyn FnMut(String) -> bool) -> bool {
     let Some(parts) = Parts::parse(uri) else {
         let is_absolute = uri.starts_with('/');
-        return paths(uri)
+        let Some(paths) = path::places(uri) else { return false };
+        return paths
             .into_iter()
             .all(|path| (!is_absolute || keep(format!("file://{path}"))) && keep(path));
     };
     let Parts { family, scheme, authority, .. } = &parts;
     let own_path = parts.path_with_slash();
     let Some(authority) = authority else {
-        return paths(&own_path).into_iter().all(|path| keep(format!("{scheme}:{path}")));
+        return path::places(&own_path)
+            .is_some_and(|paths| paths.into_iter().all(|path| keep(without_host(scheme, &path))));
     };
-    let own_paths = paths(&own_path);
+    let Some(own_paths) = path::places(&own_path) else { return false };
     if *family == Family::File {
         // Some servers take what follows `file://` as the path.
         let joined = match authority.is_empty() {
-            true => Vec::new(),
-            false => paths(&format!("/{authority}{own_path}")),
+            true => Some(Vec::new()),
+            false => path::places(&format!("/{authority}{own_path}")),
         };
+        let Some(joined) = joined else { return false };
         let mut all = own_paths.iter().chain(&joined);
         if !all.all(|path| keep(format!("file://{path}"))) {
             return false;
@@ -137,13 +149,26 @@ impl<'a> Parts<'a> {
     fn hosts(&self, address: &str) -> Vec<String> {
         let address = unescaped(address);
         let (host, port) = split_port(&address);
+        let mut hosts = self.spellings(host, port);
+        let (host_before_colon, start_of_port) = split_port_leniently(&address);
+        if host_before_colon != host {
+            hosts.extend(self.spellings(host_before_colon, start_of_port));
+        }
+        hosts
+    }
+
+    fn spellings(&self, host: &str, port: Option<&str>) -> Vec<String> {
+        if host.contains(':') && !host.starts_with('[') {
+            // No host at all: it stays as it is.
+            return vec![host.to_lowercase()];
+        }
         let port = match port.map(|port| port.trim_start_matches('0')) {
             None | Some("") => String::new(),
             Some(port) if default_port(&self.scheme) == Some(port) => String::new(),
             Some(port) => format!(":{port}"),
         };
         let plain = host.to_lowercase();
-        let plain = match (plain.strip_suffix('.').unwrap_or(&plain), self.family) {
+        let plain = match (without_root(&plain), self.family) {
             ("localhost", Family::File) => "",
             (plain, _) => plain,
         };
@@ -166,6 +191,11 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// A host without the dot at its end. With two there it is none.
+fn without_root(host: &str) -> &str {
+    host.strip_suffix('.').filter(|host| !host.ends_with('.')).unwrap_or(host)
+}
+
 /// The user of an authority, with its `@`, and what follows it.
 fn split_user(authority: &str) -> (String, &str) {
     match authority.rsplit_once('@') {
@@ -174,11 +204,24 @@ fn split_user(authority: &str) -> (String, &str) {
     }
 }
 
-/// A host and its port, if what follows the last colon is one.
+/// A host and its port, if what follows its only colon is one.
 fn split_port(address: &str) -> (&str, Option<&str>) {
-    match address.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
-        Some(_) | None => (address, None),
+    match split_port_leniently(address) {
+        (host, Some(port)) if host.len() + 1 + port.len() == address.len() => (host, Some(port)),
+        _ => (address, None),
+    }
+}
+
+/// The same by a server that looks for the first colon, and reads digits from there.
+fn split_port_leniently(address: &str) -> (&str, Option<&str>) {
+    let behind_brackets = address.find(']').map_or(0, |at| at + 1);
+    match address[behind_brackets..].find(':') {
+        Some(at) => {
+            let (host, port) = address.split_at(behind_brackets + at);
+            let digits = port[1..].bytes().take_while(u8::is_ascii_digit).count();
+            (host, Some(&port[1..=digits]))
+        }
+        None => (address, None),
     }
 }
 
@@ -190,59 +233,4 @@ fn default_port(scheme: &str) -> Option<&'static str> {
         "ssh" | "sftp" => Some("22"),
         _ => None,
     }
-}
-
-/// The places that a path may lead to, without a slash at the end: some servers walk it
-/// before they unescape it, and some drop what follows `;` in a segment.
-fn paths(raw: &str) -> Vec<String> {
-    let trimmed = |raw: &str| path(raw).trim_end_matches('/').to_owned();
-    let mut paths = vec![trimmed(&unescaped(raw))];
-    if raw.contains('%') {
-        paths.push(trimmed(&unescaped(&path(raw))));
-    }
-    if raw.contains(';') {
-        let bare = raw.split('/').map(|level| level.split(';').next().unwrap_or_default());
-        paths.push(trimmed(&unescaped(&bare.collect::<Vec<_>>().join("/"))));
-    }
-    paths.dedup();
-    paths
-}
-
-/// Removes empty segments, `.` and `..` from a path.
-fn path(path: &str) -> String {
-    let mut levels: Vec<&str> = Vec::new();
-    for level in path.split('/') {
-        match level {
-            "" | "." => {}
-            ".." => {
-                levels.pop();
-            }
-            level => levels.push(level),
-        }
-    }
-    let start = if path.starts_with('/') { "/" } else { "" };
-    let end = if path.ends_with('/') && !levels.is_empty() { "/" } else { "" };
-    format!("{start}{}{end}", levels.join("/"))
-}
-
-/// Replaces percent escapes, also those that are escaped again, in one pass over the
-/// text.
-pub(super) fn unescaped(text: &str) -> String {
-    let mut plain: Vec<u8> = Vec::with_capacity(text.len());
-    for byte in text.bytes() {
-        plain.push(byte);
-        // The byte just decoded may complete an outer escape.
-        while let Some(byte) = escape_at_end(&plain) {
-            plain.truncate(plain.len() - 3);
-            plain.push(byte);
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
-}
-
-/// The byte that the last three bytes encode, if they are an escape.
-fn escape_at_end(bytes: &[u8]) -> Option<u8> {
-    let [.., b'%', high, low] = bytes else { return None };
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{canonical, is_dropped};
+use super::{canonical, is_dropped, path};
 
 /// How many ways to read a URI are compared. One that has more, by being full of
 /// backslashes, escapes, users and parameters, is forbidden by whatever forbids a URI.
@@ -65,21 +65,13 @@ impl Readings {
     }
 }
 
-/// The texts that a server may split: as it was written, or unescaped first, perhaps
-/// without control characters; each with a backslash that is a slash, or is none.
-fn texts(uri: &str) -> Vec<String> {
-    let unescaped = canonical::unescaped(uri);
-    let mut texts = vec![uri.to_owned()];
-    if unescaped.chars().any(is_dropped) {
-        texts.push(unescaped.chars().filter(|c| !is_dropped(*c)).collect());
-    }
-    texts.push(unescaped);
-    for at in 0..texts.len() {
-        if texts[at].contains('\\') {
-            texts.push(texts[at].replace('\\', "/"));
-        }
-    }
-    texts.sort_unstable();
-    texts.dedup();
-    texts
+/// The texts that a server may split: as it was written, or unescaped first, once or to
+/// the end, perhaps without control characters; each with a backslash that is a slash, or
+/// is none.
+fn texts(uri: &str) -> BTreeSet<String> {
+    let unescaped = path::unescaped(uri);
+    let bare: String = unescaped.chars().filter(|c| !is_dropped(*c)).collect();
+    let texts = BTreeSet::from([uri.to_owned(), path::unescaped_once(uri), unescaped, bare]);
+    let slashed: Vec<String> = texts.iter().map(|text| text.replace('\\', "/")).collect();
+    texts.into_iter().chain(slashed).collect()
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
-use super::canonical::{unescaped, whole};
+use super::canonical::whole;
+use super::path::unescaped;
 use super::*;
 
 fn denies(pattern: &str, uri: &str) -> bool {
@@ -76,6 +77,10 @@ fn what_forbids_fits_every_spelling_of_a_place() {
                 "file:///pub;/..;a/srv/secret;b=1",
                 "file:///a/%2e%2e/../srv/../a/../srv/secret",
                 "file://elsewhere/srv/secret",
+                "file://%2e%2e/srv//../secret",
+                "file:///srv/x///../../../secret",
+                "file:///pub/a%5cb/../..%5csrv%5csecret",
+                "file:///pub/a%252f../../srv/secret/../../../srv/secret",
                 "file://srv/secret",
                 "file:srv/secret",
                 "file:\\\\\\srv\\secret",
@@ -92,6 +97,7 @@ fn what_forbids_fits_every_spelling_of_a_place() {
                 "https://intern.example:443/x",
                 "https://intern.example:00443/x",
                 "https://intern.example:/x",
+                "https://intern.example:443../x",
                 "https://a@intern.example/x",
                 "https://u:p@intern.example:443/x",
                 "https://evil.example%2f@intern.example/x",
@@ -158,6 +164,9 @@ fn what_allows_fits_only_where_every_reading_does() {
         ("file:///pub/*", "file:///pub/x?/../../srv/secret", false),
         ("file:///pub/*", "file:///srv/secret?/../../pub/x", false),
         ("file:///pub/*", "file:///PUB/x", false),
+        ("file:///pub/*", "file:///pub/..\\%2570ub/x", false),
+        ("file:///pub/*", "file:///pub/a%5cb/../..%5csrv", false),
+        ("file:///pub/*", "file:///pub/100%25/a%20b", true),
         ("*.txt", "file:///srv/secret.key?.txt", false),
         ("*.txt", "file:///srv/secret.key#.txt", false),
         ("https://h/x?q=1", "https://h/x?q=1", true),
@@ -185,6 +194,18 @@ fn a_uri_with_too_many_readings_is_forbidden_and_never_allowed() {
     assert!(readings.is_unclear, "{}", readings.reduced.len());
     assert!(readings.reduced.len() <= 65);
     assert!(denies("file:///srv/*", &bomb) && !allows("*", &bomb));
+}
+
+#[test]
+fn a_long_path_that_readers_differ_about_is_unclear_and_a_plain_one_is_not() {
+    for piece in ["x;y%255c/%2e%2e//", "/a;b%252f//c/./"] {
+        let uri = format!("https://h/{}", piece.repeat(8_000 / piece.len()));
+        assert!(denies("file:///srv/*", &uri) && !allows("*", &uri), "{piece}");
+    }
+    for piece in ["a/", "a%20b/", "ü", "%C3%BC"] {
+        let uri = format!("https://h/{}", piece.repeat(8_000 / piece.len()));
+        assert!(allows("https://h/*", &uri) && !denies("file:///srv/*", &uri), "{piece}");
+    }
 }
 
 #[test]
