@@ -32,9 +32,10 @@ pub(crate) fn ask_for(input: &Input) -> Option<String> {
         [] => String::new(),
         choices => format!(" (one of {})", foreign(&choices.join(", "))),
     };
+    // Before the question: whoever types at once shows nothing either.
+    let _hidden = input.is_secret.then(HiddenInput::begin).flatten();
     say(&format!("{}{choices}: {}", paint(WARNING, foreign_line(&input.name)), paint(DIM, about)));
     let mut line = String::new();
-    let _hidden = input.is_secret.then(HiddenInput::begin).flatten();
     std::io::stdin().lock().read_line(&mut line).ok()?;
     let line = line.trim_end_matches(['\r', '\n']);
     (!line.is_empty()).then(|| line.to_owned())

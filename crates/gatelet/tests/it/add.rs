@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, PATIENCE, Pipe, node, npm_server, program, shell};
+use crate::kit::{Home, PATIENCE, Pipe, at_terminal, node, npm_server, program, shell};
 
 /// A program with these tools.
 fn server(home: &Home, name: &str, tools: &Value) -> String {
@@ -231,6 +231,40 @@ fn a_real_npm_package_is_added_from_its_server_json_with_what_it_asks_for() {
     let (code, out, err) =
         shell_with_runners(&home, &["call", "files.read_text_file", &file, "--text"]);
     assert!(code == 0 && out.contains("hello from a file"), "{out} {err}");
+}
+
+#[test]
+fn at_a_terminal_what_is_missing_is_asked_for_and_a_secret_is_not_shown() {
+    let home = Home::new();
+    let script = server(&home, "s.py", &act("Acts."));
+    let deed = "'acted with ' + os.environ['API_TOKEN'] + ' in ' + sys.argv[1]";
+    home.write("s.py", &home.read("s.py").replace("\"acted\"", deed));
+    runner(&home, "npx", &format!("shift 2\nexec python3 {script} \"$@\""));
+    let document = json!({
+        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+        "name": "io.example/one", "description": "Acts.", "version": "1.0.0",
+        "packages": [{
+            "registryType": "npm", "identifier": "one", "version": "1.0.0",
+            "transport": {"type": "stdio"},
+            "packageArguments": [{"type": "positional", "valueHint": "root", "isRequired": true, "description": "What it may see"}],
+            "environmentVariables": [{"name": "API_TOKEN", "isRequired": true, "isSecret": true, "description": "The key"}],
+        }],
+    });
+    home.write("server.json", &document.to_string());
+    let words = ["add", "one", "server.json"];
+    let secret = "t0ps3cret-0123456789";
+    let values = [("API_TOKEN", secret), ("What it may see", "/srv/data")];
+    let no = at_terminal(&home, &words, &[&values[..], &[("Start it?", "n")]].concat());
+    assert!(no.code == 1 && no.out.contains("nothing was done"), "{no:?}");
+    assert!(n_starts(&home) == 0 && !home.path().join(".config/gatelet/gatelet.toml").exists());
+    let yes = [("Start it?", "y"), ("Let models use these 1 tools?", "y")];
+    let added = at_terminal(&home, &words, &[&values[..], &yes].concat());
+    assert_eq!(added.code, 0, "{added:?}");
+    assert!(!added.out.contains(secret) && !no.out.contains(secret), "{added:?}");
+    let text = home.read(".config/gatelet/gatelet.toml");
+    assert!(text.contains("${keyring:one/API_TOKEN}") && !text.contains("quarantine"), "{text}");
+    let (code, out, err) = shell_with_runners(&home, &["call", "one.act", "--text"]);
+    assert!(code == 0 && out.contains("in /srv/data"), "{out} {err}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, shell};
+use crate::kit::{Home, at_terminal, shell};
 
 const CLAUDE: &str = "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n    \"clock\": {\n      \"command\": \"clock\",\n      \"args\": [\"--zone\", \"S3CRET-ARG\"],\n      \"env\": {\n        \"TOKEN\": \"S3CRET-ENV\"\n      }\n    }\n  }\n}\n";
 const CURSOR: &str = "{\n\t// mine\n\t\"mcpServers\": {\n\t\t\"wiki\": {\"url\": \"https://wiki.example/mcp\", \"headers\": {\"Authorization\": \"Bearer S3CRET-HEADER\"}},\n\t},\n}\n";
@@ -328,4 +328,24 @@ fn a_disk_that_takes_no_more_leaves_everything_as_it_was() {
     let left: Vec<_> = std::fs::read_dir(home.path().join(".cursor")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(!home.path().join(OWN).exists());
+}
+
+#[test]
+fn whoever_is_asked_at_a_terminal_decides_whether_files_are_written() {
+    let home = home();
+    let question = "Write these 3 files? [y/N]";
+    for no in ["n", "", "nonsense"] {
+        let refused = at_terminal(&home, &["install"], &[(question, no)]);
+        assert!(refused.code == 1 && refused.out.contains("nothing was written"), "{refused:?}");
+        assert!(!refused.out.contains("S3CRET"), "{refused:?}");
+        assert_eq!(home.read(".claude.json"), CLAUDE);
+        assert!(!home.path().join(OWN).exists());
+    }
+    let agreed = at_terminal(&home, &["install"], &[(question, "yes")]);
+    assert!(agreed.code == 0 && agreed.out.contains("wrote 3 files"), "{agreed:?}");
+    assert!(entry(&home, ".claude.json")["gatelet"].is_object());
+    let kept = at_terminal(&home, &["undo"], &[("[y/N]", "n")]);
+    assert!(kept.code == 1 && entry(&home, ".claude.json")["gatelet"].is_object(), "{kept:?}");
+    let undone = at_terminal(&home, &["undo"], &[("[y/N]", "y")]);
+    assert_eq!((undone.code, home.read(".claude.json")), (0, CLAUDE.to_owned()), "{undone:?}");
 }

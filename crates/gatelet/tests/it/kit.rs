@@ -6,6 +6,7 @@ mod http;
 mod marks;
 mod pipe;
 mod shell;
+mod terminal;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -20,6 +21,7 @@ pub(crate) use http::{Answer, Served, Site};
 pub(crate) use marks::{Mark, signal};
 pub(crate) use pipe::Pipe;
 pub(crate) use shell::{Ended, shell, shell_with};
+pub(crate) use terminal::at_terminal;
 pub(crate) use testkit::needs::tool;
 
 /// No single answer takes longer, even on a busy machine.
