@@ -2,6 +2,7 @@
 //! they share: a request goes to whichever replica it happens to reach.
 
 mod approvals;
+mod forms;
 mod limits;
 mod results;
 mod rights;

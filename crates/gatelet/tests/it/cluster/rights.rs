@@ -1,11 +1,23 @@
 //! Keys and trust that are granted or revoked at one replica, and listings.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::{BUILTIN, Cluster, act};
 use crate::kit::{Home, Served, Site, eventually, shell};
 
 const GUARDED: &str = "[auth]\nrequired = true\n\n";
+
+/// How long a revocation may take from one replica to the others.
+const REVOKED_WITHIN: Duration = Duration::from_secs(1);
+
+/// The median of three times that a revocation took: the machine may be busy with other
+/// tests for a moment.
+fn median(mut took: [Duration; 3]) -> Duration {
+    took.sort();
+    took[1]
+}
 
 /// The status of a request with a key.
 fn status(site: &Site, key: &str) -> u16 {
@@ -31,6 +43,23 @@ fn a_key_counts_at_every_replica_until_it_is_revoked_at_one() {
     eventually("it is useless everywhere", || {
         [cluster.at(0), cluster.at(1), &late.1].iter().all(|site| status(site, key) == 401)
     });
+}
+
+#[test]
+fn a_key_that_is_revoked_at_one_replica_is_refused_at_the_others_within_a_second() {
+    testkit::needs!(Valkey);
+    let cluster = Cluster::start(3, GUARDED);
+    let took = ["one", "two", "three"].map(|name| {
+        let key = shell(cluster.home(0), &["key", "create", name]).out.trim().to_owned();
+        eventually("all know it", || (0..3).all(|n| status(cluster.at(n), &key) == 200));
+        assert_eq!(shell(cluster.home(0), &["key", "revoke", name]).code, 0);
+        let revoked = Instant::now();
+        eventually("it is useless everywhere", || {
+            (0..3).all(|n| status(cluster.at(n), &key) == 401)
+        });
+        revoked.elapsed()
+    });
+    assert!(median(took) < REVOKED_WITHIN, "{took:?}");
 }
 
 #[test]
@@ -79,6 +108,30 @@ fn a_tool_that_is_revoked_at_one_replica_is_refused_at_the_others() {
         assert!(refused.contains("not trusted"), "{refused}");
     }
     assert_eq!(cluster.deeds(), ["1"]);
+}
+
+#[test]
+fn trust_that_is_revoked_at_one_replica_is_gone_at_the_others_within_a_second() {
+    testkit::needs!(Valkey);
+    let cluster =
+        Cluster::start(2, "[trust]\nmode = \"enforce\"\n\n[approvals]\nwait = \"0s\"\n\n");
+    let said = |n: u64| cluster.at(1).told(None, "call", &act(n));
+    let mut n = 0;
+    let took = [(); 3].map(|()| {
+        assert_eq!(shell(cluster.home(0), &["trust", "grant", "work/act"]).code, 0);
+        eventually("the other knows that it was granted", || {
+            n += 1;
+            said(n).contains("acted")
+        });
+        assert_eq!(shell(cluster.home(0), &["trust", "revoke", "work/act"]).code, 0);
+        let revoked = Instant::now();
+        eventually("the other refuses it", || {
+            n += 1;
+            !said(n).contains("acted")
+        });
+        revoked.elapsed()
+    });
+    assert!(median(took) < REVOKED_WITHIN, "{took:?}");
 }
 
 #[test]
