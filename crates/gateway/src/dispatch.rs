@@ -30,7 +30,7 @@ mod scripting;
 
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use forwarding::ForwardedRequest;
-pub(crate) use origin::{MAX_REPEATED_ARGUMENTS, Origin, no_call_text, repeated_arguments};
+pub(crate) use origin::{MAX_REPEATED_URI, Origin, no_call_text};
 pub(crate) use outcome::RenderReply;
 pub use outcome::{CallError, Outcome, Plan};
 pub use picking::DefaultPicks;

@@ -1,7 +1,6 @@
 //! The surface that a call came from, and how that surface writes calls.
 
 use catalog::Catalog;
-use tool::Json;
 
 use crate::choice::Surface;
 use policy::validate::ValidCall;
@@ -21,12 +20,5 @@ pub(crate) fn no_call_text(_: &Catalog, _: &ValidCall) -> String {
     String::new()
 }
 
-/// The longest arguments that are repeated to the caller, in bytes.
-pub(crate) const MAX_REPEATED_ARGUMENTS: usize = 400;
-
-/// Returns the arguments of a call as they are repeated to the caller; long ones are
-/// left out.
-pub(crate) fn repeated_arguments(call: &ValidCall) -> &str {
-    let arguments = call.arguments().map_or("{}", Json::as_str);
-    if arguments.len() <= MAX_REPEATED_ARGUMENTS { arguments } else { "{…}" }
-}
+/// The longest URI that is repeated to the caller, in bytes.
+pub(crate) const MAX_REPEATED_URI: usize = 400;

@@ -6,10 +6,12 @@
 //! definition loaded, `anthropic/searchHint` is what its search goes by, and
 //! `anthropic/maxResultSizeChars` sets the limit.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tool::{Annotations, Json, Object, Tool};
 
 use artifacts::gate;
+use policy::confirm;
+use policy::live::LiveStages;
 
 /// The largest result size that Claude Code accepts, in characters.
 const MOST_CHARS: usize = 500_000;
@@ -83,6 +85,13 @@ pub(crate) struct HintContext<'a> {
     pub(crate) gate: &'a gate::Config,
     /// The most characters of one view.
     pub(crate) view_chars: usize,
+    /// Whether callers agree with tokens, which are an argument then.
+    pub(crate) confirms: bool,
+}
+
+/// Whether callers agree with tokens, by the policies in force.
+pub(crate) fn confirms(live: &LiveStages) -> bool {
+    !live.now().stages.approval.is_outside_of_the_model()
 }
 
 impl HintContext<'_> {
@@ -100,10 +109,15 @@ impl HintContext<'_> {
         if let Some(chars) = self.max_chars(hints.result) {
             meta.push("anthropic/maxResultSizeChars", Json::encode(&chars));
         }
+        if self.confirms && hints.effect != Effect::None {
+            raw.set("inputSchema", with_confirm(&tool.input_schema));
+        }
         raw.set("title", Json::encode(hints.title));
         raw.set("annotations", hints.effect.annotations());
         raw.set("_meta", meta.to_json());
-        Tool { title: Some(hints.title.to_owned()), annotations, raw: raw.to_json(), ..tool }
+        let input_schema = raw.get("inputSchema").cloned().unwrap_or(tool.input_schema);
+        let title = Some(hints.title.to_owned());
+        Tool { title, annotations, input_schema, raw: raw.to_json(), ..tool }
     }
 
     fn max_chars(&self, result: ResultSize) -> Option<usize> {
@@ -117,6 +131,16 @@ impl HintContext<'_> {
         };
         Some(chars.min(MOST_CHARS))
     }
+}
+
+/// A schema with the argument for a token.
+fn with_confirm(schema: &Json) -> Json {
+    let Ok(mut schema) = schema.to_value() else { return schema.clone() };
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        // The refusal that gives the token says what it is for.
+        properties.insert(confirm::ARGUMENT.to_owned(), json!({"type": "string"}));
+    }
+    schema.into()
 }
 
 impl ToolHints {
@@ -151,7 +175,7 @@ mod tests {
     use crate::surface::{cash, meta};
 
     fn hint_context(gate: &gate::Config) -> HintContext<'_> {
-        HintContext { map: "files, mail", gate, view_chars: 8_000 }
+        HintContext { map: "files, mail", gate, view_chars: 8_000, confirms: false }
     }
 
     #[test]
@@ -189,6 +213,24 @@ mod tests {
         assert_eq!(chars(gate(2_000_000, None), "tool_execute"), Some(500_000));
         assert_eq!(chars(gate(10_000, None), "tool_view"), Some(8_000));
         assert_eq!(chars(gate(10_000, None), "help"), None);
+    }
+
+    #[test]
+    fn the_token_of_an_approval_stands_in_definitions_only_where_tokens_are_given() {
+        let gate = gate::Config::default();
+        let listing = |confirms| {
+            let names: Vec<&str> = meta::names().collect();
+            let own = cash::tools("").into_iter().chain(meta::tools(&names, ""));
+            let hints = HintContext { confirms, ..hint_context(&gate) };
+            let with = own.map(|tool| hints.with_hints(tool)).filter(|tool| {
+                assert_eq!(tool.raw.member("inputSchema").as_ref(), Some(&tool.input_schema));
+                tool.input_schema.mentions(confirm::ARGUMENT)
+            });
+            with.map(|tool| tool.name).collect::<Vec<_>>()
+        };
+        assert_eq!(listing(false), Vec::<String>::new());
+        let with = ["call", "tool_execute", "tool_run", "resource_read", "prompt_get"];
+        assert_eq!(listing(true), with);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use super::about;
 use super::capabilities;
 use super::instructions::instructions;
 use crate::choice::Surface;
-use crate::dispatch::{MAX_REPEATED_ARGUMENTS, repeated_arguments};
+use crate::dispatch::MAX_REPEATED_URI;
 use crate::error::GatewayError;
 use crate::record::EventKind;
 use crate::search::SearchRequest;
@@ -58,13 +58,13 @@ const MAX_DESCRIPTION: usize = 8_000;
 
 /// Renders a call as clients of surfaces with meta-tools write it.
 pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
-    let (id, arguments) = (&call.callee.id, repeated_arguments(call));
+    let id = &call.callee.id;
     match &call.kind {
-        TargetKind::Tool(_) => format!("tool_execute(tool_id=\"{id}\", args={arguments}"),
-        TargetKind::Prompt { .. } => format!("prompt_get(prompt_id=\"{id}\", args={arguments}"),
+        TargetKind::Tool(_) => format!("tool_execute(tool_id=\"{id}\", args=…"),
+        TargetKind::Prompt { .. } => format!("prompt_get(prompt_id=\"{id}\", args=…"),
         TargetKind::Resource { uri, .. } => {
             let uri = Json::encode(uri);
-            if uri.as_str().len() <= MAX_REPEATED_ARGUMENTS {
+            if uri.as_str().len() <= MAX_REPEATED_URI {
                 format!("resource_read(uri={uri}")
             } else {
                 String::new()

@@ -11,7 +11,7 @@ use super::super::about::About;
 use super::super::listed::{ClientKind, ListedFunctions};
 use super::super::tasks::Tasks;
 use crate::choice::Surface;
-use crate::dispatch::{Dispatcher, Origin, repeated_arguments};
+use crate::dispatch::{Dispatcher, Origin};
 use crate::search::Search;
 use policy::call::TargetKind;
 use policy::validate::ValidCall;
@@ -22,14 +22,14 @@ use skills::skill_index::SkillIndex;
 /// The origin of this surface's calls.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Cash, call_text };
 
-/// Renders a call as a client of this surface writes it.
+/// Renders a call as a client of this surface writes it. The caller has its arguments
+/// already, and they may be long.
 fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
     match &call.kind {
         TargetKind::Tool(slot) => format!(
-            "call(namespace=\"{}\", function=\"{}\", kwargs={}",
+            "call(namespace=\"{}\", function=\"{}\", kwargs=…",
             catalog.path(*slot),
             catalog.function(*slot).name,
-            repeated_arguments(call),
         ),
         TargetKind::Resource { .. }
         | TargetKind::Prompt { .. }

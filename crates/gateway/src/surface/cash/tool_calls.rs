@@ -5,7 +5,7 @@ use tool::{Call, Context, Failure, Json, Listing, Object, Reply, RpcError, Tool}
 
 use super::super::by_name::NameResolver;
 use super::super::capabilities;
-use super::super::hints::HintContext;
+use super::super::hints::{self, HintContext};
 use super::super::listed::{self, ClientKind};
 use super::super::oversize::pick_failed;
 use super::super::provider::ToolSurface;
@@ -241,7 +241,8 @@ impl ToolSurface for Cash {
         let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
         let map = reply::map(&snapshot.catalog, definitions::MAX_MAP_TOKENS, &sees);
         let gate = &self.pipeline.gate.load();
-        let hints = HintContext { map: &map, gate, view_chars: 0 };
+        let confirms = hints::confirms(&self.pipeline.live);
+        let hints = HintContext { map: &map, gate, view_chars: 0, confirms };
         let capabilities =
             capabilities::of_primitives(&self.skills, &self.listed.config(), snapshot, visible);
         let mut listing =

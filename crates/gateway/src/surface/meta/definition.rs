@@ -62,7 +62,7 @@ const TOOLS: [Definition; 9] = [
             optional("pick", "string"),
             // The instructions of the surface explain it.
             unlisted(CALLS),
-            optional(confirm::ARGUMENT, "string"),
+            unlisted(confirm::ARGUMENT),
         ],
     },
     Definition {

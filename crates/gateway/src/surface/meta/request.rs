@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tool::{Context, Json, Object, Reply, Tool};
 
 use super::super::about::About;
-use super::super::hints::HintContext;
+use super::super::hints::{self, HintContext};
 use super::super::listed::ListedFunctions;
 use super::super::tasks::Tasks;
 use super::history::BrowseHistory;
@@ -78,7 +78,9 @@ impl MetaTools {
     /// Adds the hints for hosts to tools; `map` is the names of the namespaces.
     pub(crate) fn with_hints(&self, tools: impl IntoIterator<Item = Tool>, map: &str) -> Vec<Tool> {
         let gate = &self.pipeline.gate.load();
-        let hints = HintContext { map, gate, view_chars: self.config.load().view.chars };
+        let view_chars = self.config.load().view.chars;
+        let confirms = hints::confirms(&self.pipeline.live);
+        let hints = HintContext { map, gate, view_chars, confirms };
         tools.into_iter().map(|tool| hints.with_hints(tool)).collect()
     }
 }

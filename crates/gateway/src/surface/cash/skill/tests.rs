@@ -12,7 +12,7 @@ use policy::rules;
 use policy::rules::{Action, Rule, Rules};
 use policy::visibility::{self, VisibilityFilter};
 use roster::Upstream;
-use skills::{File, Library, SkillLock, Reader};
+use skills::{File, Library, Reader, SkillLock};
 
 #[track_caller]
 fn holds(text: &str, parts: &[&str]) {

@@ -36,11 +36,28 @@ fn get(kwargs: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_call_that_would_go_through_is_told_in_full() {
+async fn a_refusal_tells_where_the_token_goes_and_does_not_repeat_the_arguments() {
     let (opened, _) = asking(quota::Rate::default()).await;
-    let said = opened.say("call", get(&json!({"order_id": "7"}))).await;
-    let call = r#"call(namespace="orders", function="get", kwargs={"order_id":"7"}, confirm="#;
+    let said = opened.say("call", get(&json!({"order_id": "7,8,9"}))).await;
+    let call = r#"call(namespace="orders", function="get", kwargs=…, confirm="#;
     holds(&said, &[&format!("`{call}\"{}\")`", token(&said))]);
+    assert!(!said.contains("7,8,9"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_is_an_argument_in_the_definition_only_where_tokens_are_given() {
+    let definition = |opened: &Opened| {
+        let listing = opened.surface.listing();
+        let cost = crate::fixture::read_by_models(&listing.tools);
+        assert!(cost <= 350, "{cost} tokens");
+        listing.tools[0].input_schema.clone()
+    };
+    let (opened, _) = asking(quota::Rate::default()).await;
+    let token = definition(&opened).member("properties").unwrap().member("confirm");
+    assert_eq!(token.unwrap().member_as::<String>("type").as_deref(), Some("string"));
+    let (upstreams, _) = shop();
+    let without = definition(&open(upstreams, |_| {}).await);
+    assert!(!without.mentions("confirm"), "{without}");
 }
 
 #[tokio::test(start_paused = true)]
