@@ -83,7 +83,7 @@ fn name(bytes: &[u8]) {
     assert_eq!(catalog::name::canonical(&canonical), canonical, "canonical once, canonical again");
     let _ = (catalog::name::alias(&text), catalog::name::path(&text));
     let _ = text.parse::<catalog::id::ToolId>();
-    let _ = catalog::nearest::rated(&text, ["read_file", "send_mail"]);
+    let _ = catalog::nearest::rank_by_similarity(&text, ["read_file", "send_mail"]);
     let short = catalog::summary::cut(&text, 80);
     assert!(short.chars().count() <= 81, "a cut is short");
 }
