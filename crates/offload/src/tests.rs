@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "a test supervises what it starts")]
+
 use std::sync::mpsc;
 
 use super::*;

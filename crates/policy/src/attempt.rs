@@ -384,6 +384,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    #[expect(clippy::disallowed_methods, reason = "a test supervises what it starts")]
     async fn one_call_waits_for_one_turn_behind_hundreds_of_somebody_else() {
         let default_limits = UpstreamLimits { at_once: Some(8), ..UpstreamLimits::default() };
         let (caller, _) = caller(Config { default_limits, ..Config::default() });

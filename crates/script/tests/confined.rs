@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "what fails here is a failed test")]
+#![expect(clippy::disallowed_methods, reason = "a probe tries what is forbidden")]
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "a test supervises what it starts")]
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
