@@ -182,10 +182,14 @@ impl SkillIndex {
             ListMethod::Extension => list_by_extension(upstream, label, context).await,
             ListMethod::Cash => {
                 let page = page(upstream, label, cash::LIST, Object::new(), context).await;
-                page.map(|page| (cash::from_list(label, &page), upstream::lifetime(&page), false))
+                page.map(|page| SkillList {
+                    skills: cash::from_list(label, &page),
+                    lifetime: upstream::lifetime(&page),
+                    is_public: false,
+                })
             }
         };
-        let Some((mut skills, lifetime, public)) = listed else {
+        let Some(SkillList { mut skills, lifetime, is_public }) = listed else {
             // An upstream that does not answer is not asked again at once.
             return self.cache.postpone(label, subject, PAGE_TIMEOUT * 2);
         };
@@ -203,7 +207,7 @@ impl SkillIndex {
             }
         }
         let lifetime = if skills.is_empty() { PAGE_TIMEOUT * 2 } else { lifetime };
-        let only_for = (!public).then_some(subject.as_str());
+        let only_for = (!is_public).then_some(subject.as_str());
         self.cache.insert(label, only_for, lifetime, skills.clone());
         skills
     }
@@ -232,14 +236,23 @@ async fn page(
     }
 }
 
-/// Lists the skills of an upstream by the extension. Returns the skills, how long they may
-/// be cached, and whether they are the same for every caller.
+/// What an upstream listed.
+struct SkillList {
+    skills: Vec<Skill>,
+    /// How long it may be cached.
+    lifetime: Duration,
+    /// Whether it is the same for every caller.
+    is_public: bool,
+}
+
+/// Lists the skills of an upstream by the extension.
 async fn list_by_extension(
     upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
-) -> Option<(Vec<Skill>, Duration, bool)> {
-    let mut listed = (Vec::new(), Duration::from_secs(3600), true);
+) -> Option<SkillList> {
+    let (skills, lifetime) = (Vec::new(), Duration::from_secs(3600));
+    let mut listed = SkillList { skills, lifetime, is_public: true };
     let pages = fetch_pages(upstream, label, context, &mut listed);
     let whole = tokio::time::timeout(LIST_TIMEOUT, pages).await;
     match whole {
@@ -252,7 +265,7 @@ async fn list_by_extension(
             );
         }
     }
-    (!listed.0.is_empty()).then_some(listed)
+    (!listed.skills.is_empty()).then_some(listed)
 }
 
 /// Adds page after page to `listed`, and returns whether all could be fetched.
@@ -260,9 +273,9 @@ async fn fetch_pages(
     upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
-    listed: &mut (Vec<Skill>, Duration, bool),
+    listed: &mut SkillList,
 ) -> bool {
-    let (skills, lifetime, public) = listed;
+    let SkillList { skills, lifetime, is_public } = listed;
     let mut cursor: Option<String> = None;
     for _ in 0..upstream::MAX_PAGES {
         let mut params = Object::new();
@@ -274,7 +287,7 @@ async fn fetch_pages(
         };
         let (more, next) = upstream::from_page(label, &page);
         *lifetime = (*lifetime).min(upstream::lifetime(&page));
-        *public &= upstream::is_public(&page);
+        *is_public &= upstream::is_public(&page);
         skills.extend(more);
         skills.truncate(upstream::MAX_SKILLS);
         cursor = next;

@@ -40,7 +40,7 @@ pub(crate) fn executable(text: &str) -> (String, usize) {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let Some(fence) = Fence::open(line) else {
-            let (line, count) = inline(line);
+            let (line, count) = strip_line(line);
             omitted += count;
             kept.push(line);
             continue;
@@ -103,19 +103,20 @@ impl Fence {
 
 /// Replaces, in a line of prose, commands that some hosts run when they read it
 /// (`` !`date` ``), links to scripts, and data URIs.
-fn inline(line: &str) -> (String, usize) {
-    let (line, commands) = replace(line, "!`", "`", |_| Some("[command omitted]".to_owned()));
-    let (line, links) = replace(&line, "](", ")", |target| {
+fn strip_line(line: &str) -> (String, usize) {
+    let (line, commands) =
+        replace_between(line, "!`", "`", |_| Some("[command omitted]".to_owned()));
+    let (line, links) = replace_between(&line, "](", ")", |target| {
         let target = target.trim().trim_start_matches("./");
         let runs = target.starts_with("scripts/") || target.starts_with("data:");
         runs.then(|| "] (omitted)".to_owned())
     });
-    let (line, embedded) = data_uris(&line);
+    let (line, embedded) = strip_data_uris(&line);
     (line, commands + links + embedded)
 }
 
 /// Replaces data URIs.
-fn data_uris(line: &str) -> (String, usize) {
+fn strip_data_uris(line: &str) -> (String, usize) {
     let (mut kept, mut rest, mut count) = (String::new(), line, 0);
     while let Some(start) = rest.find("data:") {
         let uri = &rest[start + "data:".len()..];
@@ -136,7 +137,7 @@ fn data_uris(line: &str) -> (String, usize) {
 }
 
 /// Replaces the texts between two delimiters for which `replacement` returns something.
-fn replace(
+fn replace_between(
     line: &str,
     open: &str,
     close: &str,

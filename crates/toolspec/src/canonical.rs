@@ -42,24 +42,28 @@ pub(crate) fn label_to_heading(
 /// something: a damaged row, an unknown column, a conditional requirement.
 pub(crate) fn canonical_table(
     subject: &RuleInput<'_>,
-    side: &IoSpec,
+    spec: &IoSpec,
     table: &TableShape,
     is_input: bool,
 ) -> Option<Edit> {
     let rows = table.place.line..table.end;
     let fields: Vec<&Field> =
-        side.fields.iter().filter(|field| rows.contains(&field.place.line)).collect();
+        spec.fields.iter().filter(|field| rows.contains(&field.place.line)).collect();
     let n_rows = table.end - table.place.line - 2;
-    let whole = fields.len() == n_rows && n_rows != 0;
-    let known = table.columns.iter().all(|title| column(title).is_some());
-    let telling = fields.iter().all(|field| {
+    let has_every_row = fields.len() == n_rows && n_rows != 0;
+    let knows_columns = table.columns.iter().all(|title| column(title).is_some());
+    let knows_requirements = fields.iter().all(|field| {
         field.required != Some(Required::Conditional) && (!is_input || field.required.is_some())
     });
-    if !whole || !known || !telling || subject.is_damaged(table.place.line, table.end) {
+    if !has_every_row
+        || !knows_columns
+        || !knows_requirements
+        || subject.is_damaged(table.place.line, table.end)
+    {
         return None;
     }
     let mut lines = if is_input { input_table_header() } else { output_table_header() };
-    lines.extend(fields.iter().map(|field| row(field, is_input)));
+    lines.extend(fields.iter().map(|field| field_row(field, is_input)));
     Some(Edit { from: table.place.line, end: table.end, text: lines.join("\n") })
 }
 
@@ -77,31 +81,31 @@ pub(crate) fn output_table_header() -> Vec<String> {
     ]
 }
 
-fn row(field: &Field, is_input: bool) -> String {
+fn field_row(field: &Field, is_input: bool) -> String {
     let name = code_span(&field.path);
     let typed = field.type_text.as_deref().map(types::parse);
-    let of = match (typed, &field.type_text) {
-        (Some(typed), _) if typed.known => code_span(&types::write(&typed.schema)),
+    let type_cell = match (typed, &field.type_text) {
+        (Some(typed), _) if typed.is_known => code_span(&types::write(&typed.schema)),
         (_, Some(text)) => code_span(text),
         (_, None) => String::new(),
     };
     let description = with_default(field);
     let example = field.example.as_deref().map(code_span).unwrap_or_default();
     if !is_input {
-        return write_row(&[name, of, description, example]);
+        return write_row(&[name, type_cell, description, example]);
     }
     let required = match field.required {
         Some(Required::Yes) => "Yes",
         Some(Required::No | Required::Conditional) | None => "No",
     };
-    write_row(&[name, of, required.to_owned(), description, example])
+    write_row(&[name, type_cell, required.to_owned(), description, example])
 }
 
 /// Returns the description with the default, for which there is no canonical column.
 fn with_default(field: &Field) -> String {
-    let told = field.description.to_lowercase().contains("default");
+    let mentions_default = field.description.to_lowercase().contains("default");
     match &field.default {
-        Some(default) if !told => {
+        Some(default) if !mentions_default => {
             format!("{} (default: {})", field.description, code_span(default)).trim().to_owned()
         }
         Some(_) | None => field.description.clone(),
@@ -111,17 +115,17 @@ fn with_default(field: &Field) -> String {
 /// Inserts the JSON Schema that a table amounts to, below the table.
 pub(crate) fn schema_fence(
     subject: &RuleInput<'_>,
-    side: &IoSpec,
+    spec: &IoSpec,
     table: &TableShape,
     tool: &DocumentedTool,
 ) -> Option<Edit> {
-    let known = side.fields.iter().all(|field| {
-        field.type_text.as_ref().is_some_and(|text| types::parse(text).known)
+    let knows_all = spec.fields.iter().all(|field| {
+        field.type_text.as_ref().is_some_and(|text| types::parse(text).is_known)
             && field.required.is_some()
     });
-    if !known || subject.is_damaged(tool.heading.place.line, tool.end) {
+    if !knows_all || subject.is_damaged(tool.heading.place.line, tool.end) {
         return None;
     }
-    let schema = serde_json::to_string_pretty(&side.effective()?).ok()?;
+    let schema = serde_json::to_string_pretty(&spec.effective()?).ok()?;
     Some(Edit { from: table.end, end: table.end, text: format!("\n```json\n{schema}\n```") })
 }

@@ -95,11 +95,11 @@ fn json_fence(value: &Value) -> String {
 }
 
 fn input(tool: &Definition) -> String {
-    let rows = rows(&tool.input, true);
+    let rows = property_rows(&tool.input, true);
     let table = if rows.is_empty() {
         "No parameters.".to_owned()
     } else {
-        join(input_table_header(), rows)
+        join_lines(input_table_header(), rows)
     };
     format!("{table}\n\n{}", json_fence(&tool.input))
 }
@@ -109,34 +109,34 @@ fn output(tool: &Definition) -> String {
         return "Content blocks as the protocol defines them; the tool declares no output schema."
             .to_owned();
     };
-    let rows = rows(schema, false);
+    let rows = property_rows(schema, false);
     let table = if rows.is_empty() {
         "See the schema.".to_owned()
     } else {
-        join(output_table_header(), rows)
+        join_lines(output_table_header(), rows)
     };
     format!("{table}\n\n{}", json_fence(schema))
 }
 
-fn join(head: Vec<String>, rows: Vec<String>) -> String {
-    head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+fn join_lines(header: Vec<String>, rows: Vec<String>) -> String {
+    header.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-fn rows(schema: &Value, is_input: bool) -> Vec<String> {
+fn property_rows(schema: &Value, is_input: bool) -> Vec<String> {
     let Some(properties) = types::properties(schema) else { return Vec::new() };
     let required = types::required(schema);
     let row = |(name, property): (&String, &Value)| {
         let target = resolve(property, schema).unwrap_or(property);
-        let said = property.get("description").or_else(|| target.get("description"));
-        let description = said.and_then(Value::as_str).unwrap_or("").to_owned();
+        let described = property.get("description").or_else(|| target.get("description"));
+        let description = described.and_then(Value::as_str).unwrap_or("").to_owned();
         let example = synthesise(target).filter(|value| value.to_string().len() <= 60);
         let example = example.map(|value| code_span(&value.to_string())).unwrap_or_default();
-        let (name_cell, of) = (code_span(name), code_span(&types::write(target)));
+        let (name_cell, type_cell) = (code_span(name), code_span(&types::write(target)));
         if !is_input {
-            return write_row(&[name_cell, of, description, example]);
+            return write_row(&[name_cell, type_cell, description, example]);
         }
         let needed = if required.contains(&name.as_str()) { "Yes" } else { "No" };
-        write_row(&[name_cell, of, needed.to_owned(), description, example])
+        write_row(&[name_cell, type_cell, needed.to_owned(), description, example])
     };
     properties.iter().map(row).collect()
 }

@@ -8,9 +8,9 @@ pub(crate) struct ParsedType {
     /// The schema; empty for "any value".
     pub(crate) schema: Value,
     /// Whether the type uses names of Python.
-    pub(crate) python: bool,
+    pub(crate) uses_python_names: bool,
     /// Whether all names in it are known.
-    pub(crate) known: bool,
+    pub(crate) is_known: bool,
 }
 
 /// Parses `string`, `List[str] | None`, `array[enum["a","b"]]`, …
@@ -18,31 +18,31 @@ pub(crate) fn parse(text: &str) -> ParsedType {
     let text = text.trim().trim_matches('`').trim();
     let mut python = false;
     match schema_of(text, &mut python, 0) {
-        Some(schema) => ParsedType { schema, python, known: true },
-        None => ParsedType { schema: json!({}), python, known: false },
+        Some(schema) => ParsedType { schema, uses_python_names: python, is_known: true },
+        None => ParsedType { schema: json!({}), uses_python_names: python, is_known: false },
     }
 }
 
 /// Writes the type of a schema with canonical names.
 pub(crate) fn write(schema: &Value) -> String {
-    write_at(schema, 0)
+    write_nested(schema, 0)
 }
 
-/// Returns whether a type in a table agrees with a schema.
+/// Returns whether the type in a table agrees with a schema.
 pub(crate) fn agree(table: &Value, schema: &Value) -> bool {
-    let (said, meant) = (names(table), names(schema));
+    let (said, meant) = (type_names(table), type_names(schema));
     said.is_empty()
         || meant.is_empty()
-        || said.iter().all(|name| meant.iter().any(|other| compatible(name, other)))
+        || said.iter().all(|name| meant.iter().any(|other| are_compatible(name, other)))
 }
 
-fn compatible(one: &str, other: &str) -> bool {
+fn are_compatible(one: &str, other: &str) -> bool {
     one == other
         || matches!((one, other), ("integer", "number") | ("number", "integer"))
         || other == "null"
 }
 
-fn names(schema: &Value) -> Vec<String> {
+fn type_names(schema: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     if let Some(kinds) = schema.get("type") {
         return match kinds {
@@ -57,7 +57,7 @@ fn names(schema: &Value) -> Vec<String> {
     for key in ["anyOf", "oneOf"] {
         if let Some(list) = schema.get(key).and_then(Value::as_array) {
             // One branch that may be anything makes the whole anything.
-            let each: Vec<Vec<String>> = list.iter().map(names).collect();
+            let each: Vec<Vec<String>> = list.iter().map(type_names).collect();
             return if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() };
         }
     }
@@ -73,28 +73,30 @@ fn schema_of(text: &str, python: &mut bool, depth: usize) -> Option<Value> {
     if MAX_DEPTH < depth {
         return None;
     }
-    let parts = split_top(text, '|');
+    let parts = split_outside_brackets(text, '|');
     let parts: Vec<&str> =
         parts.iter().flat_map(|part| part.split(" or ")).map(str::trim).collect();
     if parts.iter().all(|part| is_quoted(part)) {
-        let values: Vec<Value> = parts.iter().filter_map(|part| literal(part)).collect();
+        let values: Vec<Value> = parts.iter().filter_map(|part| parse_literal(part)).collect();
         return Some(enumeration(&values));
     }
     if 1 < parts.len() {
-        return union(&parts, python, depth);
+        return schema_of_union(&parts, python, depth);
     }
     let text = text.trim();
-    let Some((head, inner)) = bracketed(text) else { return simple(text, python) };
+    let Some((head, inner)) = split_brackets(text) else { return schema_of_word(text, python) };
     match head.to_ascii_lowercase().as_str() {
         "array" | "list" | "sequence" | "set" | "tuple" | "iterable" => {
             *python |= head != "array";
-            let first = split_top(inner, ',').first().map(|item| item.trim().to_owned());
+            let first =
+                split_outside_brackets(inner, ',').first().map(|item| item.trim().to_owned());
             let items = schema_of(first.as_deref().unwrap_or(""), python, depth + 1)?;
             Some(json!({"type": "array", "items": items}))
         }
         "dict" | "mapping" | "map" => {
             *python = true;
-            let value = split_top(inner, ',').get(1).map(|item| item.trim().to_owned());
+            let value =
+                split_outside_brackets(inner, ',').get(1).map(|item| item.trim().to_owned());
             let value = schema_of(value.as_deref().unwrap_or("any"), python, depth + 1)?;
             let mut schema = json!({"type": "object"});
             if value != json!({}) {
@@ -105,17 +107,21 @@ fn schema_of(text: &str, python: &mut bool, depth: usize) -> Option<Value> {
         "object" => Some(json!({"type": "object"})),
         "optional" => {
             *python = true;
-            union(&[inner, "null"], python, depth)
+            schema_of_union(&[inner, "null"], python, depth)
         }
         "union" => {
             *python = true;
-            let parts = split_top(inner, ',');
-            union(&parts.iter().map(|part| part.trim()).collect::<Vec<_>>(), python, depth)
+            let parts = split_outside_brackets(inner, ',');
+            schema_of_union(
+                &parts.iter().map(|part| part.trim()).collect::<Vec<_>>(),
+                python,
+                depth,
+            )
         }
         "enum" | "literal" => {
             *python |= head != "enum";
             let values: Option<Vec<Value>> =
-                split_top(inner, ',').iter().map(|v| literal(v)).collect();
+                split_outside_brackets(inner, ',').iter().map(|v| parse_literal(v)).collect();
             values.map(|values| enumeration(&values))
         }
         _ => None,
@@ -135,7 +141,7 @@ fn enumeration(values: &[Value]) -> Value {
 }
 
 /// Parses one value of an enumeration: JSON, else a text; `None` if it is empty.
-fn literal(text: &str) -> Option<Value> {
+fn parse_literal(text: &str) -> Option<Value> {
     let text = text.trim();
     let quoted = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     match quoted {
@@ -146,7 +152,7 @@ fn literal(text: &str) -> Option<Value> {
 }
 
 /// Parses a type of one word, such as `string` or `int`.
-fn simple(text: &str, python: &mut bool) -> Option<Value> {
+fn schema_of_word(text: &str, python: &mut bool) -> Option<Value> {
     let lower = text.to_ascii_lowercase();
     let name = match lower.as_str() {
         "string" | "integer" | "number" | "boolean" | "array" | "object" | "null" => lower.as_str(),
@@ -171,7 +177,7 @@ fn python_word(name: &'static str, python: &mut bool) -> &'static str {
 }
 
 /// Parses the alternatives of a type; `None` if one of them is not known.
-fn union(parts: &[&str], python: &mut bool, depth: usize) -> Option<Value> {
+fn schema_of_union(parts: &[&str], python: &mut bool, depth: usize) -> Option<Value> {
     let schemas: Option<Vec<Value>> =
         parts.iter().map(|part| schema_of(part, python, depth + 1)).collect();
     let schemas = schemas?;
@@ -189,14 +195,14 @@ fn union(parts: &[&str], python: &mut bool, depth: usize) -> Option<Value> {
 }
 
 /// `head[inner]`
-fn bracketed(text: &str) -> Option<(&str, &str)> {
+fn split_brackets(text: &str) -> Option<(&str, &str)> {
     let open = text.find(['[', '<'])?;
     let inner = text[open + 1..].strip_suffix([']', '>'])?;
     Some((text[..open].trim(), inner))
 }
 
 /// Splits a text at separators outside of brackets and quotes.
-fn split_top(text: &str, separator: char) -> Vec<String> {
+fn split_outside_brackets(text: &str, separator: char) -> Vec<String> {
     let (mut parts, mut part, mut depth, mut quote) = (Vec::new(), String::new(), 0_usize, None);
     for letter in text.chars() {
         match (quote, letter) {
@@ -216,7 +222,7 @@ fn split_top(text: &str, separator: char) -> Vec<String> {
     parts
 }
 
-fn write_at(schema: &Value, depth: usize) -> String {
+fn write_nested(schema: &Value, depth: usize) -> String {
     if MAX_DEPTH < depth {
         return "any".to_owned();
     }
@@ -248,7 +254,7 @@ fn write_values(schema: &Value) -> Option<String> {
 fn write_named(name: &str, schema: &Value, depth: usize) -> String {
     match (name, schema.get("items")) {
         ("array", Some(items)) if items.is_object() => {
-            format!("array[{}]", write_at(items, depth + 1))
+            format!("array[{}]", write_nested(items, depth + 1))
         }
         _ => name.to_owned(),
     }
@@ -258,7 +264,7 @@ fn write_combined(schema: &Value, depth: usize) -> String {
     for key in ["anyOf", "oneOf"] {
         if let Some(list) = schema.get(key).and_then(Value::as_array) {
             let mut each: Vec<String> =
-                list.iter().map(|branch| write_at(branch, depth + 1)).collect();
+                list.iter().map(|branch| write_nested(branch, depth + 1)).collect();
             each.dedup();
             return if each.is_empty() { "any".to_owned() } else { each.join(" | ") };
         }
@@ -284,7 +290,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, schema: &Value, python: bool) {
         let typed = parse(text);
-        assert_eq!((&typed.schema, typed.python, typed.known), (schema, python, true), "{text}");
+        assert_eq!(
+            (&typed.schema, typed.uses_python_names, typed.is_known),
+            (schema, python, true),
+            "{text}"
+        );
     }
 
     #[test]
@@ -314,7 +324,7 @@ mod tests {
         check("Optional[int]", &json!({"type": ["integer", "null"]}), true);
         check("\"a\" | \"b\"", &json!({"type": "string", "enum": ["a", "b"]}), false);
         check("any", &json!({}), false);
-        assert!(!parse("Frobnicator").known);
+        assert!(!parse("Frobnicator").is_known);
     }
 
     #[test]

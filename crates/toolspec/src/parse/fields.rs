@@ -323,7 +323,7 @@ fn item_head(text: &str) -> Option<(String, &str)> {
         None => text.split_at(text.find(char::is_whitespace)?),
     };
     let (name, after) = (name.trim().trim_end_matches(':'), after.trim());
-    let telling = |word: &str| types::parse(word).known || required(word).is_some();
+    let telling = |word: &str| types::parse(word).is_known || required(word).is_some();
     let inside = after.strip_prefix('(').map(|_| parenthesis(after).0)?;
     let tells = clauses(inside).into_iter().any(|word| telling(plain(word).as_str()));
     (super::names::is_identifier(name) && tells).then(|| (name.to_owned(), after))

@@ -282,7 +282,7 @@ fn check_schemas(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
             }
         }
         for field in &tool.input.fields {
-            let unknown = field.type_text.as_ref().filter(|text| !types::parse(text).known);
+            let unknown = field.type_text.as_ref().filter(|text| !types::parse(text).is_known);
             if let Some(text) = unknown {
                 let message = format!("no type is called `{text}`");
                 let hint =

@@ -367,7 +367,7 @@ fn check_python(subject: &RuleInput<'_>, findings: &mut Vec<Finding>) {
             for field in &side.fields {
                 let Some(text) = &field.type_text else { continue };
                 let typed = types::parse(text);
-                if !typed.python {
+                if !typed.uses_python_names {
                     continue;
                 }
                 let line = field.place.line;
