@@ -16,7 +16,7 @@ use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
 use baseline::Baseline;
 use report::{Format, Report};
 
-pub(crate) use subject::live;
+pub(crate) use subject::live_upstream;
 
 /// Check, repair, write, compare and serve documents that describe tools
 #[derive(Debug, clap::Subcommand)]

@@ -1,12 +1,14 @@
 //! `gatelet trust`: lists, grants and revokes the trust in tools.
 
+mod known;
+
 use catalog::name;
+use config::Upstream;
 use policy::call;
 use policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
 use tool::Tool;
 
 use super::output::Output;
-use super::spec::live;
 use crate::config_loader;
 use crate::exit::{CliError, Done};
 use crate::ledger_file::LedgerFile;
@@ -49,7 +51,8 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
         return Ok(Done::Fine);
     }
-    let upstreams = config_loader::load(paths)?.config.upstreams;
+    let upstreams = known::upstreams(&state, config_loader::load(paths)?.config);
+    let current = |pattern: &str| current_tools(pattern, &upstreams, paths);
     let file = BoundLedger::new(LedgerFile::at(&state), Identities::new(upstreams.iter()));
     let ledger = file.read()?;
     match action {
@@ -66,12 +69,12 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
                 ));
             }
         }
-        Action::Show { tool } => show(&ledger, tool, paths)?,
+        Action::Show { tool } => show(&ledger, current(tool)?),
         Action::Grant { tool, verified } => {
             let state = if *verified { TrustLevel::Verified } else { TrustLevel::Trusted };
-            grant(&file, tool, state, paths)?;
+            grant(&file, current(tool)?, state)?;
         }
-        Action::Revoke { tool } => revoke(&file, &ledger, tool, paths)?,
+        Action::Revoke { tool } => revoke(&file, &ledger, tool, &current)?,
         Action::Reset { tool: Some(tool) } => {
             let names = matching_names(&ledger, tool);
             if names.is_empty() {
@@ -152,20 +155,22 @@ fn list(ledger: &Ledger, output: Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Tools with their names in the ledger.
+type Named = Vec<(String, Tool)>;
+
 /// The tools of an upstream that match a pattern, as it lists them now, with their names in
 /// the ledger.
-fn current_tools(pattern: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
+fn current_tools(pattern: &str, known: &[Upstream], paths: &Paths) -> anyhow::Result<Named> {
     let Some((upstream, tool)) = parts(pattern) else {
         return Err(
             CliError::Usage("tools are named `upstream.tool`, or `upstream.*`".to_owned()).into()
         );
     };
-    let Some(listing) = live(upstream, paths)? else {
-        return Err(CliError::Usage(format!("no upstream is called `{upstream}`")).into());
-    };
+    let (label, listing) = known::listing(upstream, known, paths)?;
+    let upstream = label.as_str();
     let listing = roster::readable::published_form(upstream, &listing);
     let fits = |found: &Tool| tool_matches(tool, &found.name);
-    let tools: Vec<(String, Tool)> = listing
+    let tools: Named = listing
         .tools
         .into_iter()
         .filter(fits)
@@ -177,8 +182,8 @@ fn current_tools(pattern: &str, paths: &Paths) -> anyhow::Result<Vec<(String, To
     Ok(tools)
 }
 
-fn show(ledger: &Ledger, pattern: &str, paths: &Paths) -> anyhow::Result<()> {
-    for (name, tool) in current_tools(pattern, paths)? {
+fn show(ledger: &Ledger, tools: Named) {
+    for (name, tool) in tools {
         let digest = Digest::of(&tool);
         let trust = match ledger.state(&name, &tool, &digest) {
             TrustState::New => paint(DIM, "never seen"),
@@ -207,16 +212,9 @@ fn show(ledger: &Ledger, pattern: &str, paths: &Paths) -> anyhow::Result<()> {
         let word = word.as_deref().unwrap_or("NAME");
         out(&paint(DIM, format!("  accept it with `gatelet trust grant {word}`")));
     }
-    Ok(())
 }
 
-fn grant(
-    file: &BoundLedger<LedgerFile>,
-    pattern: &str,
-    state: TrustLevel,
-    paths: &Paths,
-) -> anyhow::Result<()> {
-    let tools = current_tools(pattern, paths)?;
+fn grant(file: &BoundLedger<LedgerFile>, tools: Named, state: TrustLevel) -> anyhow::Result<()> {
     file.change(&mut |ledger| {
         tools.iter().for_each(|(name, tool)| ledger.set(name, tool, state, now()));
     })?;
@@ -234,11 +232,11 @@ fn revoke(
     file: &BoundLedger<LedgerFile>,
     ledger: &Ledger,
     pattern: &str,
-    paths: &Paths,
+    current_tools: &dyn Fn(&str) -> anyhow::Result<Named>,
 ) -> anyhow::Result<()> {
     let mut names = matching_names(ledger, pattern);
     let unseen = match names.is_empty() || pattern.ends_with('*') {
-        true => current_tools(pattern, paths),
+        true => current_tools(pattern),
         false => Ok(Vec::new()),
     };
     let unseen = match unseen {

@@ -184,6 +184,22 @@ mod tests {
     }
 
     #[test]
+    fn a_label_that_is_no_legal_name_is_bound_by_its_alias() {
+        let text = "[[upstream]]\nlabel = \"My-files\"\ncommand = \"f\"\n".to_owned();
+        let source = SourceFile { name: "gatelet.toml".to_owned(), text };
+        let read =
+            config::parse(source, std::path::Path::new(""), &config::ProcessEnvironment).unwrap();
+        let file = Arc::new(InMemoryLedger::default());
+        let identities = Identities::new(read.0.upstreams.iter());
+        let bound = BoundLedger::new(Shared(Arc::clone(&file)), identities);
+        let path = policy::call::path("My-files", "write");
+        bound.change(&mut |ledger| ledger.set(&path, &tool(), TrustLevel::Trusted, 1)).unwrap();
+        assert_eq!(bound.read().unwrap().get(&path).unwrap().state, TrustLevel::Trusted);
+        assert!(bound.vouches_for(&path, &tool()), "{path}");
+        assert_eq!((file.read().unwrap().get(&path), bound.n_foreign().unwrap()), (None, 0));
+    }
+
+    #[test]
     fn without_an_identity_only_a_revocation_counts() {
         let file = Arc::new(InMemoryLedger::default());
         file.change(&mut |ledger| {

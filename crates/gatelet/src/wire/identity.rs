@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use catalog::name;
 use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use tool::hex;
@@ -71,11 +72,15 @@ fn is_relative(argument: &str, directory: &Path) -> bool {
 }
 
 /// The identity of every upstream of a running gatelet, by label. Clones share one map.
+///
+/// A label is found in every spelling, because the ledger has the alias of one that is no
+/// legal name: `my_files` of `my-files`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Identities(Arc<RwLock<ByLabel>>);
 
 #[derive(Debug, Default)]
 struct ByLabel {
+    /// By the folded name of the label.
     labels: HashMap<String, UpstreamIdentity>,
     /// Grows with every change.
     version: u64,
@@ -90,15 +95,16 @@ impl Identities {
 
     pub(crate) fn record(&self, upstream: &Upstream) {
         let identity = UpstreamIdentity::new(upstream);
+        let label = name::folded_name(&upstream.label);
         let mut by_label = self.0.write();
-        if by_label.labels.get(&upstream.label) != Some(&identity) {
-            by_label.labels.insert(upstream.label.clone(), identity);
+        if by_label.labels.get(&label) != Some(&identity) {
+            by_label.labels.insert(label, identity);
             by_label.version += 1;
         }
     }
 
     pub(crate) fn get(&self, label: &str) -> Option<UpstreamIdentity> {
-        self.0.read().labels.get(label).cloned()
+        self.0.read().labels.get(&name::folded_name(label)).cloned()
     }
 
     /// Changes whenever the identity behind a label does.

@@ -208,3 +208,36 @@ fn a_gate_serves_where_nothing_can_be_kept() {
     assert!(help.contains("act"), "{help}");
     assert!(served.terminate().success());
 }
+
+#[test]
+fn a_recommended_grant_works_as_it_is_printed_whatever_the_label_looks_like() {
+    for label in ["sequential-thinking", "My-Big_files"] {
+        let home = Home::new();
+        let config = destructive(&home, "/a", "1").replace("\"files\"", &format!("{label:?}"));
+        home.write("gatelet.toml", &config);
+        // Another file of this name is no upstream and is not run.
+        home.executable(label, "#!/bin/sh\ntouch ran\n");
+        let refused = shell(&home, &["call", &format!("{label}.act"), "--text"]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        let (_, behind) = refused.err.split_once("`gatelet trust grant ").unwrap();
+        let word = behind.split('`').next().unwrap();
+        for word in [word, &format!("{}.act", label.to_lowercase().replace('-', "_"))] {
+            assert_eq!(shell(&home, &["trust", "reset"]).code, 0);
+            let granted = shell(&home, &["trust", "grant", word]);
+            assert_eq!(granted.code, 0, "{word}: {granted:?}");
+            let called = shell(&home, &["call", &format!("{label}.act"), "--text"]);
+            assert_eq!((called.code, called.out.trim()), (0, "acted"), "{word}: {called:?}");
+        }
+        let shown = shell(&home, &["trust", "show", word]);
+        assert!(shown.out.contains("trusted"), "{word}: {shown:?}");
+        assert_eq!(shell(&home, &["trust", "revoke", word]).code, 0, "{word}");
+        let revoked = shell(&home, &["call", &format!("{label}.act"), "--yes", "--text"]);
+        assert!(revoked.out.contains("is not trusted"), "{word}: {revoked:?}");
+        for stranger in ["python3 server.py/act", "https://example.com/act", "elsewhere/act"] {
+            let refused = shell(&home, &["trust", "grant", stranger]);
+            assert_eq!(refused.code, 2, "{refused:?}");
+            assert!(refused.err.contains("no upstream is called"), "{refused:?}");
+        }
+        assert!(!home.path().join("ran").exists());
+    }
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use catalog::name;
 use mcp::connect::{self, Endpoint, Inherit, Program, Target};
 use serde_json::Value;
 use tool::{Client, Json, Listing, Provider, Tool};
@@ -180,7 +181,7 @@ fn may_run(path: &Path) -> bool {
 }
 
 /// The listing of a server: an upstream by its label, an address or a command.
-pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listing>> {
+fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listing>> {
     let target = match configured_target(subject, paths)? {
         Some(target) => target,
         None if subject.starts_with("http://") || subject.starts_with("https://") => {
@@ -199,23 +200,35 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
         }
         None => return Ok(None),
     };
+    connected(subject, &target).map(Some)
+}
+
+/// The listing of a configured upstream, started for this; `None` if none has this label in
+/// any spelling.
+pub(crate) fn live_upstream(label: &str, paths: &Paths) -> anyhow::Result<Option<Listing>> {
+    let target = configured_target(label, paths)?;
+    target.map(|target| connected(label, &target)).transpose()
+}
+
+fn connected(subject: &str, target: &Target) -> anyhow::Result<Listing> {
     let options = connect::Options { label: subject.to_owned(), ..connect::Options::default() };
     let client = Client::named("gatelet", "2025-11-25");
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let upstream = connect::connect(&target, &options, &client)
+        let upstream = connect::connect(target, &options, &client)
             .await
             .map_err(|error| CliError::NoAnswer(format!("`{subject}`: {error}")))?;
         let listing = (*upstream.listing()).clone();
         upstream.close().await;
-        Ok(Some(listing))
+        Ok(listing)
     })
 }
 
 /// The connection target of a configured upstream.
 fn configured_target(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
     let loaded = config_loader::load(paths)?;
-    let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
+    let upstream =
+        loaded.config.upstreams.into_iter().find(|upstream| name::means(&upstream.label, label));
     let sandbox = upstream.as_ref().and_then(|upstream| upstream.sandbox.clone());
     Ok(match upstream.map(|upstream| upstream.reach) {
         None => None,
