@@ -35,6 +35,7 @@ mod own_manifest;
 // Replicas that serve together.
 pub(crate) mod cluster;
 mod mirror;
+mod shared_replies;
 mod signer;
 
 // The process.

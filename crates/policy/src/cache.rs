@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use catalog::Catalog;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -25,6 +26,18 @@ use tool::clock::Clock;
 pub trait Cache: Send + Sync {
     /// The cached answer to a call, if there is one for this catalog.
     fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply>;
+
+    /// The answer that another replica has cached, where replicas share what they cache and
+    /// this call may be cached.
+    fn get_shared<'a>(
+        &'a self,
+        call: &'a ValidCall,
+        catalog: &'a Arc<Catalog>,
+        context: &'a Context,
+    ) -> Option<BoxFuture<'a, Option<Reply>>> {
+        let _ = (call, catalog, context);
+        None
+    }
 
     /// Caches an answer, if it may be cached.
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply);
@@ -59,6 +72,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The bytes of the longest reply that is cached.
+    fn longest(&self) -> usize {
+        self.bytes.min(LONG.max(self.bytes / LARGEST_SHARE))
+    }
+
     /// Whether answers of a tool may be cached.
     pub fn covers(&self, names: Names<'_>, annotations: &Annotations) -> bool {
         let allowed =
@@ -102,8 +120,7 @@ impl Replies {
     /// Stores a reply, unless it is too large or reports an error.
     pub fn put(&mut self, config: &Config, key: &str, reply: &Reply, now: Duration) {
         let reply_bytes = size(reply);
-        let longest = config.bytes.min(LONG.max(config.bytes / LARGEST_SHARE));
-        if config.entries == 0 || longest < reply_bytes || !is_cacheable(reply) {
+        if config.entries == 0 || config.longest() < reply_bytes || !is_cacheable(reply) {
             return;
         }
         self.remove(key);
@@ -170,6 +187,16 @@ struct State {
     /// The listing that each upstream had at its last use. The weak pointer keeps the
     /// address from being reused, so comparing addresses is safe.
     listings: HashMap<String, Weak<Listing>>,
+    /// The digests of listings, by upstream.
+    digests: HashMap<String, (Weak<Listing>, String)>,
+}
+
+/// How an answer is known to other replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedEntry {
+    /// The same for the same call of the same caller to the same listing.
+    pub key: String,
+    pub life: Duration,
 }
 
 impl ReplyCache {
@@ -186,13 +213,51 @@ impl ReplyCache {
         work: impl FnOnce(&mut Replies) -> T,
     ) -> T {
         let mut state = self.state.lock();
-        let State { replies, listings } = &mut *state;
+        let State { replies, listings, .. } = &mut *state;
         let current = Arc::downgrade(&catalog.sources()[call.source].listing);
         let before = listings.insert(call.callee.upstream.clone(), current.clone());
         if before.is_none_or(|before| !before.ptr_eq(&current)) {
             replies.clear();
         }
         work(replies)
+    }
+
+    /// How the answer to a call is known to other replicas; `None` if it may not be cached.
+    pub fn shared_entry(
+        &self,
+        call: &ValidCall,
+        catalog: &Catalog,
+        context: &Context,
+    ) -> Option<SharedEntry> {
+        // A caller of whom only the connection is known comes to no other replica.
+        if !self.covers(call) || (context.caller.is_anonymous() && context.is_connection_only()) {
+            return None;
+        }
+        let listing = self.listing_digest(call, catalog);
+        let key = format!("{listing} {}", ReplyCache::key(call, context));
+        let key = hex::encode(&Sha256::digest(key.as_bytes()));
+        let declared = declared_life(call, catalog).unwrap_or(self.config.life);
+        Some(SharedEntry { key, life: self.config.life.min(declared) })
+    }
+
+    /// Whether an answer may be cached, here or elsewhere.
+    pub fn may_keep(&self, reply: &Reply) -> bool {
+        size(reply) <= self.config.longest() && is_cacheable(reply)
+    }
+
+    /// The digest of what the upstream of a call lists.
+    fn listing_digest(&self, call: &ValidCall, catalog: &Catalog) -> String {
+        let listing = &catalog.sources()[call.source].listing;
+        let current = Arc::downgrade(listing);
+        let known = self.state.lock().digests.get(&call.callee.upstream).cloned();
+        if let Some((_, digest)) = known.filter(|(before, _)| before.ptr_eq(&current)) {
+            return digest;
+        }
+        let listed = Json::encode(&(&listing.server, &listing.tools));
+        let digest = hex::encode(&Sha256::digest(listed.as_bytes()));
+        let upstream = call.callee.upstream.clone();
+        self.state.lock().digests.insert(upstream, (current, digest.clone()));
+        digest
     }
 
     fn covers(&self, call: &ValidCall) -> bool {
@@ -255,7 +320,7 @@ pub fn is_hit(result: &Json) -> bool {
 }
 
 /// Marks a reply as coming from the cache.
-fn mark_as_hit(reply: Reply) -> Reply {
+pub fn mark_as_hit(reply: Reply) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };
     let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());

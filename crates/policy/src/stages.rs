@@ -48,6 +48,19 @@ impl Stages {
         admission::combine(&self.checks, |check| check.admit(catalog, call, context))
     }
 
+    /// The cached answer to a call: this replica's, or that of another.
+    pub async fn cached(
+        &self,
+        call: &ValidCall,
+        catalog: &Arc<Catalog>,
+        context: &Context,
+    ) -> Option<Reply> {
+        if let Some(reply) = self.cache.get(call, catalog, context) {
+            return Some(reply);
+        }
+        self.cache.get_shared(call, catalog, context)?.await
+    }
+
     /// Whether the operator vouched for a tool (`upstream/tool`) as it is now.
     pub fn vouches(&self, path: &str, tool: &Tool) -> bool {
         self.checks.iter().any(|check| check.vouches(path, tool))

@@ -23,6 +23,7 @@ use tool::clock::Clock;
 
 use super::cluster::Cluster;
 use super::identity::Identities;
+use super::shared_replies::SharedReplies;
 use super::trust;
 use config::{Config, Confirm, Reach};
 
@@ -83,7 +84,7 @@ impl CurrentStages {
             listings: listings(trust.as_ref()),
             approval: self.approval(config, cluster, clock),
             quota: quota(config, cluster, clock),
-            cache: cache(config, clock),
+            cache: cache(config, cluster, clock),
             retry: retry(config, clock),
             scrubber: scrubber(config),
         };
@@ -115,7 +116,7 @@ impl CurrentStages {
             stages.quota = quota(config, cluster.as_ref(), clock);
         }
         if old.cache != new.cache {
-            stages.cache = cache(config, clock);
+            stages.cache = cache(config, cluster.as_ref(), clock);
         }
         if old.calls != new.calls {
             stages.retry = retry(config, clock);
@@ -163,11 +164,15 @@ fn quota(config: &Config, cluster: Option<&Cluster>, clock: &Arc<dyn Clock>) -> 
     }
 }
 
-fn cache(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Cache> {
+fn cache(config: &Config, cluster: Option<&Cluster>, clock: &Arc<dyn Clock>) -> Arc<dyn Cache> {
     let cache = &config.controls.cache;
-    match cache.read_only {
-        true => Arc::new(ReplyCache::new(cache.clone(), Arc::clone(clock))),
-        false => Arc::new(AllowAll),
+    if !cache.read_only {
+        return Arc::new(AllowAll);
+    }
+    let own = ReplyCache::new(cache.clone(), Arc::clone(clock));
+    match cluster {
+        Some(cluster) => Arc::new(SharedReplies::new(own, cluster.clone())),
+        None => Arc::new(own),
     }
 }
 

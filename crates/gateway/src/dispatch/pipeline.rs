@@ -116,7 +116,7 @@ impl Dispatcher {
                 Box::pin(approve(stages, &question, &call, &request, context)).await?;
             }
             record.enter(Stage::Cache);
-            if let Some(reply) = stages.cache.get(&call, catalog, context) {
+            if let Some(reply) = stages.cached(&call, catalog, context).await {
                 let answer = self.cached_answer(reply, render);
                 let outcome = self.deliver(&call, answer, delivery, None).await?;
                 record.update(|record| record.ending = Ending::Cached);
