@@ -1,5 +1,5 @@
-//! Keeps API keys and the trust ledger the same at all replicas: each has them in a file
-//! of its state directory, and the shared store has one more copy.
+//! Keeps API keys, the trust ledger and what searches learned the same at all replicas:
+//! each has them in a file of its state directory, and the shared store has one more copy.
 //!
 //! A decision about a call reads only the local file, so it never waits for the store,
 //! and the last state holds while the store is away. A local change, by this replica or
@@ -11,6 +11,7 @@ mod keys;
 mod ledger;
 mod local_copy;
 mod merge;
+mod usage;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,15 +25,19 @@ use store::state::{Change, Documents, StateError, change};
 
 use super::signer::{Forged, Signer};
 use crate::polled_file::PolledFile;
+use crate::usage_file::UsageFile;
 use keys::KeyFile;
 use ledger::LedgerEntries;
 use local_copy::LocalCopy;
 use merge::{Entries, merge};
+use usage::UsageEntries;
 
 /// How long one operation of the store may take.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often the local file is checked for changes.
 const FILE_POLL: Duration = Duration::from_millis(200);
+/// The same for what changes with every search.
+const LAZY_POLL: Duration = Duration::from_secs(5);
 /// How often the store is read though it announced no change: a message may be lost.
 const STORE_POLL: Duration = Duration::from_secs(5);
 /// The pause after a failure.
@@ -75,11 +80,12 @@ pub(super) struct Mirror {
 }
 
 /// One mirror for each file of the state directory that replicas have in common.
-pub(super) fn all(state: &Path, documents: &Arc<dyn Documents>, signer: &Signer) -> [Mirror; 2] {
+pub(super) fn all(state: &Path, documents: &Arc<dyn Documents>, signer: &Signer) -> [Mirror; 3] {
     let mirror =
         |copy: Arc<dyn LocalCopy>| Mirror::new(copy, Arc::clone(documents), signer.clone(), state);
     let keys = KeyFile(state.to_owned());
-    [mirror(Arc::new(keys)), mirror(Arc::new(LedgerEntries::at(state)))]
+    let usage = UsageEntries(UsageFile::at(state));
+    [mirror(Arc::new(keys)), mirror(Arc::new(LedgerEntries::at(state))), mirror(Arc::new(usage))]
 }
 
 impl Mirror {
@@ -106,6 +112,7 @@ impl Mirror {
     pub(super) async fn keep_aligned(self) {
         let mut store_changes = self.documents.watch(self.copy.name());
         let mut file = PolledFile::at(self.copy.file());
+        let poll = if self.copy.is_urgent() { FILE_POLL } else { LAZY_POLL };
         let mut was_aligned = true;
         loop {
             match self.align().await {
@@ -122,7 +129,7 @@ impl Mirror {
             // Our own change of the file ends the wait once more; that does no harm.
             let file_changed = async {
                 while !file.has_changed() {
-                    tokio::time::sleep(FILE_POLL).await;
+                    tokio::time::sleep(poll).await;
                 }
             };
             let changed = async {
@@ -131,7 +138,11 @@ impl Mirror {
                     Some(()) = store_changes.next() => {}
                 }
             };
-            let _ = tokio::time::timeout(STORE_POLL, changed).await;
+            let _ = tokio::time::timeout(STORE_POLL.max(poll), changed).await;
+            if !self.copy.is_urgent() {
+                // Our own changes and those of many others are one.
+                tokio::time::sleep(LAZY_POLL).await;
+            }
         }
     }
 

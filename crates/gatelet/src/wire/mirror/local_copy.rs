@@ -13,6 +13,11 @@ pub(crate) trait LocalCopy: Send + Sync {
 
     fn file(&self) -> PathBuf;
 
+    /// Whether changes have to be known to all replicas at once.
+    fn is_urgent(&self) -> bool {
+        true
+    }
+
     fn read(&self) -> Result<Entries, String>;
 
     /// Changes the entries under a lock.

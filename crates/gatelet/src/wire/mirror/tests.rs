@@ -125,6 +125,34 @@ async fn what_is_forged_changes_nothing_and_is_not_overwritten() {
     assert_eq!(replicas.keys(1), ["bb"]);
 }
 
+#[tokio::test]
+async fn what_searches_learned_at_one_replica_the_others_know_and_what_is_forgotten_is_gone() {
+    let replicas = Replicas::new();
+    let file = |replica: usize| UsageFile::at(replicas.states[replica].path());
+    let align = async || {
+        for replica in [0, 1, 0] {
+            let state = replicas.states[replica].path();
+            let copy = Arc::new(UsageEntries(file(replica)));
+            let store = Arc::clone(&replicas.store) as _;
+            Mirror::new(copy, store, Signer::new(None), state).align().await.unwrap();
+        }
+    };
+    file(0).change(|usage| usage.note("send mail", "mail/send", 1)).unwrap();
+    file(1).change(|usage| usage.note("send a letter", "post/send", 2)).unwrap();
+    align().await;
+    let both = file(0).load().unwrap();
+    assert_eq!(both, file(1).load().unwrap());
+    let chosen: Vec<&str> = both.priors("send", 2).into_keys().collect();
+    assert_eq!(chosen, ["mail/send", "post/send"]);
+    file(0).change(|usage| usage.note("send mail", "mail/send", 3)).unwrap();
+    align().await;
+    let more = file(1).load().unwrap().priors("mail", 3)["mail/send"];
+    assert!(both.priors("mail", 3)["mail/send"] < more);
+    file(1).change(|usage| *usage = Default::default()).unwrap();
+    align().await;
+    assert!(file(0).load().unwrap().is_empty());
+}
+
 #[test]
 fn of_two_changes_of_one_entry_the_stricter_one_stays() {
     let keys = KeyFile(PathBuf::new());
