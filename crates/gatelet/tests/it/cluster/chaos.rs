@@ -3,20 +3,22 @@
 //!
 //! `cargo xtask test cluster [MINUTES] [SEED]` runs it for longer.
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::balancer::Balancer;
+use testkit::valkey::Server;
 
 use super::link::Link;
 use super::{BUILTIN, Cluster, act};
-use crate::kit::{Answer, Home, Served, Site, eventually};
+use crate::kit::{Answer, Home, Served, Site, eventually, shell};
 
 /// A replica with a link to the store and a clock of its own.
 struct Member {
-    home: Home,
+    home: Arc<Home>,
     link: Link,
     /// How far its clock is off, in seconds.
     skew: &'static str,
@@ -27,13 +29,21 @@ struct Member {
 /// The clocks of the replicas. The store has the right one.
 const SKEWS: [&str; 3] = ["+0", "+7", "-7"];
 
-const RATE: &str = "[[controls.rate]]\ntool = \"time.now\"\nper_minute = 1000\n\n";
+/// Besides what runs at once, some calls have to be agreed to first, and one upstream runs
+/// at one replica.
+const CONTROLS: &str = "[trust]\nmode = \"off\"\n\n[scripts]\nenabled = true\n\n[approvals]\nwait = \"0s\"\n\n\
+    [[controls.rate]]\ntool = \"time.now\"\nper_minute = 1000\n\n\
+    [[controls.rule]]\naction = \"ask\"\ntool = \"asked.*\"\n\n";
 
 impl Member {
     fn start(cluster: &Cluster, skew: &'static str) -> Member {
         let link = Link::to(cluster.store.port());
         let state = format!("[state]\nurl = {:?}\n\n", link.url());
-        let home = Home::with(&format!("{BUILTIN}{state}{RATE}{}", cluster.upstream()));
+        let upstream = cluster.upstream();
+        let asked = upstream.replace("\"work\"", "\"asked\"");
+        let lone = upstream.replace("\"work\"\n", "\"lone\"\nsingle = true\n");
+        let home = Home::with(&format!("{BUILTIN}{state}{CONTROLS}{upstream}{asked}{lone}"));
+        let home = Arc::new(home);
         let address = "127.0.0.1:0".to_owned();
         let mut member = Member { home, link, skew, address, served: None };
         member.resume();
@@ -73,15 +83,18 @@ enum Fault {
     LinkIsCut,
     /// The store has no room for anything new.
     StoreIsFull,
+    /// The store dies, and its standby takes over, which lacks what was written last.
+    StoreFailsOver,
 }
 
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 7] = [
     Fault::ReplicaDies,
     Fault::ReplicaEnds,
     Fault::StoreDies,
     Fault::StoreHangs,
     Fault::LinkIsCut,
     Fault::StoreIsFull,
+    Fault::StoreFailsOver,
 ];
 
 impl Fault {
@@ -89,7 +102,8 @@ impl Fault {
     /// waits until clients have made some calls. Returns when it began to be mended.
     fn happen(
         self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
+        standby: &mut Server,
         members: &mut [Member],
         n: usize,
         busy: &dyn Fn(),
@@ -141,8 +155,27 @@ impl Fault {
                 set_memory(cluster, "0");
                 Instant::now()
             }
+            Fault::StoreFailsOver => {
+                cluster.store.wait_for_replica();
+                standby.cli(&["REPLICAOF", "NO", "ONE"]).expect("it is promoted");
+                // Of this the standby does not hear.
+                busy();
+                cluster.store.kill();
+                std::mem::swap(&mut cluster.store, standby);
+                members.iter().for_each(|member| member.link.lead_to(cluster.store.port()));
+                let mended = Instant::now();
+                standby.resume();
+                follow(standby, &cluster.store);
+                mended
+            }
         }
     }
+}
+
+/// Makes a store the standby of another.
+fn follow(standby: &Server, store: &Server) {
+    let port = store.port().to_string();
+    standby.cli(&["REPLICAOF", "127.0.0.1", &port]).expect("it follows");
 }
 
 fn set_memory(cluster: &Cluster, bytes: &str) {
@@ -162,6 +195,8 @@ struct Tally {
     cut_off: Mutex<Vec<Instant>>,
     /// How often a client had to open a new session.
     reopened: AtomicUsize,
+    /// How many calls were answered, by the way in which they were made.
+    ways: Mutex<BTreeMap<&'static str, usize>>,
 }
 
 impl Tally {
@@ -182,18 +217,47 @@ impl Tally {
     }
 
     /// Makes one call with a number that no other has, of the revision without sessions.
-    fn call_alone(&self, site: &Site) {
-        let headers = [
-            ("MCP-Protocol-Version", "2026-07-28"),
-            ("Mcp-Method", "tools/call"),
-            ("Mcp-Name", "call"),
-        ];
-        let about = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {}});
+    fn call_alone(&self, site: &Site, namespace: &'static str) {
         let n = self.next.fetch_add(1, Ordering::SeqCst);
-        self.count(n, &site.post(&call(n, &about), &headers));
+        self.count(namespace, n, &post(site, n, namespace, "act", &json!({"n": n})));
+    }
+
+    /// A call that somebody has to agree to, who does so by the shell at a replica.
+    fn call_asked(&self, site: &Site, home: &Home) {
+        let n = self.next.fetch_add(1, Ordering::SeqCst);
+        let make = || post(site, n, "asked", "act", &json!({"n": n}));
+        let mut answer = make();
+        if let Some((_, rest)) = answer.body.split_once("approval request ") {
+            let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let allowed = shell(home, &["approvals", "allow", &number, "--yes"]);
+            if allowed.code == 0 {
+                answer = make();
+            }
+            // The agreement is good once, whatever became of the call.
+            if answer.status == 200 && answer.body.contains("acted") {
+                let again = make();
+                assert!(!again.body.contains("\"acted\""), "{}", again.body);
+            }
+        }
+        self.count("agreed to", n, &answer);
+    }
+
+    /// A script that makes two calls, and goes on where it stopped if it did.
+    fn call_by_script(&self, site: &Site) {
+        let [n, last] = [(); 2].map(|()| self.next.fetch_add(1, Ordering::SeqCst));
+        let code = format!(
+            "await tools.work.act({{n: {n}}}); await tools.lone.act({{n: {last}}}); return 'ac' + 'ted'"
+        );
+        let run = |kwargs: &Value| post(site, n, "gatelet", "run", kwargs);
+        let mut answer = run(&json!({"code": code}));
+        for _ in 0..3 {
+            let handle = answer.body.split("\\\"resume\\\": \\\"").nth(1);
+            let handle = handle.and_then(|rest| rest.split('\\').next()).map(str::to_owned);
+            let Some(handle) = handle.filter(|_| !answer.body.contains("acted")) else { break };
+            answer = run(&json!({"resume": handle}));
+        }
+        self.count("by a script", n, &answer);
+        self.count("by a script", last, &answer);
     }
 
     /// The same in a session, which is opened again when it is gone.
@@ -213,13 +277,14 @@ impl Tally {
             }
             let answer = resumed(site, answer, &headers);
             *session = Some(id);
-            return self.count(n, &answer);
+            return self.count("in a session", n, &answer);
         }
     }
 
-    fn count(&self, n: usize, answer: &Answer) {
+    fn count(&self, way: &'static str, n: usize, answer: &Answer) {
         let says = |word: &str| answer.body.contains(word);
         if answer.status == 200 && says("acted") {
+            *self.ways.lock().unwrap().entry(way).or_default() += 1;
             self.answered.lock().unwrap().push(n);
         } else if answer.status != 200 || says("\"error\"") || says("\"isError\":true") {
             self.refused.lock().unwrap().push(Instant::now());
@@ -252,6 +317,23 @@ fn resumed(site: &Site, mut answer: Answer, headers: &[(&str, &str)]) -> Answer 
 fn call(n: usize, about: &Value) -> Value {
     let params = json!({"name": "call", "arguments": act(n as u64), "_meta": about});
     json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params})
+}
+
+/// Makes a call of the revision without sessions.
+fn post(site: &Site, n: usize, namespace: &str, function: &str, kwargs: &Value) -> Answer {
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "call"),
+    ];
+    let about = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let arguments = json!({"namespace": namespace, "function": function, "kwargs": kwargs});
+    let params = json!({"name": "call", "arguments": arguments, "_meta": about});
+    let message = json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params});
+    site.post(&message, &headers)
 }
 
 fn open_session(site: &Site) -> Option<String> {
@@ -291,7 +373,9 @@ impl Order {
 #[test]
 fn nothing_runs_twice_and_nothing_is_lost_while_replicas_store_and_links_fail() {
     testkit::needs!(Nginx);
-    let cluster = Cluster::start(0, "");
+    let mut cluster = Cluster::start(0, "");
+    let mut standby = Server::start(&[]);
+    follow(&standby, &cluster.store);
     let mut members: Vec<Member> =
         SKEWS.into_iter().map(|skew| Member::start(&cluster, skew)).collect();
     let addresses: Vec<&str> = members.iter().map(|member| member.address.as_str()).collect();
@@ -303,14 +387,18 @@ fn nothing_runs_twice_and_nothing_is_lost_while_replicas_store_and_links_fail() 
     let (tally, is_over) = (Tally::default(), AtomicBool::new(false));
     let (mut failed_before, mut recoveries) = (0, Vec::new());
     std::thread::scope(|scope| {
-        for n in 0..4 {
+        for n in 0..6 {
             let (tally, is_over, site) = (&tally, &is_over, &site);
+            let home = Arc::clone(&members[n % members.len()].home);
             scope.spawn(move || {
                 let mut session = None;
                 while !is_over.load(Ordering::SeqCst) {
-                    match n % 2 {
-                        0 => tally.call_alone(site),
-                        _ => tally.call_in_session(site, &mut session),
+                    match n {
+                        0 => tally.call_alone(site, "work"),
+                        1 | 2 => tally.call_in_session(site, &mut session),
+                        3 => tally.call_alone(site, "lone"),
+                        4 => tally.call_by_script(site),
+                        _ => tally.call_asked(site, &home),
                     }
                 }
             });
@@ -332,7 +420,7 @@ fn nothing_runs_twice_and_nothing_is_lost_while_replicas_store_and_links_fail() 
         let (began, mut n_faults) = (Instant::now(), 0);
         while time.map_or(n_faults < FAULTS.len(), |time| began.elapsed() < time) {
             let (fault, n) = order.next();
-            let mended = fault.happen(&cluster, &mut members, n, &busy);
+            let mended = fault.happen(&mut cluster, &mut standby, &mut members, n, &busy);
             eventually("all replicas are ready", || members.iter().all(Member::is_ready));
             let ready = mended.elapsed();
             answered(20);
@@ -374,6 +462,9 @@ fn report(tally: &Tally, deeds: &[String], recoveries: &[(Duration, Fault)], see
         tally.reopened.load(Ordering::SeqCst),
         slowest.as_millis(),
     );
+    let ways = tally.ways.lock().unwrap();
+    println!("answered: {ways:?}");
+    assert_eq!(ways.len(), 5, "calls are answered in every way: {ways:?}");
     assert_eq!((lost, twice), (0, 0));
     assert_eq!(answered.len() + refused + cut_off, n_calls, "nobody waits any more");
     assert!(n_calls / 2 < answered.len(), "most calls are answered");

@@ -2,11 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// A way to a port of loopback. While it is cut, connections stay open and nothing passes.
 pub(super) struct Link {
     address: SocketAddr,
+    /// The port that new connections lead to.
+    port: Arc<AtomicU16>,
     gate: Arc<Gate>,
 }
 
@@ -20,15 +23,21 @@ impl Link {
     pub(super) fn to(port: u16) -> Link {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, gate) = (listener.local_addr().unwrap(), Arc::<Gate>::default());
-        let shared = Arc::clone(&gate);
+        let port = Arc::new(AtomicU16::new(port));
+        let (shared, to) = (Arc::clone(&gate), Arc::clone(&port));
         std::thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
-                if let Ok(far) = TcpStream::connect(("127.0.0.1", port)) {
+                if let Ok(far) = TcpStream::connect(("127.0.0.1", to.load(Ordering::SeqCst))) {
                     shared.join(near, far);
                 }
             }
         });
-        Link { address, gate }
+        Link { address, port, gate }
+    }
+
+    /// Leads new connections to another port, as a name or a Sentinel does after a failover.
+    pub(super) fn lead_to(&self, port: u16) {
+        self.port.store(port, Ordering::SeqCst);
     }
 
     pub(super) fn url(&self) -> String {
