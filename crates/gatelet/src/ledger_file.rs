@@ -7,9 +7,10 @@
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use policy::trust::{Ledger, LedgerError, LedgerStore};
 use store::files::Files;
 use tool::hex;
@@ -67,7 +68,7 @@ impl LedgerFile {
     }
 
     fn cached(&self) -> MutexGuard<'_, Cached> {
-        self.cached.lock().expect("nothing panics while it holds this")
+        self.cached.lock()
     }
 
     /// Reads key and ledger from disk, or creates them. The caller holds the lock.

@@ -10,9 +10,10 @@ mod mounted;
 mod remembered;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use store::document::JsonDocument;
 use tokio::sync::Notify;
@@ -103,12 +104,12 @@ impl Mounts {
 
     /// Sets the endpoint of this gatelet itself, which cannot be mounted.
     pub(crate) fn set_own_endpoint(&self, endpoint: &str) {
-        let mut own = self.own_endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.own_endpoint.lock();
         *own = Some(endpoint.to_owned());
     }
 
     fn is_own_endpoint(&self, endpoint: &str) -> bool {
-        let own = self.own_endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.own_endpoint.lock();
         own.as_deref() == Some(endpoint)
     }
 
@@ -133,14 +134,14 @@ impl Mounts {
 
     /// Every mounted server, with a label that is not `reserved`.
     pub(crate) fn with_labels(&self, reserved: Vec<String>) -> Vec<MountedServer> {
-        *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = reserved;
+        *self.reserved.lock() = reserved;
         let mut servers = self.servers();
         self.assign_labels(&mut servers);
         servers.clone()
     }
 
     fn assign_labels(&self, servers: &mut [MountedServer]) {
-        let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reserved = self.reserved.lock().clone();
         let candidates: Vec<label::Server<'_>> =
             servers.iter().map(MountedServer::label_candidate).collect();
         let labels = label::assign(&reserved, &candidates);
@@ -287,7 +288,7 @@ impl Mounts {
     }
 
     fn servers(&self) -> MutexGuard<'_, Vec<MountedServer>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.servers.lock()
     }
 }
 

@@ -6,11 +6,12 @@
 //! gatelet forgets what `gatelet history forget` erased.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use catalog::usage::UsageHistory;
 use gateway::learning::UsageStore;
+use parking_lot::Mutex;
 use store::document::{DocumentError, IfDamaged, JsonDocument};
 use store::file::{Stamp, stamp};
 use store::files::Files;
@@ -87,7 +88,7 @@ impl UsageFile {
 
     /// Waits until all choices are in the file.
     pub(crate) fn flush(&self) {
-        let writer = lock(&self.writer).take();
+        let writer = self.writer.lock().take();
         if let Some(writer) = writer
             && writer.join().is_err()
         {
@@ -98,7 +99,7 @@ impl UsageFile {
 
 impl Shared {
     fn load(&self) -> anyhow::Result<Arc<UsageHistory>> {
-        let mut cached = lock(&self.cached);
+        let mut cached = self.cached.lock();
         let stamp = stamp(&self.path);
         if cached.stamp != stamp {
             let mut history = wait(self.document.read()).map_err(explain(&self.path))?;
@@ -112,7 +113,7 @@ impl Shared {
     fn write_all(&self) {
         loop {
             let choices = {
-                let mut cached = lock(&self.cached);
+                let mut cached = self.cached.lock();
                 if cached.unwritten.is_empty() {
                     cached.is_writing = false;
                     return;
@@ -124,7 +125,7 @@ impl Shared {
             let written = wait(self.document.change(add_to)).map_err(explain(&self.path));
             if let Err(error) = written.and_then(|_| self.load()) {
                 // The next choice starts the writer again.
-                lock(&self.cached).is_writing = false;
+                self.cached.lock().is_writing = false;
                 let (error, lost) = (format!("{error:#}"), choices.len());
                 tracing::warn!(error, lost, "habits were not noted");
                 return;
@@ -143,7 +144,7 @@ impl UsageStore for UsageFile {
 
     fn note(&self, query: &str, tool: &str, day: u32) {
         let note = Choice { query: query.to_owned(), tool: tool.to_owned(), day };
-        let mut cached = lock(&self.shared.cached);
+        let mut cached = self.shared.cached.lock();
         note.add_to(Arc::make_mut(&mut cached.history));
         if cached.unwritten.len() < MOST_UNWRITTEN {
             cached.unwritten.push(note);
@@ -157,9 +158,9 @@ impl UsageStore for UsageFile {
         let writer =
             std::thread::Builder::new().name("habits".to_owned()).spawn(move || shared.write_all());
         match writer {
-            Ok(writer) => *lock(&self.writer) = Some(writer),
+            Ok(writer) => *self.writer.lock() = Some(writer),
             Err(error) => {
-                lock(&self.shared.cached).is_writing = false;
+                self.shared.cached.lock().is_writing = false;
                 tracing::warn!(%error, "a habit is not written yet");
             }
         }
@@ -183,11 +184,6 @@ fn explain(path: &Path) -> impl Fn(DocumentError) -> anyhow::Error {
             )),
         }
     }
-}
-
-/// Locks, also after a panic: what these locks protect is never half changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use fair::{Key, Limits, Permit, Priority, Semaphore, TooManyWaiting};
+use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 /// The most polls at once. What they make of their data is memory that nobody counts, so
@@ -82,7 +83,7 @@ impl Wake for Woken {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.is_woken.store(true, Ordering::Release);
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let task = self.task.lock().clone();
         if let Some(task) = task {
             task.wake();
         }
@@ -175,7 +176,7 @@ impl<T: Send + 'static> Aside<T> {
 
 impl Woken {
     fn set_task(&self, waker: &Waker) {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = self.task.lock();
         if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *task = Some(waker.clone());
         }

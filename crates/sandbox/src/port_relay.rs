@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use rustix::process::Signal;
+
+use crate::parent::end_with_parent;
 
 /// The first argument that makes gatelet's executable a relay.
 pub(crate) const ARGUMENT: &str = "__ports";
@@ -26,12 +27,8 @@ static N_CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs as a relay until its parent ends. `args` are those after [`ARGUMENT`].
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let parent = args.next().and_then(|text| text.to_str()?.parse::<i32>().ok());
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // A parent that ended before the line above causes no signal.
-    if rustix::process::getppid().map(|id| id.as_raw_nonzero().get()) != parent {
-        return Ok(());
-    }
+    let parent = args.next().and_then(|text| text.to_str()?.parse().ok());
+    end_with_parent(parent.ok_or_else(|| io::Error::other("no parent is named"))?)?;
     let mut threads = Vec::new();
     while let Some((listener, port)) = next_listener()? {
         threads.push(spawn(move || accept_connections(&listener, port))?);

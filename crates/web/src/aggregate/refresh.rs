@@ -3,36 +3,44 @@
 //! A manifest is fetched after its `cache_ttl`, also when the last attempt failed. One
 //! that was never fetched is tried at growing intervals. Times are in seconds since 1970.
 
+use std::time::Duration;
+
+use tool::backoff::Backoff;
+
 use crate::manifest::Manifest;
 
 /// When a manifest was last fetched, and when to fetch it again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RefreshSchedule {
     /// The time of the last attempt.
     last: Option<u64>,
     ttl: Option<u64>,
-    n_failures: u32,
+    /// Before another attempt to fetch a manifest that was never fetched.
+    backoff: Backoff,
 }
 
-/// The first and the longest pause before another attempt to fetch a manifest that was
-/// never fetched, in seconds.
-const FIRST_PAUSE: u64 = 5;
-const MAX_PAUSE: u64 = 300;
+const NEVER_FETCHED: RefreshSchedule = RefreshSchedule {
+    last: None,
+    ttl: None,
+    backoff: Backoff::doubling(Duration::from_secs(5), Duration::from_secs(300)),
+};
+
+impl Default for RefreshSchedule {
+    fn default() -> RefreshSchedule {
+        NEVER_FETCHED
+    }
+}
 
 impl RefreshSchedule {
     /// The schedule after a manifest was fetched, perhaps in an earlier run.
     pub fn after_fetch(manifest: &Manifest, fetched: u64) -> RefreshSchedule {
-        RefreshSchedule { last: Some(fetched), ttl: Some(manifest.ttl()), n_failures: 0 }
+        RefreshSchedule { last: Some(fetched), ttl: Some(manifest.ttl()), ..NEVER_FETCHED }
     }
 
     /// The time of the next attempt.
     pub fn due(&self) -> u64 {
         let Some(last) = self.last else { return 0 };
-        let pause = match self.ttl {
-            Some(ttl) => ttl,
-            None => (FIRST_PAUSE << self.n_failures.saturating_sub(1).min(10)).min(MAX_PAUSE),
-        };
-        last.saturating_add(pause)
+        last.saturating_add(self.ttl.unwrap_or_else(|| self.backoff.pause(1.0).as_secs()))
     }
 
     /// Notes that the manifest was fetched.
@@ -43,6 +51,6 @@ impl RefreshSchedule {
     /// Notes that an attempt failed.
     pub fn failed(&mut self, now: u64) {
         self.last = Some(now);
-        self.n_failures = self.n_failures.saturating_add(1);
+        self.backoff.fail();
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use web::identity::key::{Key, KeyRing};
@@ -29,10 +30,10 @@ impl LocalCopy for KeyFile {
     }
 
     fn change(&self, change: &mut (dyn FnMut(&mut Entries) + Send)) -> Result<(), String> {
-        let change = std::sync::Mutex::new(change);
+        let change = Mutex::new(change);
         let changed = key_file::change(&self.0, |ring| {
             let mut after = entries(ring);
-            change.lock().expect("nothing panics while it holds this")(&mut after);
+            change.lock()(&mut after);
             ring.keys = after.into_values().filter_map(|key| Key::deserialize(key).ok()).collect();
             // In the order in which they were created, as listings show them.
             ring.keys.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
