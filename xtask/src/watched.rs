@@ -51,7 +51,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let points = work(&gate, &mut calls, &browser, seconds)?;
     let told = browser.end()?;
     let latencies = calls.end()?;
-    report(&points, &latencies, calls.n_sent, &told)
+    let judged = report(&points, &latencies, calls.n_sent, &told);
+    match &judged {
+        Ok(()) => println!("verdict: fine: no request over {SLOW:.0} ms, no call lost, no growth"),
+        Err(why) => println!("verdict: FAILED: {why}"),
+    }
+    judged
 }
 
 /// The gatelet that serves, in a home of its own.

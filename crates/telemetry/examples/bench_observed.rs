@@ -2,8 +2,10 @@
 //! figures and metrics, and with a trace around every call.
 //!
 //! `bench_observed` measures all of them in turns and prints processor time per
-//! call, of all threads together, as ratios. `bench_observed CASE CALLS` makes so
-//! many calls in one case, to be counted by callgrind. The call goes through the
+//! call, of all threads together, as ratios. A gate that could be watched and is not
+//! may cost no more than one that nobody could watch: the program fails when it does,
+//! by the median of the ratios of rounds that ran side by side. `bench_observed CASE CALLS`
+//! makes so many calls in one case, to be counted by callgrind. The call goes through the
 //! surface and the pipeline to a provider in this process: the wire, which costs
 //! more than both, is not in it, so over a pipe or HTTP the ratios are smaller.
 
@@ -26,6 +28,10 @@ use telemetry::traces::{Peer, Tracer, traced_source, traced_upstream};
 use testkit::{Scripted, listing};
 use tool::clock::Clock;
 use tool::{Ask, Call, Client, Context, Failure, Provider, Reply};
+
+/// How much more a call may cost where watching is off: what two equal cases differ by on
+/// a quiet machine, and no more.
+const MOST_OFF: f64 = 1.02;
 
 /// Who watches.
 const CASES: [&str; 5] = ["none", "off", "metrics", "traces", "sampled"];
@@ -121,14 +127,14 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanos.max(own(&stat)))
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
     let (case, calls) = (words.next(), words.next().and_then(|n| n.parse().ok()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime can be made");
     if let (Some(case), Some(calls)) = (case, calls) {
         runtime.block_on(async { gate(&case).await.call(calls).await });
-        return;
+        return std::process::ExitCode::SUCCESS;
     }
     let (rounds, calls) = (21, 2_000);
     let gates: Vec<Watched> = CASES.iter().map(|case| runtime.block_on(gate(case))).collect();
@@ -143,14 +149,24 @@ fn main() {
             times.push(took.as_secs_f64() * 1e6 / calls as f64);
         }
     }
-    let medians: Vec<f64> = times
-        .iter_mut()
-        .map(|times| {
-            times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        })
+    // Rounds run side by side, so what slows the machine slows both sides of a ratio.
+    let ratios: Vec<f64> = times
+        .iter()
+        .map(|own| median(own.iter().zip(&times[0]).map(|(own, none)| own / none).collect()))
         .collect();
-    for (case, median) in CASES.iter().zip(&medians) {
-        println!("{case:<10} {median:>8.2} µs a call   {:>6.2} times", median / medians[0]);
+    for ((case, own), ratio) in CASES.iter().zip(&times).zip(&ratios) {
+        println!("{case:<10} {:>8.2} µs a call   {ratio:>6.3} times", median(own.clone()));
     }
+    let off = ratios[1];
+    let (word, code) = match off <= MOST_OFF {
+        true => ("fine", std::process::ExitCode::SUCCESS),
+        false => ("FAILED", std::process::ExitCode::FAILURE),
+    };
+    println!("verdict: {word}: switched off, watching costs {off:.3} times ({MOST_OFF} at most)");
+    code
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -8,6 +8,7 @@
 
 mod hour;
 mod overview;
+mod sessions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,7 @@ use crate::labels::{BoundedSet, OTHER, sanitize_label};
 use crate::metrics::{self, Metrics, Readings};
 use crate::queue::{HasSize, Limits, Queue};
 use hour::{Hour, Sample};
+use sessions::RecentSessions;
 
 pub use overview::{Minute, Overview, ToolFigures, Total, UpstreamFigures};
 
@@ -116,6 +118,7 @@ struct Sums {
     /// When counting began, in milliseconds since 1970.
     since: u64,
     hour: Hour,
+    sessions: RecentSessions,
     upstreams: HashMap<String, Hour>,
     known_upstreams: BoundedSet<String>,
     tools: HashMap<String, ToolFigures>,
@@ -274,6 +277,7 @@ impl Sums {
         Sums {
             since,
             hour: Hour::default(),
+            sessions: RecentSessions::default(),
             upstreams: HashMap::new(),
             known_upstreams: BoundedSet::new(MAX_UPSTREAMS),
             tools: HashMap::new(),
@@ -296,7 +300,10 @@ impl Sums {
 
     fn add_event(&mut self, event: &GatewayEvent) {
         match &event.what {
-            EventKind::Browsed { .. } => self.hour.add_search(event.at),
+            EventKind::Browsed { .. } => {
+                self.hour.add_search(event.at);
+                self.add_session(&event.session, event.at);
+            }
             EventKind::Published { namespaces, definitions, exposed, .. } => {
                 self.uncounted = Some(PublishedCatalog {
                     namespaces: namespaces.clone(),
@@ -321,6 +328,7 @@ impl Sums {
             tokens_sent: record.tokens_sent() as u64,
         };
         self.hour.add(&sample);
+        self.add_session(&record.session, sample.at);
         if let Some(metrics) = &mut self.metrics {
             metrics.add(record);
         }
@@ -339,6 +347,12 @@ impl Sums {
                 .or_insert_with_key(|id| ToolFigures { id: id.clone(), ..ToolFigures::default() });
             tool.calls += 1;
             tool.errors += u64::from(sample.is_error);
+        }
+    }
+
+    fn add_session(&mut self, session: &Arc<str>, at: u64) {
+        if self.sessions.is_new(session, at) {
+            self.hour.add_session(at);
         }
     }
 

@@ -36,6 +36,7 @@ struct MinuteSlot {
     calls: u64,
     errors: u64,
     searches: u64,
+    sessions: u64,
     tokens_raw: u64,
     tokens_sent: u64,
     latency: LatencyHistogram,
@@ -60,6 +61,13 @@ impl Hour {
     pub(super) fn add_search(&mut self, at: u64) {
         if let Some(slot) = self.slot(at) {
             slot.searches += 1;
+        }
+    }
+
+    /// Counts a session that was not heard of in the hour before.
+    pub(super) fn add_session(&mut self, at: u64) {
+        if let Some(slot) = self.slot(at) {
+            slot.sessions += 1;
         }
     }
 
@@ -120,6 +128,7 @@ fn total<'a>(slots: impl Iterator<Item = &'a MinuteSlot>) -> Total {
         total.calls += slot.calls;
         total.errors += slot.errors;
         total.searches += slot.searches;
+        total.sessions += slot.sessions;
         total.tokens_raw += slot.tokens_raw;
         total.tokens_sent += slot.tokens_sent;
         latency.merge(&slot.latency);

@@ -45,6 +45,10 @@ pub struct Total {
     pub calls: u64,
     pub errors: u64,
     pub searches: u64,
+    /// Sessions that were heard of for the first time in an hour; each read the definitions
+    /// of tools, or would have.
+    #[serde(default)]
+    pub sessions: u64,
     /// The median duration of a call; `None` without calls.
     pub p50_ms: Option<f64>,
     /// The 95th percentile of the duration of a call; `None` without calls.

@@ -105,3 +105,17 @@ fn what_definitions_cost_comes_with_the_catalog() {
     assert_eq!(definitions.n_tools, 3);
     assert!(0 < definitions.saved() && definitions.exposed < definitions.direct);
 }
+
+#[test]
+fn a_session_counts_once_whatever_it_asks() {
+    let (figures, clock) = figures(Collect::FromTheStart);
+    for session in ["one", "two", "one", "one"] {
+        let record = record(&clock, "files", "read", Ending::Answered);
+        figures.put(Record { session: session.into(), ..record });
+        clock.advance(Duration::from_secs(60));
+    }
+    let overview = figures.overview();
+    assert_eq!(overview.hour.sessions, 2);
+    let by_minute: Vec<u64> = overview.minutes.iter().map(|one| one.total.sessions).collect();
+    assert_eq!(by_minute[55..], [1, 1, 0, 0, 0]);
+}
