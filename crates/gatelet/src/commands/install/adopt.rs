@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::super::host_files::{Gatelet, LocalHosts, NAME};
 use super::super::init::TEMPLATE;
 use super::super::plain_secrets;
-use super::host_bound::{denial_in_file, needed_of_host};
+use super::host_bound::{denial_beside, denial_in_file, needed_of_host};
 use super::own_file::own_file;
 use crate::exit::CliError;
 use crate::secrets::Secrets;
@@ -174,11 +174,21 @@ impl Adoption<'_> {
             let Some(written) = written.filter(|written| !self.reaches_gatelet(written)) else {
                 continue;
             };
-            let denial = denial_in_file(&root, &name).map(|key| {
-                format!("the host to keep models from its tools (`{key}` of that file)")
-            });
+            let denial = denial_in_file(&root, &name)
+                .map(|key| format!("`{key}` of that file"))
+                .or_else(|| denial_beside(host, &name, self.scope, self.here));
+            let denial =
+                denial.map(|place| format!("the host to keep models from its tools ({place})"));
             if let Some(what) = denial.or_else(|| needed_of_host(written, &entry.raw, self.scope)) {
+                let is_replaced = ours.iter().any(|(own, _)| *own == name);
                 let name = foreign_line(&name);
+                if is_replaced {
+                    let file = change.path.display();
+                    let why = format!(
+                        "`{name}` in {file} is another server, which needs {what}: give it another name there first"
+                    );
+                    return Err(CliError::Usage(why).into());
+                }
                 say(&paint(WARNING, format!("`{name}` stays in the host's file: it needs {what}")));
                 continue;
             }

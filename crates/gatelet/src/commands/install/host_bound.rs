@@ -1,10 +1,15 @@
 //! What ties a server to the host that starts it: inputs and secrets that only the host has,
 //! and paths that mean the directory in which the host runs.
 
+use std::path::PathBuf;
+
 use config::RawUpstream;
+use document::Format;
 use hosts::plan::Scope;
+use hosts::{Host, Machine};
 use serde_json::Value;
 
+use crate::commands::host_files::LocalHosts;
 use crate::commands::relative_path::{is_rooted, relative_path};
 
 /// What a server needs that only its host has, in words. `written` is its entry in the
@@ -62,6 +67,49 @@ pub(super) fn denial_in_file(root: &Value, name: &str) -> Option<&'static str> {
     })
 }
 
+/// Claude Code's settings, by scope.
+const CLAUDE_USER: &[&str] = &["{CLAUDE_CONFIG_DIR|~/.claude}/settings.json"];
+const CLAUDE_PROJECT: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
+
+/// The key and the file, in words, by which Claude Code denies a server or tools of it outside
+/// of the file that lists the server.
+pub(super) fn denial_beside(
+    host: &Host,
+    name: &str,
+    scope: &Scope,
+    here: &LocalHosts,
+) -> Option<String> {
+    if host.id != "claude-code" {
+        return None;
+    }
+    let mut files: Vec<PathBuf> =
+        CLAUDE_USER.iter().map(|file| here.environment.expand(file)).collect();
+    if let Scope::Project(directory) = scope {
+        files.extend(CLAUDE_PROJECT.iter().map(|file| directory.join(file)));
+    }
+    let file = files.into_iter().find(|file| {
+        let text = here.disk.read(file).ok().flatten().map(String::from_utf8);
+        let root = document::parse(&text.and_then(Result::ok).unwrap_or_default(), Format::Json);
+        root.is_ok_and(|root| is_denied(&root.to_json()["permissions"]["deny"], name))
+    });
+    file.map(|file| format!("`permissions.deny` in {}", file.display()))
+}
+
+/// Whether a list of `mcp__SERVER` and `mcp__SERVER__TOOL` names a server.
+fn is_denied(list: &Value, name: &str) -> bool {
+    let spelt = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let server: String = format!("mcp__{name}").chars().map(spelt).collect();
+    let mut rules = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    rules.any(|rule| {
+        let rule = rule.split('(').next().unwrap_or_default();
+        let literal = rule.split('*').next().unwrap_or_default();
+        let is_of_server = rule
+            .strip_prefix(&server)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with("__"));
+        is_of_server || literal.len() < rule.len() && server.starts_with(literal)
+    })
+}
+
 /// A path that is relative to the directory in which the host starts the server.
 fn path_of_host(written: &Value, raw: &RawUpstream) -> Option<String> {
     let directory = ["cwd", "workingDirectory"].iter().find_map(|key| written[*key].as_str());
@@ -104,6 +152,17 @@ mod tests {
         assert_eq!((denied("files"), denied("web")), (Some("tools"), None));
         assert_eq!((denied("github"), denied("notes")), (Some("tools"), Some("permission")));
         assert_eq!(denied("bash"), None, "a tool of the host");
+    }
+
+    #[test]
+    fn claude_code_denies_a_server_or_a_tool_of_it_by_name() {
+        let list = json!(["Bash(rm:*)", "mcp__git_hub__delete", "mcp__web", "mcp__note__*"]);
+        for (name, expected) in
+            [("git hub", true), ("web", true), ("note", true), ("webs", false), ("git", false)]
+        {
+            assert_eq!(is_denied(&list, name), expected, "{name}");
+        }
+        assert!(is_denied(&json!(["mcp__*"]), "any") && !is_denied(&Value::Null, "any"));
     }
 
     #[test]

@@ -183,15 +183,28 @@ fn a_server_of_which_the_host_lets_models_use_some_tools_only_stays_with_the_hos
         ".config/opencode/opencode.json",
         r#"{"mcp": {"files": {"type": "local", "command": ["e"]}, "web": {"type": "local", "command": ["f"]}}, "tools": {"files_rm*": false}}"#,
     );
-    let adopted = shell(&home, &["install", "codex", "gemini", "opencode", "--adopt", "--yes"]);
+    home.write(
+        ".claude.json",
+        r#"{"mcpServers": {"hub": {"command": "g"}, "open": {"command": "h"}}}"#,
+    );
+    home.write(".claude/settings.json", r#"{"permissions": {"deny": ["mcp__hub__delete"]}}"#);
+    let hosts = ["codex", "gemini", "opencode", "claude-code"];
+    let adopted = shell(&home, &[&["install", "--adopt", "--yes"], &hosts[..]].concat());
     assert_eq!(adopted.code, 0, "{adopted:?}");
-    for key in ["`enabled_tools`", "`excludeTools`", "`tools` of that file"] {
+    for key in ["`enabled_tools`", "`excludeTools`", "`tools` of that file", "`permissions.deny`"] {
         assert!(adopted.err.contains(key), "{key}: {adopted:?}");
     }
     let own = home.read(OWN);
     let labels: Vec<&str> = own.lines().filter_map(|line| line.strip_prefix("label = ")).collect();
-    assert_eq!(labels, ["\"all\"", "\"free\"", "\"web\""]);
+    assert_eq!(labels, ["\"all\"", "\"free\"", "\"web\"", "\"open\""]);
     assert!(home.read(".codex/config.toml").contains("enabled_tools = [\"read\"]"));
+
+    // One that stays, and has our name, is in our way.
+    let text = r#"{"mcpServers": {"gatelet": {"command": "x", "disabledTools": ["rm"]}}}"#;
+    home.write(".cursor/mcp.json", text);
+    let refused = shell(&home, &["install", "cursor", "--adopt", "--yes"]);
+    assert!(refused.code == 2 && refused.err.contains("another name"), "{refused:?}");
+    assert_eq!(home.read(".cursor/mcp.json"), text);
 }
 
 #[test]
