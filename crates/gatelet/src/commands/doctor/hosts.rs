@@ -50,10 +50,8 @@ fn outcome(host: &'static Host, here: &LocalHosts, gatelet: &Gatelet, paths: &Pa
     let Some(first) = outcomes.next() else {
         return if ours.is_empty() { Outcome::Absent } else { Outcome::SwitchedOff };
     };
-    match first {
-        Outcome::Here => Outcome::Here,
-        other => outcomes.find(|outcome| *outcome == Outcome::Here).unwrap_or(other),
-    }
+    let is_here = |outcome: &Outcome| *outcome == Outcome::Here;
+    if is_here(&first) { first } else { outcomes.find(is_here).unwrap_or(first) }
 }
 
 /// How long gatelet may take to let a connection in, on this machine.
@@ -72,13 +70,13 @@ fn outcome_of(entry: &Value, gatelet: &Gatelet, paths: &Paths) -> Outcome {
             if let Some(url) = url.filter(|_| leads_here && paths::program(command).is_some()) {
                 return at_address(url, entry, gatelet);
             }
-            match program(command) {
-                Outcome::Here if !leads_here || !has_our_files(entry, args, gatelet, paths) => {
-                    let words = std::iter::once(command).chain(args);
-                    Outcome::Elsewhere(words.cloned().collect::<Vec<_>>().join(" "))
-                }
-                found => found,
+            let found = program(command);
+            let is_ours = leads_here && has_our_files(entry, args, gatelet, paths);
+            if found != Outcome::Here || is_ours {
+                return found;
             }
+            let words = std::iter::once(command).chain(args);
+            Outcome::Elsewhere(words.cloned().collect::<Vec<_>>().join(" "))
         }
     }
 }
