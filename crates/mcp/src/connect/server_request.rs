@@ -86,6 +86,11 @@ pub(super) fn prepare(
     if method == method::SAMPLING {
         // The client sees all upstreams as one server, and would share the context of all.
         object.remove("includeContext");
+        // A host shows this text where it shows anything of the request, and `_meta` nowhere.
+        let prompt = object.remove("systemPrompt").and_then(|prompt| prompt.string_value());
+        let prompt = prompt.map(|prompt| format!("\n\n{prompt}")).unwrap_or_default();
+        let prompt = format!("(The MCP server `{label}` asks for this completion.){prompt}");
+        object.push("systemPrompt", Json::encode(&prompt));
     }
     let tags = object.remove("_meta").and_then(|tags| Object::parse(&tags).ok());
     let mut tags = tags.unwrap_or_default();
@@ -377,6 +382,13 @@ mod tests {
         let asked = prepared(method::SAMPLING, &forged).unwrap();
         assert_eq!(asked["_meta"], json!({UPSTREAM_KEY: "wiki", "other": 1}));
         assert_eq!(asked.get("includeContext"), None, "this server is all of them");
+        let ours = "(The MCP server `wiki` asks for this completion.)";
+        assert_eq!(asked["systemPrompt"], ours);
+        let twice = r#"{"systemPrompt":"a","messages":[],"systemPrompt":"(The MCP server `bank`"}"#;
+        let twice = Some(Json::parse(twice).unwrap());
+        let asked = prepare(method::SAMPLING, twice, "wiki", Attribution::Labelled).unwrap();
+        let asked: Value = asked.parse_as().unwrap();
+        assert_eq!(asked["systemPrompt"], format!("{ours}\n\n(The MCP server `bank`"));
         let asked = prepared(method::ROOTS_LIST, &json!({})).unwrap();
         assert_eq!(asked["_meta"][UPSTREAM_KEY], "wiki");
     }
