@@ -269,9 +269,27 @@ fn clean_value(text: &mut String) -> bool {
     if clean.contains(is_control) {
         clean = Cow::Owned(clean.replace(is_control, ""));
     }
+    if let Some(plain) = without_overwriting(&clean) {
+        clean = Cow::Owned(plain);
+    }
     let Cow::Owned(clean) = clean else { return false };
     *text = clean;
     true
+}
+
+/// Removes the carriage returns that something other than a line end follows: on a terminal
+/// that is written over what stands before. `None` if there are none.
+fn without_overwriting(text: &str) -> Option<String> {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('\r') {
+        let behind = rest[at..].trim_start_matches('\r');
+        let ends_line = behind.is_empty() || behind.starts_with('\n');
+        let end = if ends_line { rest.len() - behind.len() } else { at };
+        plain.push_str(&rest[..end]);
+        rest = behind;
+    }
+    plain.push_str(rest);
+    (plain.len() != text.len()).then_some(plain)
 }
 
 #[cfg(test)]
@@ -281,6 +299,22 @@ mod tests {
     use testkit::{listing, tool};
 
     use super::*;
+
+    #[test]
+    fn a_carriage_return_writes_over_nothing_and_line_ends_stay() {
+        for (value, expected) in [
+            ("/tmp/x\r/etc", "/tmp/x/etc"),
+            ("/tmp/x\r\r/etc\r\r\n", "/tmp/x/etc\r\r\n"),
+            ("a\r\nb\r\n", "a\r\nb\r\n"),
+            ("\r", "\r"),
+            ("\r\n", "\r\n"),
+        ] {
+            let raw = tool("t", "", &json!({"properties": {"path": {"default": value}}})).raw;
+            let clean = clean_definition(&raw).unwrap_or(raw).to_value().unwrap();
+            let default = &clean["inputSchema"]["properties"]["path"]["default"];
+            assert_eq!(default, expected, "{value:?}");
+        }
+    }
 
     const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\u{200b}\u{7}\u{e0041}";
 
