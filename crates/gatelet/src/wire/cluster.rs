@@ -181,6 +181,11 @@ impl Cluster {
             ReplicaMessage::Line { tunnel, number, text } => {
                 self.0.tunnels.receive_line(tunnel, number, text);
             }
+            ReplicaMessage::Sent { tunnel, from, n_lines } => {
+                if !self.0.tunnels.receive_count(tunnel, n_lines) {
+                    self.send_later(from, ReplicaMessage::Close { tunnel });
+                }
+            }
             ReplicaMessage::Close { tunnel } => self.0.tunnels.close(tunnel),
         }
     }
@@ -256,6 +261,9 @@ impl Cluster {
                 Outgoing::Line { number, text } => {
                     ReplicaMessage::Line { tunnel, number: Some(number), text }
                 }
+                Outgoing::Count(n_lines) => {
+                    ReplicaMessage::Sent { tunnel, from: self.0.tag, n_lines }
+                }
                 Outgoing::Closed => ReplicaMessage::Close { tunnel },
             };
             self.send(replica, &message).await.is_ok()
@@ -265,7 +273,7 @@ impl Cluster {
                 tokio::time::sleep(HEARTBEAT).await;
             }
         };
-        end.run(Arc::clone(&self.0.tunnels), send, peer_gone).await;
+        end.run(Arc::clone(&self.0.tunnels), send, peer_gone, HEARTBEAT).await;
     }
 
     /// Waits for an answer for as long as the replica is alive.

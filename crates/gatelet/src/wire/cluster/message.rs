@@ -50,6 +50,13 @@ pub(super) enum ReplicaMessage {
         number: Option<u64>,
         text: String,
     },
+    /// How many lines the sender has sent through a tunnel, so that the receiver notices
+    /// that the last ones are lost, or the tunnel itself.
+    Sent {
+        tunnel: u64,
+        from: u32,
+        n_lines: u64,
+    },
     Close {
         tunnel: u64,
     },
