@@ -92,7 +92,7 @@ impl Console {
         match self
             .sessions
             .find(session_key)
-            .filter(|session| self.is_still_good(session_key, session, visitor))
+            .and_then(|session| self.with_present_identity(session_key, session, visitor))
         {
             Some(session) => {
                 self.respond_to_operator(&AuthedRequest {
@@ -109,16 +109,25 @@ impl Console {
         }
     }
 
-    /// Returns whether the key or token that a session began with is still valid, and ends
-    /// the session if it is not.
-    fn is_still_good(&self, session_key: &str, session: &Session, visitor: &Visitor<'_>) -> bool {
-        let Some(login) = &session.login else { return true };
-        let is_good = (visitor.identify)(&login.credential)
-            .is_some_and(|identity| may_use_console(&identity));
-        if !is_good {
-            self.sessions.end(session_key);
+    /// Returns a session with the identity that its key or token has by now, whose roles may
+    /// have changed. Ends the session if the key is not valid any more.
+    fn with_present_identity(
+        &self,
+        session_key: &str,
+        mut session: Session,
+        visitor: &Visitor<'_>,
+    ) -> Option<Session> {
+        let Some(login) = &mut session.login else { return Some(session) };
+        match (visitor.identify)(&login.credential).filter(|found| may_use_console(found)) {
+            Some(identity) => {
+                login.identity = identity;
+                Some(session)
+            }
+            None => {
+                self.sessions.end(session_key);
+                None
+            }
         }
-        is_good
     }
 
     /// Answers a request of somebody who is logged in.
@@ -156,11 +165,11 @@ impl Console {
             ["approvals", number] => page::approvals::one(&self.backend, authed, number).await,
             ["upstreams"] => Ok(page::upstreams::list(&self.backend, authed).await),
             ["upstreams", label] => page::upstreams::one(&self.backend, authed, label).await,
-            ["tools"] => Ok(page::tools::search(&self.backend, authed)),
+            ["tools"] => Ok(page::tools::search(&self.backend, authed).await),
             ["tools", id] => page::tools::one(&self.backend, authed, id),
             ["calls"] => Ok(page::calls::list(&self.backend, authed)),
             ["calls", number] => page::calls::one(&self.backend, number),
-            ["artifacts"] => Ok(page::artifacts::list(&self.backend)),
+            ["artifacts"] => page::artifacts::list(&self.backend, authed).await,
             ["artifacts", handle] => page::artifacts::one(&self.backend, authed, handle).await,
             ["callers"] => Ok(page::callers::page(&self.backend, authed).await),
             ["findings"] => Ok(page::findings::list(&self.backend)),

@@ -77,8 +77,8 @@ pub trait ProgramControl: Send + Sync {
     /// Writes an entry to the audit log. Never blocks for long.
     async fn audit(&self, entry: AuditEntry);
 
-    /// Returns the last lines of the program's log.
-    fn log(&self, n_lines: usize) -> Vec<String>;
+    /// Returns the last lines of the program's log that are about an upstream.
+    fn log_of(&self, label: &str, n_lines: usize) -> Vec<String>;
 
     /// Returns the figures of the last hour. Those that take long to compute are missing
     /// until they are ready.

@@ -14,6 +14,8 @@ pub(crate) mod findings;
 pub(crate) mod tools;
 pub(crate) mod upstreams;
 
+mod look_as;
+
 use maud::html;
 
 use crate::layout::Page;

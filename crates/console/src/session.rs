@@ -40,6 +40,8 @@ struct SessionTable {
 /// One browser of one operator.
 #[derive(Clone, Debug)]
 pub struct Session {
+    /// Names the session in records of calls; tells nothing of its key.
+    pub id: Arc<str>,
     /// The name of who is logged in.
     pub who: String,
     /// The key or token of the login; `None` for a login by link.
@@ -94,11 +96,13 @@ impl Sessions {
         let now = self.clock.elapsed();
         let until = now + SESSION_LIFE;
         let (who, form_token) = (who.to_owned(), random_code());
-        let session = Session { who, login, form_token, until, notice: None };
+        let key_hash = hash(&session_key);
+        let id = Arc::from(format!("console:{}", &key_hash[..16]));
+        let session = Session { id, who, login, form_token, until, notice: None };
         let mut table = self.table.lock();
         table.sessions.retain(|_, session| now < session.until);
         evict_oldest(&mut table.sessions, |session| session.until);
-        table.sessions.insert(hash(&session_key), session);
+        table.sessions.insert(key_hash, session);
         session_key
     }
 
@@ -134,6 +138,12 @@ impl Session {
     pub fn made_call(&self, request: &QueuedRequest) -> bool {
         let login = self.login.as_ref();
         login.is_some_and(|login| caller_hash(&login.identity) == request.caller_hash)
+    }
+
+    /// Returns who makes the calls of this session: the identity of its key, so that rules
+    /// hold and nobody agrees to a call of their own. A login by link names nobody.
+    pub(crate) fn caller(&self) -> Arc<Identity> {
+        self.login.as_ref().map(|login| Arc::clone(&login.identity)).unwrap_or_default()
     }
 
     /// Returns whether a form token belongs to this session.

@@ -1,7 +1,8 @@
 //! Logging: always to stderr, because stdout may carry MCP; with secrets masked. A gatelet
 //! that serves also keeps its last lines for `gatelet logs`.
 
-use std::collections::VecDeque;
+mod recent_lines;
+
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
@@ -12,6 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::terminal::{ColorMode, colours_only};
+use recent_lines::RecentLines;
 
 /// What the process runs for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +67,16 @@ pub(crate) fn mask(known_secrets: Vec<String>) {
 }
 
 /// The last lines of the log.
-static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
-
-/// How many lines are kept.
-const MAX_RECENT: usize = 2_000;
+static RECENT: LazyLock<Mutex<RecentLines>> = LazyLock::new(Mutex::default);
 
 /// The last lines of the log, at most `n_lines`.
 pub(crate) fn recent(n_lines: usize) -> Vec<String> {
-    let recent = RECENT.lock();
-    recent.iter().skip(recent.len().saturating_sub(n_lines)).cloned().collect()
+    RECENT.lock().last(n_lines)
+}
+
+/// The last lines of the log about an upstream, at most `n_lines`.
+pub(crate) fn recent_of(label: &str, n_lines: usize) -> Vec<String> {
+    RECENT.lock().last_of(label, n_lines)
 }
 
 /// A writer that appends to [`RECENT`].
@@ -81,11 +84,7 @@ struct Recent;
 
 impl Write for Recent {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        let mut recent = RECENT.lock();
-        if recent.len() == MAX_RECENT {
-            recent.pop_front();
-        }
-        recent.push_back(String::from_utf8_lossy(line).trim_end().to_owned());
+        RECENT.lock().push(String::from_utf8_lossy(line).trim_end().to_owned());
         Ok(line.len())
     }
 

@@ -1,4 +1,7 @@
+mod own_calls;
+
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gateway::gateway::GatewayParts;
 use parking_lot::Mutex;
@@ -6,6 +9,7 @@ use policy::approval::queue::{NewRequest, Queue, Subject};
 use policy::approval::{
     Approvals, InMemoryQueue, QueueStore, QueuedRequest, RequestState, approvals,
 };
+use roster::Upstream;
 use telemetry::figures::Overview;
 use tool::Tool;
 use tool::clock::Fake;
@@ -28,7 +32,7 @@ impl ProgramControl for Program {
         self.audited.lock().push(format!("{who} {action} [{subject}] {outcome}"));
     }
 
-    fn log(&self, _: usize) -> Vec<String> {
+    fn log_of(&self, _: &str, _: usize) -> Vec<String> {
         Vec::new()
     }
 
@@ -127,6 +131,8 @@ struct Desk {
     queue: Arc<InMemoryQueue>,
     is_local: bool,
     revoked: Mutex<HashSet<String>>,
+    /// Whether `operators` has the role `barred`, too.
+    barred: AtomicBool,
 }
 
 async fn approvals() -> Desk {
@@ -134,11 +140,20 @@ async fn approvals() -> Desk {
 }
 
 async fn desk_with(config: Config) -> Desk {
+    desk_of(config, Vec::new(), |_| ()).await
+}
+
+async fn desk_of(
+    config: Config,
+    upstreams: Vec<Upstream>,
+    change: impl FnOnce(&mut GatewayParts),
+) -> Desk {
     let clock: Arc<dyn Clock> = Arc::new(Fake::default());
     let queue = Arc::new(InMemoryQueue::default());
-    let mut parts = GatewayParts::new(Vec::new(), Arc::clone(&clock));
+    let mut parts = GatewayParts::new(upstreams, Arc::clone(&clock));
     let store = Arc::clone(&queue) as Arc<dyn QueueStore>;
     parts.policies.approvals = Arc::new(Approvals::new(store, Arc::clone(&clock), approvals::LIFE));
+    change(&mut parts);
     let program = Arc::new(Program::default());
     let gateway = Gateway::new(parts);
     let operator = Arc::clone(&program) as Arc<dyn ProgramControl>;
@@ -160,7 +175,14 @@ async fn desk_with(config: Config) -> Desk {
     let new = NewRequest { binding: "b".to_owned(), caller_hash, subject };
     let mut add = |queue: &mut Queue| assert!(queue.add(new.clone(), now, 60_000).is_ok());
     queue.change(&mut add).await.unwrap();
-    Desk { console, program, queue, is_local: true, revoked: Mutex::default() }
+    Desk {
+        console,
+        program,
+        queue,
+        is_local: true,
+        revoked: Mutex::default(),
+        barred: AtomicBool::new(false),
+    }
 }
 
 /// What came back.
@@ -192,6 +214,10 @@ impl Desk {
         let request = request.body(Bytes::from(body.to_owned())).unwrap();
         let identify = |key: &str| match key {
             _ if self.revoked.lock().contains(key) => None,
+            "operators" if self.barred.load(Ordering::Relaxed) => {
+                let roles = ["barred", "operator"].map(str::to_owned).into();
+                Some(Arc::new(Identity { roles, ..(*identity("ann", "operator")).clone() }))
+            }
             "operators" => Some(identity("ann", "operator")),
             "asker" => Some(identity("key:asker", "operator")),
             "readers" => Some(identity("bob", "reader")),
@@ -217,9 +243,18 @@ impl Desk {
         got.cookie()
     }
 
+    /// Logs in by a key and gives the cookie.
+    async fn enter_with(&self, key: &str) -> String {
+        self.send("POST", "/console/login", &[], &format!("key={key}")).await.cookie()
+    }
+
     async fn state(&self) -> RequestState {
+        self.state_of(1).await
+    }
+
+    async fn state_of(&self, number: u64) -> RequestState {
         let queue = self.queue.read().await.unwrap();
-        queue.get(1, self.console.backend.clock.unix_millis()).unwrap().state.clone()
+        queue.get(number, self.console.backend.clock.unix_millis()).unwrap().state.clone()
     }
 }
 

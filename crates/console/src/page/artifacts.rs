@@ -1,10 +1,13 @@
 //! The pages of artifacts: stored answers that were too long, shown in parts.
 
-use artifacts::Artifact;
+use std::sync::Arc;
+
 use artifacts::view::{Body, Budget, Selector, View, view};
+use artifacts::{Artifact, Owner};
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use tool::Json;
+use tool::context::CONNECTION_PREFIX;
+use tool::{Context, Identity, Json};
 
 use crate::backend::{AuthedRequest, Backend, PageError};
 use crate::calls::LoggedCall;
@@ -12,8 +15,13 @@ use crate::layout::{Page, Section, empty};
 use crate::readable;
 use crate::request::encode;
 
-/// Renders the list of artifacts of the logged calls.
-pub(crate) fn list(backend: &Backend) -> Page {
+/// Renders the list of artifacts of the logged calls, or the artifact whose handle the
+/// query has.
+pub(crate) async fn list(backend: &Backend, authed: &AuthedRequest<'_>) -> Result<Page, PageError> {
+    let handle = authed.request.query.get("handle").trim();
+    if !handle.is_empty() {
+        return one(backend, authed, handle).await;
+    }
     let calls = backend.calls.recent();
     let stored: Vec<_> =
         calls.iter().filter_map(|call| Some((call, call.artifact.as_ref()?))).take(200).collect();
@@ -21,7 +29,12 @@ pub(crate) fn list(backend: &Backend) -> Page {
     let content = html! {
         h1 { "Artifacts" }
         p.lead { "Answers that were longer than the gate lets through: stored whole, for who made the call. Those of \
-                  the calls that were noted are listed here." }
+                  the calls that were noted are listed here; any other can be opened by its handle." }
+        form.filter method="get" action="/console/artifacts" {
+            div { label for="handle" { "Handle" } input type="text" id="handle" name="handle" required; }
+            div { label for="caller" { "Whose" } input type="text" id="caller" name="caller" placeholder="key:ann, or nobody known"; }
+            div { button.primary { "Open" } }
+        }
         div id="artifacts" data-live {
             @if stored.is_empty() { (empty("Nothing is stored", "Long answers appear here by themselves from now on.")) }
             @else {
@@ -38,12 +51,42 @@ pub(crate) fn list(backend: &Backend) -> Page {
             }
         }
     };
-    Page {
-        title: "Artifacts".to_owned(),
-        section: Some(Section::Artifacts),
-        topics: "calls",
-        content,
+    let (title, section) = ("Artifacts".to_owned(), Some(Section::Artifacts));
+    Ok(Page { title, section, topics: "calls", content })
+}
+
+/// Finds an artifact by its handle. A store gives it only to its owner: who is known by the
+/// call that was noted, is named in the query, or has a key, or only a connection is known of
+/// them.
+async fn find(
+    backend: &Backend,
+    authed: &AuthedRequest<'_>,
+    handle: &str,
+) -> Result<Arc<Artifact>, PageError> {
+    let calls = backend.calls.recent();
+    let mut logged = calls.iter().filter_map(|call| call.artifact.as_ref());
+    let logged = logged.find(|artifact| artifact.handle == handle);
+    let keys = backend.control.keys().into_iter().map(|key| format!("key:{}", key.name));
+    let named = authed.request.query.get("caller").trim().to_owned();
+    let subjects = std::iter::once(named).chain(keys).filter(|subject| !subject.is_empty());
+    let identified = subjects.map(|subject| owner(&subject, ""));
+    let unknown = ["", CONNECTION_PREFIX].map(|session| owner("", session));
+    let owners = logged.map(|logged| logged.owner.clone()).into_iter();
+    for owner in owners.chain(identified).chain(unknown) {
+        let found = backend.gateway.artifacts().get(&owner, handle).await;
+        if let Some(found) = found.map_err(|away| PageError::Invalid(away.to_string()))? {
+            return Ok(found);
+        }
     }
+    Err(PageError::NotFound)
+}
+
+/// The owner of what an identity, or an anonymous caller with this session, gets.
+fn owner(subject: &str, session: &str) -> Owner {
+    let caller = Identity { subject: subject.to_owned(), ..Identity::default() };
+    let context =
+        Context { caller: Arc::new(caller), session: session.into(), ..Context::anonymous() };
+    Owner::from_context(&context)
 }
 
 /// Renders a part of one artifact.
@@ -52,13 +95,7 @@ pub(crate) async fn one(
     authed: &AuthedRequest<'_>,
     handle: &str,
 ) -> Result<Page, PageError> {
-    let calls = backend.calls.recent();
-    let mut logged = calls.iter().filter_map(|call| call.artifact.as_ref());
-    let logged =
-        logged.find(|artifact| artifact.handle == handle).ok_or(PageError::NotFound)?.clone();
-    let found = backend.gateway.artifacts().get(&logged.owner, handle).await;
-    let found = found.map_err(|away| PageError::Invalid(away.to_string()))?;
-    let artifact = found.ok_or(PageError::NotFound)?;
+    let artifact = find(backend, authed, handle).await?;
     let query = &authed.request.query;
     let title = format!("{}/{}", artifact.upstream, artifact.tool);
     let (by, value) = (query.get("by"), query.get("value"));
@@ -69,7 +106,7 @@ pub(crate) async fn one(
     let content = html! {
         h1 { (title) }
         p.lead { (readable::number(artifact.chars as u64)) " characters, stored as " code { (handle) } }
-        (selector_form(handle, by, value))
+        (selector_form(handle, query.get("caller"), by, value))
         section.panel {
             @match &piece {
                 Ok(view) => {
@@ -83,7 +120,7 @@ pub(crate) async fn one(
     Ok(Page { title, section: Some(Section::Artifacts), topics: "", content })
 }
 
-fn selector_form(handle: &str, by: &str, value: &str) -> Markup {
+fn selector_form(handle: &str, caller: &str, by: &str, value: &str) -> Markup {
     let kinds = [
         ("head", "characters from the beginning"),
         ("tail", "characters at the end"),
@@ -93,6 +130,7 @@ fn selector_form(handle: &str, by: &str, value: &str) -> Markup {
     ];
     html! {
         form.filter method="get" action={ "/console/artifacts/" (encode(handle)) } {
+            @if !caller.is_empty() { input type="hidden" name="caller" value=(caller); }
             div {
                 label for="by" { "Show" }
                 select id="by" name="by" { @for (kind, word) in kinds { option value=(kind) selected[kind == by] { (word) } } }

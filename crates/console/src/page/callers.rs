@@ -3,26 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gateway::Surface;
 use maud::{Markup, html};
-use serde_json::json;
-use tool::{Ask, Call, Client, Context, Identity};
+use sha2::{Digest, Sha256};
+use tool::hex;
 
 use crate::backend::{AuthedRequest, Backend};
 use crate::calls::LoggedCall;
 use crate::control::KeyRow;
 use crate::layout::{Page, Section, badge};
+use crate::page::look_as::{self, display_name};
 use crate::readable;
-use crate::request::{Fields, encode};
+use crate::request::encode;
 
 /// Renders the page; the query may name an identity to look as.
 pub(crate) async fn page(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
     let query = &authed.request.query;
-    let identity = identity(query);
+    let identity = look_as::identity(query);
     let wish = query.get("q");
     let looks = query.has("subject") || !wish.is_empty();
-    let seen = if looks { Some(help_as(backend, &identity, wish).await) } else { None };
-    let keys = backend.control.keys();
+    let seen =
+        if looks { Some(look_as::help(backend, authed, &identity, wish).await) } else { None };
+    let (keys, calls) = (backend.control.keys(), backend.calls.recent());
     let now = backend.clock.unix_millis();
     let content = html! {
         h1 { "Callers" }
@@ -31,10 +32,7 @@ pub(crate) async fn page(backend: &Backend, authed: &AuthedRequest<'_>) -> Page 
             h2 { "Look as" }
             p.hint { "What `help` tells an identity, by the rules in force." }
             form.filter method="get" action="/console/callers" {
-                div { label for="subject" { "Identity" } input type="text" id="subject" name="subject" value=(identity.subject) placeholder="key:ann"; }
-                @for (name, word, placeholder) in [("roles", "Roles", "reader, admin"), ("scopes", "Scopes", ""), ("groups", "Groups", "")] {
-                    div { label for=(name) { (word) } input type="text" id=(name) name=(name) value=(query.get(name)) placeholder=(placeholder); }
-                }
+                (look_as::fields(query))
                 div.wide { label for="q" { "Looking for" } input type="search" id="q" name="q" value=(wish); }
                 div { button.primary { "Look" } }
             }
@@ -43,29 +41,17 @@ pub(crate) async fn page(backend: &Backend, authed: &AuthedRequest<'_>) -> Page 
                 pre tabindex="0" { (seen) }
             }
         }
-        div id="lately" data-live { (recent_callers(&backend.calls.recent(), now)) }
+        div id="lately" data-live {
+            (recent_callers(&calls, now))
+            (recent_sessions(&calls, now))
+        }
         (key_table(&keys))
     };
     Page { title: "Callers".to_owned(), section: Some(Section::Callers), topics: "calls", content }
 }
 
-/// Returns the identity that the query names.
-fn identity(query: &Fields) -> Identity {
-    let words = |name: &str| {
-        let words = query.get(name).split(',').map(str::trim).filter(|word| !word.is_empty());
-        words.map(str::to_owned).collect()
-    };
-    Identity {
-        subject: query.get("subject").trim().to_owned(),
-        roles: words("roles"),
-        scopes: words("scopes"),
-        groups: words("groups"),
-        address: None,
-    }
-}
-
 /// Renders a link that shows what an identity sees.
-fn look_as(subject: &str, roles: &str, scopes: &str, groups: &str) -> Markup {
+fn look_as_link(subject: &str, roles: &str, scopes: &str, groups: &str) -> Markup {
     let query: Vec<String> =
         [("subject", subject), ("roles", roles), ("scopes", scopes), ("groups", groups)]
             .iter()
@@ -73,26 +59,6 @@ fn look_as(subject: &str, roles: &str, scopes: &str, groups: &str) -> Markup {
             .collect();
     html! {
         a href={ "/console/callers?" (query.join("&")) } aria-label={ "Look as " (display_name(subject)) } { "Look as" }
-    }
-}
-
-fn display_name(subject: &str) -> &str {
-    if subject.is_empty() { "an anonymous caller" } else { subject }
-}
-
-/// Returns the answer of `help` for an identity, word for word.
-async fn help_as(backend: &Backend, identity: &Identity, wish: &str) -> String {
-    let context = Context {
-        client: Arc::new(Client::named("gatelet-console", "")),
-        caller: Arc::new(identity.clone()),
-        ..Context::anonymous()
-    };
-    let provider =
-        backend.gateway.surface(Surface::Cash).provider_for(&context.client, &context.caller);
-    let arguments = if wish.is_empty() { json!({}) } else { json!({"query": wish}) };
-    match provider.ask(Ask::Call(Call::new("help", arguments.into())), &context).await {
-        Ok(reply) => reply.tool_result().map(|result| result.text()).unwrap_or_default(),
-        Err(failure) => failure.to_string(),
     }
 }
 
@@ -128,9 +94,63 @@ fn recent_callers(calls: &[Arc<LoggedCall>], now: u64) -> Markup {
                     td.right { (readable::number(one.n_calls)) }
                     td.right { (readable::number(one.n_errors)) }
                     td.soft { (readable::relative_time(now, one.last)) }
-                    td.right { (look_as(caller, "", "", "")) }
+                    td.right { (look_as_link(caller, "", "", "")) }
                 } } }
             } }
+        }
+    }
+}
+
+/// The calls of one session.
+struct SessionActivity<'a> {
+    last_call: &'a LoggedCall,
+    n_calls: u64,
+    n_errors: u64,
+    /// Milliseconds since 1970.
+    first: u64,
+}
+
+/// How many sessions are listed.
+const MAX_SESSIONS: usize = 100;
+
+/// Renders the sessions that called lately, the last one first. Whoever knows the id of a
+/// session could speak in it, so only a digest is shown.
+fn recent_sessions(calls: &[Arc<LoggedCall>], now: u64) -> Markup {
+    let mut sessions: Vec<SessionActivity<'_>> = Vec::new();
+    let mut places: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    // The latest calls come first.
+    for call in calls {
+        let place =
+            *places.entry((&call.session, &call.caller, &call.client)).or_insert_with(|| {
+                let first = call.at;
+                sessions.push(SessionActivity { last_call: call, n_calls: 0, n_errors: 0, first });
+                sessions.len() - 1
+            });
+        let session = &mut sessions[place];
+        session.n_calls += 1;
+        session.n_errors += u64::from(call.is_error);
+        session.first = session.first.min(call.at);
+    }
+    let digest = |session: &str| hex::encode(&Sha256::digest(session.as_bytes()))[..8].to_owned();
+    html! {
+        @if !sessions.is_empty() {
+            section.panel.scroll {
+                h2 { "Sessions that called lately" }
+                table {
+                    thead { tr { th { "Session" } th { "Caller" } th { "Client" } th { "Surface" } th.right { "Calls" } th.right { "Errors" } th { "First" } th { "Last" } } }
+                    tbody { @for one in sessions.iter().take(MAX_SESSIONS) { tr {
+                        td { @if one.last_call.session.is_empty() { span.soft { "on a pipe" } } @else { code { (digest(&one.last_call.session)) } } }
+                        td { (display_name(&one.last_call.caller)) }
+                        td { (one.last_call.client) }
+                        td { (one.last_call.surface) }
+                        td.right { (readable::number(one.n_calls)) }
+                        td.right { (readable::number(one.n_errors)) }
+                        td.nowrap.soft { (readable::relative_time(now, one.first)) }
+                        td.nowrap.soft { (readable::relative_time(now, one.last_call.at)) }
+                    } } }
+                }
+                @if MAX_SESSIONS < sessions.len() { p.soft { "and " (sessions.len() - MAX_SESSIONS) " before them" } }
+            }
         }
     }
 }
@@ -148,7 +168,7 @@ fn key_table(keys: &[KeyRow]) -> Markup {
                     td { (key.scopes.join(", ")) }
                     td { (key.groups.join(", ")) }
                     td { @if key.is_good { (badge("good", "good")) } @else { (badge("bad", "revoked or expired")) } }
-                    td.right { (look_as(&format!("key:{}", key.name), &key.roles.join(","), &key.scopes.join(","), &key.groups.join(","))) }
+                    td.right { (look_as_link(&format!("key:{}", key.name), &key.roles.join(","), &key.scopes.join(","), &key.groups.join(","))) }
                 } } }
             } }
         }

@@ -32,6 +32,7 @@ pub(crate) async fn page(backend: &Backend) -> Page {
             section.panel { h2 { "Calls per minute" } (calls(&overview)) }
             section.panel { h2 { "Latency" } (latency(&overview)) }
             section.panel { h2 { "Tokens" } (tokens(&overview)) }
+            section.panel { h2 { "Tokens saved" } (saved_tokens(&overview)) }
             section.panel { h2 { "Tools that are called most" } (tools(&overview)) }
         }
         div id="health" data-live { (health(&overview, &statuses)) }
@@ -125,6 +126,26 @@ fn tokens(overview: &Overview) -> Markup {
         },
     ];
     lines("Tokens per minute", "", &series)
+}
+
+/// Renders what models did not have to read. A session reads the definitions once, so those
+/// are saved in the minute in which it is first heard of.
+fn saved_tokens(overview: &Overview) -> Markup {
+    let by_session = overview.definitions.map_or(0, |definitions| definitions.saved());
+    let minutes = || shown_minutes(overview).iter().map(|minute| &minute.total);
+    let of_definitions = minutes().map(|total| Some((total.sessions * by_session) as f64));
+    let by_gate = minutes().map(|total| Some(total.tokens_saved() as f64));
+    let series = [
+        Series { name: "of definitions", class: "a", values: of_definitions.collect() },
+        Series { name: "by the gate", class: "c", values: by_gate.collect() },
+    ];
+    html! {
+        (lines("Tokens saved per minute", "", &series))
+        p.hint {
+            "Against all definitions in every session: " (readable::number(overview.hour.sessions)) " sessions came, and "
+            (readable::number(by_session)) " tokens were saved in each."
+        }
+    }
 }
 
 fn tools(overview: &Overview) -> Markup {

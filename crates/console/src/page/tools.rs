@@ -1,4 +1,4 @@
-//! The pages of tools: search as models do it, the definition of a tool, and a form to
+//! The pages of tools: what a search tells an identity and how the tools rank, the definition of a tool, and a form to
 //! call it.
 
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use gateway::Surface;
 use maud::{Markup, html};
 use roster::Snapshot;
 use serde_json::{Value, json};
-use tool::{Ask, Call, Client, Context, Identity, Reply};
+use tool::{Ask, Call, Client, Context, Reply};
 
 use crate::backend::{AuthedRequest, Backend, PageError};
 use crate::form;
 use crate::layout::{Page, Section, badge, empty, hidden};
+use crate::page::look_as::{self, display_name};
 use crate::readable;
 use crate::request::{Fields, encode};
+use crate::session::Session;
 
 /// How many tools a search shows.
 const MAX_FOUND: usize = 20;
@@ -23,22 +25,38 @@ const MAX_FOUND: usize = 20;
 const PAGE_SIZE: usize = 100;
 
 /// Renders the result of a search, or the list of all tools.
-pub(crate) fn search(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
+pub(crate) async fn search(backend: &Backend, authed: &AuthedRequest<'_>) -> Page {
+    let fields = &authed.request.query;
+    let identity = look_as::identity(fields);
+    let told = match fields.get("q") {
+        "" => String::new(),
+        query => look_as::help(backend, authed, &identity, query).await,
+    };
     let snapshot = snapshot(backend);
     let catalog = &snapshot.catalog;
     let (query, from) = (authed.request.query.get("q"), authed.request.query.get("from"));
     let from: usize = from.parse().unwrap_or(0);
     let content = html! {
         h1 { "Tools" }
-        p.lead { (readable::number(catalog.functions().len() as u64)) " tools. The search is the one that models use." }
+        p.lead { (readable::number(catalog.functions().len() as u64)) " tools." }
         form.filter method="get" action="/console/tools" role="search" {
             div.wide {
                 label for="q" { "What should it do?" }
                 input type="search" id="q" name="q" value=(query) placeholder="read a file, create an issue, …";
             }
+            (look_as::fields(fields))
             div { button.primary { "Search" } }
         }
-        @if query.is_empty() { (listed_tools(catalog, from)) } @else { (search_results(catalog, query)) }
+        @if query.is_empty() { (listed_tools(catalog, from)) }
+        @else {
+            section.panel {
+                h2 { "What " (display_name(&identity.subject)) " is told" }
+                p.hint { "The answer of `help`, word for word: only what this identity sees, preferring what was called after \
+                          similar searches, tools that several servers have in one entry." }
+                pre tabindex="0" { (told) }
+            }
+            (search_results(catalog, query))
+        }
     };
     let section = Some(Section::Tools);
     Page { title: "Tools".to_owned(), section, topics: "", content }
@@ -77,7 +95,9 @@ fn search_results(catalog: &Catalog, query: &str) -> Markup {
     };
     let best = result.hits.first().map_or(1.0, |hit| hit.score.max(0.001));
     html! {
-        p { (verdict) }
+        h2 { "How all tools rank" }
+        p { (verdict) " These are the scores of the words alone: over all tools, whoever may see them, before what was \
+             called is taken into account, with every copy." }
         @if !result.hits.is_empty() {
             div.panel.scroll { table {
                 caption { "Best first; scores compare within one search" }
@@ -171,7 +191,7 @@ fn drift(backend: &Backend, snapshot: &Snapshot, slot: Slot, authed: &AuthedRequ
     }
 }
 
-/// Calls a tool with the arguments of its form, as an anonymous caller, and renders the
+/// Calls a tool with the arguments of its form, as who is logged in, and renders the
 /// answer.
 pub(crate) async fn call(
     backend: &Backend,
@@ -185,7 +205,7 @@ pub(crate) async fn call(
         Err(why) => CallOutcome { is_error: true, text: why },
         Ok(arguments) => {
             let path = function_path(&snapshot.catalog, slot);
-            let reply = call_tool(backend, &path, Value::Object(arguments)).await;
+            let reply = call_tool(backend, authed.session, &path, Value::Object(arguments)).await;
             let outcome =
                 if reply.is_error { Err("it reports an error".to_owned()) } else { Ok(()) };
             backend.audit(&authed.session.who, "tools.call", &path, &outcome).await;
@@ -201,17 +221,22 @@ struct CallOutcome {
     text: String,
 }
 
-async fn call_tool(backend: &Backend, path: &str, arguments: Value) -> CallOutcome {
+async fn call_tool(
+    backend: &Backend,
+    session: &Session,
+    path: &str,
+    arguments: Value,
+) -> CallOutcome {
     let (namespace, function) = path.rsplit_once('.').unwrap_or(("", path));
     let call = json!({
         "namespace": namespace, "function": function, "kwargs": arguments,
-        // The operator who would approve the call is the one who makes it.
+        // Nobody could decide about it while this page is being loaded.
         policy::confirm::ARGUMENT: policy::confirm::DO_NOT_WAIT,
     });
     let context = Context {
         client: Arc::new(Client::named("gatelet-console", "")),
-        caller: Arc::new(Identity::default()),
-        session: "console".into(),
+        caller: session.caller(),
+        session: Arc::clone(&session.id),
         ..Context::anonymous()
     };
     let provider =

@@ -51,7 +51,7 @@ pub(crate) async fn one(
     let statuses = statuses(backend);
     let status = statuses.iter().find(|status| status.label == label).ok_or(PageError::NotFound)?;
     let cost = backend.control.overview().await.definitions_by_upstream.get(label).copied();
-    let log = backend.control.log(2000);
+    let log = backend.control.log_of(label, 60);
     let lines: Vec<String> = log.iter().filter_map(|line| strip_label(line, label)).collect();
     let content = html! {
         h1 { (label) }
@@ -64,7 +64,7 @@ pub(crate) async fn one(
             h2 { "Last lines of the log about it" }
             div id="log" data-live {
                 @if lines.is_empty() { p.soft { "It wrote nothing lately." } }
-                @else { pre tabindex="0" { (lines[lines.len().saturating_sub(60)..].join("\n")) } }
+                @else { pre tabindex="0" { (lines.join("\n")) } }
             }
         }
     };

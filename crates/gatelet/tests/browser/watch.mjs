@@ -18,6 +18,7 @@ const browser = await chromium.launchPersistentContext(profile, {
   executablePath: "/usr/bin/chromium", args: flags, headless: true, viewport: { width: 1280, height: 860 },
 });
 const found = { requests: [], troubles: [], renewed: 0 };
+const visited = new Set();
 
 function listen(page) {
   page.on("pageerror", (error) => found.troubles.push(`script: ${error}`));
@@ -48,12 +49,26 @@ try {
   const session = await browser.newCDPSession(stays);
   const walks = await browser.newPage();
   listen(walks);
-  const paths = ["", "/upstreams", "/tools?q=archive%20an%20invoice", "/calls?ending=fine", "/approvals", "/findings", "/callers?q=invoice"];
+  const paths = [
+    "", "/upstreams", "/tools", "/tools?q=archive%20an%20invoice", "/calls?ending=fine", "/approvals",
+    "/artifacts", "/findings", "/callers?q=invoice", "/config",
+  ];
+  // One page of each kind, too: a tool, an upstream, a call. The last is the latest of the moment.
+  const details = [["/tools", "/tools/"], ["/upstreams", "/upstreams/"], ["/calls", "/calls/"]];
+  const firstLink = async ([list, below]) => {
+    await walks.goto(base + list);
+    const link = walks.locator(`main a[href^="/console${below}"]`).first();
+    return (await link.count()) ? (await link.getAttribute("href")).slice("/console".length) : list;
+  };
   const end = Date.now() + Number(seconds) * 1000;
   say({ at: "ready" });
   let at = 0, told = Date.now();
   while (Date.now() < end) {
-    await walks.goto(base + paths[at++ % paths.length]);
+    const turn = at++ % (paths.length + details.length);
+    const path = turn < paths.length ? paths[turn] : await firstLink(details[turn - paths.length]);
+    const answer = await walks.goto(base + path);
+    if (answer.status() !== 200) found.troubles.push(`${path}: ${answer.status()}`);
+    visited.add(path.replace(/\d+$/, "N"));
     await walks.waitForTimeout(1500);
     // Only the page in front renews itself.
     await stays.bringToFront();
@@ -67,7 +82,7 @@ try {
 } catch (error) {
   found.troubles.push(`${error}`);
 } finally {
-  say({ at: "end", found });
+  say({ at: "end", found: { ...found, visited: [...visited] } });
   await browser.close();
   rmSync(profile, { recursive: true, force: true });
 }

@@ -1,9 +1,14 @@
 //! Calls that wait for somebody outside of the conversation.
 
+mod questions;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
+use base64::Engine;
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
+use sha2::Sha256;
 
 use crate::kit::{Home, Pipe, Served, eventually, shell, text};
 
@@ -144,7 +149,7 @@ fn the_shell_asks_whoever_sits_there_and_yes_agrees() {
 }
 
 #[test]
-fn a_webhook_is_told_of_a_request_and_signs_for_it() {
+fn a_webhook_is_told_of_a_request_with_a_signature_that_the_team_can_check() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let receiving = std::thread::spawn(move || {
@@ -160,7 +165,8 @@ fn a_webhook_is_told_of_a_request_and_signs_for_it() {
                 if line.trim().is_empty() {
                     break;
                 }
-                let line = line.trim().to_lowercase();
+                let (name, value) = line.trim().split_once(": ").unwrap_or((line.trim(), ""));
+                let line = format!("{}: {value}", name.to_lowercase());
                 if let Some(value) = line.strip_prefix("content-length: ") {
                     length = value.parse().unwrap();
                 }
@@ -175,10 +181,7 @@ fn a_webhook_is_told_of_a_request_and_signs_for_it() {
         }
         heard
     });
-    let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
-    let hook =
-        format!("[approvals.webhook]\nurl = \"http://{address}/hook\"\nsecret = \"{secret}\"\n");
-    let home = asking(&format!("{IMPATIENT}{hook}"));
+    let home = asking(&hook(&format!("http://{address}/hook")));
     let mut pipe = Pipe::open(&home);
     pipe.verb("call", &miles(1));
     let heard = receiving.join().unwrap();
@@ -187,9 +190,95 @@ fn a_webhook_is_told_of_a_request_and_signs_for_it() {
         line.unwrap_or_else(|| panic!("no {name}: {:?}", heard[at].0)).to_owned()
     };
     assert_eq!(header(0, "webhook-id"), header(1, "webhook-id"));
-    assert!(header(1, "webhook-signature").starts_with("v1,"));
+    for (at, (head, body)) in heard.iter().enumerate() {
+        let (id, timestamp) = (header(at, "webhook-id"), header(at, "webhook-timestamp"));
+        let shown = head.iter().find_map(|line| line.strip_prefix("webhook-signature: "));
+        assert_eq!(shown, Some(signed(&id, &timestamp, body).as_str()));
+    }
     let body: Value = serde_json::from_str(&heard[1].1).unwrap();
     assert_eq!(body["type"], "approval.requested");
     assert_eq!(body["data"]["number"], 1);
     assert_eq!(body["data"]["tool"], "convert");
+}
+
+/// A message of the team's service about a request, and its signature.
+struct Decision {
+    body: String,
+    headers: Vec<(&'static str, String)>,
+}
+
+const SECRET_WORD: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+
+/// The signature of a message by the scheme `v1` of Standard Webhooks.
+fn signed(id: &str, timestamp: &str, body: &str) -> String {
+    let engine = base64::engine::general_purpose::STANDARD;
+    let key = engine.decode(SECRET_WORD.strip_prefix("whsec_").unwrap()).unwrap();
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
+    mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
+    format!("v1,{}", engine.encode(mac.finalize().into_bytes()))
+}
+
+impl Decision {
+    fn new(id: &str, number: u64, decision: &str) -> Decision {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let timestamp = since.as_secs().to_string();
+        let data = json!({"number": number, "decision": decision, "by": "ann"});
+        let body = json!({"type": "approval.decided", "data": data}).to_string();
+        let signature = signed(id, &timestamp, &body);
+        let headers = vec![
+            ("webhook-id", id.to_owned()),
+            ("webhook-timestamp", timestamp),
+            ("webhook-signature", signature),
+        ];
+        Decision { body, headers }
+    }
+
+    fn send(&self, served: &Served) -> (u16, String) {
+        let headers: Vec<(&str, &str)> =
+            self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let got = served.path("/console/decisions").send("POST", &headers, &self.body);
+        (got.status, got.body)
+    }
+}
+
+fn hook(url: &str) -> String {
+    format!("{IMPATIENT}[approvals.webhook]\nurl = {url:?}\nsecret = {SECRET_WORD:?}\n")
+}
+
+#[test]
+fn the_team_decides_by_a_signed_message_that_counts_once_and_not_after_a_restart() {
+    let home = asking(&hook("http://127.0.0.1:9/hook"));
+    let served = Served::start(&home);
+    let call = || served.call("call", &miles(1));
+    assert_eq!(call()["isError"], true);
+    let allow = Decision::new("first", 1, "allow");
+    let mut forged = Decision::new("forged", 1, "allow");
+    forged.body = forged.body.replace("ann", "eve");
+    assert_eq!(forged.send(&served).0, 401);
+    let (status, told) = allow.send(&served);
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(waiting_states(&home), ["allowed"]);
+    let (status, told) = allow.send(&served);
+    assert!(status == 401 && told.contains("already"), "{status} {told}");
+    // Somebody thinks better of it, and whoever kept the message sends it once more.
+    decide(&home, &["deny", "1"]);
+    assert!(served.terminate().success());
+    let served = Served::start(&home);
+    let (status, told) = allow.send(&served);
+    assert!(status == 401 && told.contains("already"), "{status} {told}");
+    assert_eq!(waiting_states(&home), ["denied"]);
+    assert!(text(&served.call("call", &miles(1))).contains("denied by the shell"));
+    // A new message decides.
+    assert_eq!(Decision::new("second", 1, "allow").send(&served).0, 200);
+    assert_ne!(served.call("call", &miles(1))["isError"], true);
+    assert_eq!(Decision::new("third", 1, "allow").send(&served).0, 409, "it was used");
+    let audited = home.read("state/audit.jsonl");
+    assert!(audited.contains("the webhook") && audited.contains("already"), "{audited}");
+}
+
+/// The states of all requests.
+fn waiting_states(home: &Home) -> Vec<String> {
+    let listed = shell(home, &["approvals", "list", "--all", "--json"]).json();
+    let requests = listed.as_array().unwrap().iter();
+    requests.map(|request| request["state"]["is"].as_str().unwrap().to_owned()).collect()
 }

@@ -1,12 +1,14 @@
 //! The console in a real browser: log in, look at every page, decide.
 
+mod looks;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Served, eventually, node, program, shell, tool, upstream};
+use crate::kit::{Answer, Home, Served, eventually, node, program, shell, tool, upstream};
 
 /// A gate that asks about conversions of units.
 fn asking() -> Home {
@@ -93,7 +95,8 @@ fn a_waiting_call_goes_through_when_it_is_allowed_in_the_browser() {
     let cookie = &found["cookies"][0];
     assert!(cookie["httpOnly"] == true && cookie["sameSite"] == "Strict", "{found}");
     let audited = home.read("state/audit.jsonl");
-    for action in ["console.login", "approvals.allow", "console.logout"] {
+    assert!(found["answer"].as_str().unwrap().contains("\"words\""), "{found}");
+    for action in ["console.login", "approvals.allow", "tools.call", "console.logout"] {
         assert!(audited.contains(action), "{audited}");
     }
 }
@@ -122,6 +125,105 @@ fn without_a_link_or_a_key_there_is_a_login_page_and_nothing_else() {
     let login = served.path("/console/login");
     assert_eq!(login.send("POST", &form, &format!("key={key}")).status, 303);
     assert_eq!(login.send("POST", &form, "key=guess").status, 403);
+}
+
+#[test]
+fn an_operators_key_makes_a_call_by_a_form_and_cannot_agree_to_it() {
+    let home = Home::with(
+        "[builtin]\ntools = true\n[records]\nfile = \"calls.jsonl\"\n\
+         [[controls.rule]]\naction = \"ask\"\ntool = \"units.convert\"\nreason = \"sums\"\n",
+    );
+    let served = Served::start(&home);
+    let key = |name: &str| {
+        let made = shell(&home, &["key", "create", name, "--role", "operator"]);
+        assert_eq!(made.code, 0, "{}", made.err);
+        made.out.trim().to_owned()
+    };
+    let (ann, bob) =
+        (Operator::by_key(&served, &key("ann")), Operator::by_key(&served, &key("bob")));
+    let link = Operator { served: &served, cookie: cookie(&served, &link(&home)) };
+    let fields = "argument.value=26.2&argument.from=mi&argument.to=km";
+    let convert = |who: &Operator<'_>| who.send("/tools/units.convert", "/call", fields);
+    let asked = convert(&ann).body;
+    assert!(asked.contains("approval request 1"), "{asked}");
+    let state = || shell(&home, &["approvals", "list", "--all", "--json"]).json()[0].clone();
+    assert_eq!(state()["caller"], "key:ann");
+    // As was tried: agreeing to it with the same key.
+    assert_eq!(ann.send("/approvals/1", "", "verdict=allow").status, 303);
+    assert_eq!(state()["state"]["is"], "waiting");
+    assert!(!convert(&ann).body.contains("42.16"));
+    assert_eq!(bob.send("/approvals/1", "", "verdict=allow").status, 303);
+    assert_eq!(state()["state"]["is"], "allowed");
+    assert!(convert(&ann).body.contains("42.16"));
+    // Whoever runs the program decides about everything, their own calls included.
+    assert!(convert(&link).body.contains("approval request 2"));
+    assert_eq!(link.send("/approvals/2", "", "verdict=allow").status, 303);
+    assert!(convert(&link).body.contains("42.16"));
+    let audited = home.read("state/audit.jsonl");
+    for part in ["\"tools.call\"", "it is a call of the same identity", "key:bob"] {
+        assert!(audited.contains(part), "no {part}: {audited}");
+    }
+    assert!(served.terminate().success());
+    let callers = shell(&home, &["stats", "--by", "caller"]).json();
+    assert!(callers["callers"]["key:ann"]["calls"].as_u64().is_some_and(|n| 1 < n), "{callers}");
+}
+
+#[test]
+fn a_rule_that_is_added_in_the_console_is_read_first_and_then_counts() {
+    let home = Home::with(
+        "[builtin]\ntools = true\n[approvals]\nwait = \"0s\"\n\
+         [[controls.rule]]\naction = \"ask\"\ntool = \"units.convert\"\nreason = \"sums\"\n",
+    );
+    let served = Served::start(&home);
+    let call = json!({"namespace": "units", "function": "convert",
+                      "kwargs": {"value": 26.2, "from": "mi", "to": "km"}});
+    let call = || served.call("call", &call).to_string();
+    assert!(call().contains("approval request 1"));
+    let before = home.read("gatelet.toml");
+    let operator = Operator { served: &served, cookie: cookie(&served, &link(&home)) };
+    let rule = "[[approvals.remember]]\ntool = \"units:convert\"\n";
+    let page = operator.page("/approvals/1").replace("&quot;", "\"");
+    assert!(page.contains(rule), "{page}");
+    assert_eq!(home.read("gatelet.toml"), before, "looking at it adds nothing");
+    assert_eq!(operator.send("/approvals/1", "", "verdict=remember").status, 303);
+    let config = home.read("gatelet.toml");
+    assert!(config.starts_with(&before) && config.contains(rule), "{config}");
+    assert!(config.contains("exactly = { value = 26.2 }"), "{config}");
+    // Once by the agreement, and from then on by the rule.
+    eventually("the rule counts", || (0..2).all(|_| call().contains("42.16")));
+    assert!(home.read("state/audit.jsonl").contains("approvals.remember"));
+}
+
+/// Somebody who is logged in, without a browser.
+pub(crate) struct Operator<'a> {
+    pub(crate) served: &'a Served,
+    pub(crate) cookie: String,
+}
+
+impl<'a> Operator<'a> {
+    fn by_key(served: &'a Served, key: &str) -> Operator<'a> {
+        let form = [("Content-Type", "application/x-www-form-urlencoded")];
+        let got = served.path("/console/login").send("POST", &form, &format!("key={key}"));
+        let cookie = got.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        Operator { served, cookie }
+    }
+
+    pub(crate) fn page(&self, path: &str) -> String {
+        let cookie = [("Cookie", self.cookie.as_str())];
+        self.served.path(&format!("/console{path}")).send("GET", &cookie, "").body
+    }
+
+    /// Sends a form of a page to a path below it.
+    pub(crate) fn send(&self, page: &str, below: &str, fields: &str) -> Answer {
+        let shown = self.page(page);
+        let token = shown.split("name=\"form_token\" value=\"").nth(1).unwrap();
+        let body = format!("form_token={}&{fields}", token.split('"').next().unwrap());
+        let headers = [
+            ("Cookie", self.cookie.as_str()),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ];
+        self.served.path(&format!("/console{page}{below}")).send("POST", &headers, &body)
+    }
 }
 
 /// Logs in by a link, without a browser; the cookie that it gives.

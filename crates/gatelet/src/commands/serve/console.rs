@@ -1,10 +1,11 @@
 //! Connects the web console with this process: configuration files, logins, restarts, the
 //! audit log, and approvals by webhook.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod incoming_webhook;
+
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,16 +18,16 @@ use http::{Request, Response};
 use mcp::serve::http::Body;
 use parking_lot::Mutex;
 use policy::approval::{QueuedRequest, RememberedApproval};
-use sha2::{Digest, Sha256};
 use store::audit::AuditLog;
 use store::clock::System;
 use store::files::Files;
-use store::state::{SingleUse, StateError};
-use subtle::ConstantTimeEq;
+use store::state::SingleUse;
 use telemetry::figures::Overview;
 use tokio_util::task::AbortOnDropHandle;
-use tool::{Tool, hex};
+use tool::Tool;
 use web::site::pages::{Pages, Visitor};
+
+use incoming_webhook::{IncomingWebhook, Message};
 
 use super::effective_settings::{self, EffectiveConfig};
 use super::serving::Serving;
@@ -38,8 +39,7 @@ use crate::key_file;
 use crate::logging;
 use crate::paths::Paths;
 use crate::time;
-use crate::wire::cluster::Cluster;
-use crate::wire::{Wiring, webhook};
+use crate::wire::Wiring;
 use config::edit::Edit;
 use config::{Problems, SourceFile, write_remembered};
 
@@ -48,6 +48,12 @@ pub(super) fn console(serving: &Serving<'_>, hosts: Vec<String>) -> Arc<Console>
     let Serving { state, wiring, gateway, loaded, paths, .. } = serving;
     // The file that was read, even if another would be found now.
     let paths = Paths { config: loaded.file.clone(), ..(*paths).clone() };
+    let webhook_key = loaded.config.approvals.webhook.as_ref().map(|hook| hook.key.clone());
+    let files = Files::at(state);
+    let seen: Arc<dyn SingleUse> = match wiring.cluster() {
+        Some(cluster) => Arc::new(cluster.store().clone()),
+        None => Arc::new(files.clone()),
+    };
     let program = ConsoleOperator {
         wiring: wiring.clone(),
         gateway: gateway.clone(),
@@ -55,11 +61,10 @@ pub(super) fn console(serving: &Serving<'_>, hosts: Vec<String>) -> Arc<Console>
         in_force: config_loader::load(&paths).ok().map(|loaded| loaded.config),
         started: loaded.config.clone(),
         written_at_start: keys_of(&paths),
-        webhook_key: loaded.config.approvals.webhook.as_ref().map(|hook| hook.key.clone()),
-        seen_messages: Mutex::default(),
+        webhook: IncomingWebhook::new(webhook_key, seen),
         state: state.clone(),
         paths,
-        audit: Arc::new(AuditLog::new(Arc::new(Files::at(state)))),
+        audit: Arc::new(AuditLog::new(Arc::new(files))),
         logins: Mutex::default(),
     };
     let config = Config { tls: loaded.config.serve.tls.is_some(), hosts };
@@ -89,19 +94,8 @@ struct ConsoleOperator {
     started: config::Config,
     /// The keys that the file set at the start.
     written_at_start: HashSet<String>,
-    webhook_key: Option<Vec<u8>>,
-    /// The ids of webhook messages that were accepted, so that none counts twice.
-    seen_messages: Mutex<VecDeque<String>>,
+    webhook: IncomingWebhook,
 }
-
-/// How old a webhook message may be, in seconds.
-const MESSAGE_AGE: u64 = 5 * 60;
-/// Why a message is refused that comes a second time.
-const SEEN: &str = "this message was believed already";
-/// How long the store of the replicas may take.
-const STORE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many message ids are remembered.
-const MAX_SEEN_MESSAGES: usize = 1_000;
 
 #[async_trait]
 impl ProgramControl for ConsoleOperator {
@@ -109,8 +103,8 @@ impl ProgramControl for ConsoleOperator {
         append_audit(&self.audit, &entry).await;
     }
 
-    fn log(&self, n_lines: usize) -> Vec<String> {
-        logging::recent(n_lines)
+    fn log_of(&self, label: &str, n_lines: usize) -> Vec<String> {
+        logging::recent_of(label, n_lines)
     }
 
     async fn overview(&self) -> Overview {
@@ -250,51 +244,12 @@ impl ProgramControl for ConsoleOperator {
         signature: &str,
         body: &[u8],
     ) -> Result<(), String> {
-        let key = self.webhook_key.as_ref().ok_or("no webhook is configured")?;
-        let sent: u64 = timestamp.parse().map_err(|_| "the timestamp is no number")?;
-        if id.is_empty() || MESSAGE_AGE < time::unix_seconds().abs_diff(sent) {
-            return Err("the message is too old, or has no id".to_owned());
-        }
-        let body = std::str::from_utf8(body).map_err(|_| "the body is no text")?;
-        let expected = webhook::signature(key, id, timestamp, body);
-        // There may be several signatures, while the sender replaces its key.
-        let is_ours = |shown: &str| bool::from(shown.as_bytes().ct_eq(expected.as_bytes()));
-        if !signature.split(' ').any(is_ours) {
-            return Err("the signature is not of this body".to_owned());
-        }
-        match self.wiring.cluster() {
-            Some(cluster) => see_at_all_replicas(cluster, id).await,
-            None => self.see(id),
-        }
-    }
-}
-
-/// Fails for a message that another replica, or this one, has accepted.
-async fn see_at_all_replicas(cluster: &Cluster, id: &str) -> Result<(), String> {
-    let key = format!("webhook {}", hex::encode(&Sha256::digest(id.as_bytes())));
-    // A message may come from a clock that is ahead by its whole age.
-    let life = Duration::from_secs(2 * MESSAGE_AGE);
-    match SingleUse::put(cluster.store(), &key, Bytes::new(), life, STORE_TIMEOUT).await {
-        Ok(()) => Ok(()),
-        Err(StateError::Conflict) => Err(SEEN.to_owned()),
-        Err(error) => Err(format!("nobody can say whether it was believed already: {error}")),
+        let message = Message { id, timestamp, signature, body };
+        self.webhook.verify(time::unix_seconds(), &message).await
     }
 }
 
 impl ConsoleOperator {
-    /// Fails for a message that was accepted already.
-    fn see(&self, id: &str) -> Result<(), String> {
-        let mut seen = self.seen_messages.lock();
-        if seen.iter().any(|known| known == id) {
-            return Err(SEEN.to_owned());
-        }
-        seen.push_back(id.to_owned());
-        if MAX_SEEN_MESSAGES < seen.len() {
-            seen.pop_front();
-        }
-        Ok(())
-    }
-
     fn parse_config(&self, text: &str) -> Result<(config::Config, Problems), Problems> {
         let file = self.paths.config_file().unwrap_or_default();
         let whole = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
