@@ -235,7 +235,10 @@ fn an_entry_with_our_name_that_leads_elsewhere_is_found() {
         found.map(|(code, _)| code).collect::<Vec<_>>()
     };
     let url = |url: &str| json!({"url": url});
-    assert_eq!(of_cursor(&url("https://elsewhere.example/mcp")), ["host-elsewhere"]);
+    let elsewhere = url("https://ann:S3CRET@elsewhere.example/mcp?key=S3CRET#S3CRET");
+    assert_eq!(of_cursor(&elsewhere), ["host-elsewhere"]);
+    let report = shell(&home, &["doctor"]).out;
+    assert!(report.contains("https://elsewhere.example/mcp") && !report.contains("S3CRET"));
     let ours = format!("http://{address}/mcp");
     assert_eq!(of_cursor(&url(&ours)), ["host-dead-address"]);
     let start = |args: Value, env: Value| json!({"command": env!("CARGO_BIN_EXE_gatelet"), "args": args, "env": env});

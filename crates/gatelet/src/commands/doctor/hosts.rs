@@ -62,7 +62,7 @@ fn outcome_of(entry: &Value, gatelet: &Gatelet, paths: &Paths) -> Outcome {
     let Some(reach) = Reach::from_entry(entry) else { return Outcome::Here };
     let leads_here = gatelet.is_same(&reach);
     match &reach {
-        Reach::Http { url, .. } if !leads_here => Outcome::Elsewhere(url.clone()),
+        Reach::Http { url, .. } if !leads_here => Outcome::Elsewhere(shown(url)),
         Reach::Http { url, .. } => at_address(url, entry, gatelet),
         Reach::Program { command, args } => {
             // A bridge to our address, such as `mcp-remote`.
@@ -89,12 +89,22 @@ fn at_address(url: &str, entry: &Value, gatelet: &Gatelet) -> Outcome {
         ip => SocketAddr::new(ip, listen.port()),
     };
     if TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_err() {
-        return Outcome::DeadAddress(url.to_owned());
+        return Outcome::DeadAddress(shown(url));
     }
     match gatelet.config.auth.required && !has_key(entry) {
         true => Outcome::NoKey,
         false => Outcome::Here,
     }
+}
+
+/// An address without what may be secret in it.
+fn shown(url: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(url) else { return "an address".to_owned() };
+    url.set_query(None);
+    url.set_fragment(None);
+    // Only an address that can have none refuses.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.to_string()
 }
 
 /// Whether an entry says anywhere how its key is sent.
