@@ -34,27 +34,58 @@ fn main() -> io::Result<()> {
     let mut number = |usual| arguments.next().and_then(|n| n.parse().ok()).unwrap_or(usual);
     let (rounds, calls, at_once) = (number(7), number(1000), number(1000));
     let programs = Programs::beside_this_one()?;
-    println!("through the program, to a server on a pipe:");
-    for (store, why) in [
-        ("memory", "a script ends with the gate"),
-        ("disk", "its journal is kept before every call that may change something"),
-    ] {
-        println!("\nresults kept in {store}: {why}");
-        measure(&mut Gate::start(&programs, store)?, rounds, calls)?;
+    let mut table = Table::default();
+    for store in ["memory", "disk"] {
+        table.store = store;
+        measure(&mut Gate::start(&programs, store)?, rounds, calls, &mut table)?;
     }
     for store in ["memory", "disk"] {
-        println!(
-            "\n{at_once} scripts at once, each of a session of its own, results kept in {store}"
-        );
-        together(&programs, store, at_once as usize)?;
+        table.store = store;
+        together(&programs, store, at_once as usize, &mut table)?;
     }
+    table.print();
     Ok(())
+}
+
+/// What was measured. With results kept in memory a script ends with the gate; with
+/// results on the disk its journal is kept before every call that may change something.
+#[derive(Default)]
+struct Table {
+    store: &'static str,
+    rows: Vec<String>,
+    verdicts: Vec<(bool, String)>,
+}
+
+impl Table {
+    fn row(&mut self, what: &str, measured: &str) {
+        self.rows.push(format!("| {what:<52} | {:<6} | {measured:<34} |", self.store));
+    }
+
+    /// A row with a figure to reach.
+    fn row_to_reach(&mut self, what: &str, measured: &str, is_reached: bool, goal: &str) {
+        self.row(what, measured);
+        let line = format!("{what}, results in {}: {measured}; to reach: {goal}", self.store);
+        self.verdicts.push((is_reached, line));
+    }
+
+    fn print(&self) {
+        println!(
+            "| {:<52} | {:<6} | {:<34} |",
+            "through the program, to a server on a pipe", "store", ""
+        );
+        println!("|{}|{}|{}|", "-".repeat(54), "-".repeat(8), "-".repeat(36));
+        self.rows.iter().for_each(|row| println!("{row}"));
+        println!();
+        for (is_reached, line) in &self.verdicts {
+            println!("verdict: {}: {line}", if *is_reached { "reached" } else { "NOT REACHED" });
+        }
+    }
 }
 
 const MESSAGE: &str = "abcdefghijklmnopqrstuvwxyz012345";
 
 /// Start and calls, one script at a time.
-fn measure(gate: &mut Gate, rounds: u32, calls: u32) -> io::Result<()> {
+fn measure(gate: &mut Gate, rounds: u32, calls: u32, table: &mut Table) -> io::Result<()> {
     let (mut plain, mut inner, mut start) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         start.push(gate.timed(50, "return 1")? / 50.0);
@@ -65,16 +96,12 @@ fn measure(gate: &mut Gate, rounds: u32, calls: u32) -> io::Result<()> {
         inner.push((gate.timed(1, &code)? - start[start.len() - 1]) / f64::from(calls));
     }
     let ratios: Vec<f64> = inner.iter().zip(&plain).map(|(inner, plain)| inner / plain).collect();
-    println!(
-        "start of a script, warm worker           {:>9.3} ms   to reach: 1",
-        median(&start) * 1e3
-    );
-    println!("a plain call on cash, by a client        {:>9.1} us", median(&plain) * 1e6);
-    println!(
-        "the same call inside of a script         {:>9.1} us   {:.2} times a plain one; to reach: 1.5",
-        median(&inner) * 1e6,
-        median(&ratios)
-    );
+    let (start, ratio) = (median(&start) * 1e3, median(&ratios));
+    let measured = format!("{start:.3} ms");
+    table.row_to_reach("start of a script in a warm worker", &measured, start < 1.0, "1 ms");
+    table.row("a plain call on cash, by a client", &format!("{:.1} us", median(&plain) * 1e6));
+    let measured = format!("{:.1} us, {ratio:.2} times a plain one", median(&inner) * 1e6);
+    table.row_to_reach("a call inside of a script", &measured, ratio < 1.5, "1.5 times");
     Ok(())
 }
 
@@ -156,7 +183,7 @@ impl Drop for Listening {
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Many scripts at once, and what the gate and its workers need for them.
-fn together(programs: &Programs, store: &str, at_once: usize) -> io::Result<()> {
+fn together(programs: &Programs, store: &str, at_once: usize, table: &mut Table) -> io::Result<()> {
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut command = command(programs, store)?;
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
@@ -194,24 +221,20 @@ fn together(programs: &Programs, store: &str, at_once: usize) -> io::Result<()> 
         let failed: Vec<io::Error> = answers.into_iter().filter_map(Result::err).collect();
         Ok::<_, io::Error>((took, failed, watch.join().expect("no panic")))
     })?;
-    println!(
-        "all of them                              {:>9.2} s    {:.0} scripts/s, {} failed",
-        took,
-        at_once as f64 / took,
-        failed.len()
-    );
+    let what = format!("{at_once} scripts at once, each of its own session");
+    let rate = at_once as f64 / took;
+    let measured = format!("{took:.2} s, {rate:.0}/s, {} failed", failed.len());
+    table.row_to_reach(&what, &measured, failed.is_empty(), "none fails");
     if let Some(why) = failed.first() {
         println!("the first that failed: {why}");
     }
-    println!(
-        "memory of the gate                       {:>9.1} MB   {:.1} kB for each script that runs or waits",
-        peak.gate,
-        (peak.gate - before).max(0.0) * 1024.0 / at_once as f64
+    let each = (peak.gate - before).max(0.0) * 1024.0 / at_once as f64;
+    table.row(
+        "memory of the gate meanwhile",
+        &format!("{:.1} MB, {each:.1} kB a script", peak.gate),
     );
-    println!(
-        "memory of a running script's worker      {:>9.1} MB   its own; {} workers at most",
-        peak.worker, peak.n_workers
-    );
+    let measured = format!("{:.1} MB, {} workers at most", peak.worker, peak.n_workers);
+    table.row("memory of a running script's worker, its own", &measured);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 //! answers in the same order make the script do the same again.
 
 mod console;
+mod missing;
 mod setup;
 mod shared;
 mod value;
@@ -140,6 +141,10 @@ fn script_error(error: &CaughtError<'_>) -> ScriptError {
     };
     let message = value::exception_message(exception);
     let place = value::script_line(&exception.stack().unwrap_or_default());
+    let message = match missing::explain(&message) {
+        Some(hint) => format!("{message}: {hint}"),
+        None => message,
+    };
     match message.as_str() {
         text if text.contains("out of memory") || text.contains("string too long") => {
             ScriptError::Limit(Limit::Memory)

@@ -10,10 +10,12 @@ mod host;
 mod process;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use fair::{Priority, Semaphore};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::journal::Journal;
 use crate::limits::Limits;
@@ -43,6 +45,7 @@ pub struct Pool {
 struct Idle {
     owner: Option<String>,
     worker: Worker,
+    since: Instant,
 }
 
 impl Pool {
@@ -68,7 +71,10 @@ impl Pool {
         let (config, idle) = (self.config.clone(), Arc::clone(&self.idle));
         tokio::spawn(async move {
             match Worker::start(&config).await {
-                Ok(worker) => idle.lock().push_back(Idle { owner: None, worker }),
+                Ok(worker) => {
+                    let since = Instant::now();
+                    idle.lock().push_back(Idle { owner: None, worker, since });
+                }
                 Err(why) => tracing::warn!(%why, "no worker for scripts can be started"),
             }
         });
@@ -115,9 +121,32 @@ impl Pool {
     /// oldest are ended.
     fn give_back(&self, owner: &str, worker: Worker) {
         let mut idle = self.idle.lock();
-        idle.push_back(Idle { owner: Some(owner.to_owned()), worker });
+        let is_first = idle.iter().all(|one| one.owner.is_none());
+        idle.push_back(Idle { owner: Some(owner.to_owned()), worker, since: Instant::now() });
         while self.config.workers < idle.len() {
             idle.pop_front();
         }
+        drop(idle);
+        if is_first {
+            tokio::spawn(end_idle(Arc::downgrade(&self.idle), self.config.idle));
+        }
     }
 }
+
+/// Ends workers that nobody used for a while, until none has an owner.
+async fn end_idle(pool: Weak<Mutex<VecDeque<Idle>>>, after: Duration) {
+    let mut next = Instant::now() + after;
+    loop {
+        tokio::time::sleep_until(next).await;
+        let Some(idle) = pool.upgrade() else { return };
+        let mut idle = idle.lock();
+        let is_used = |one: &Idle| one.owner.is_none() || one.since.elapsed() < after;
+        idle.retain(is_used);
+        let oldest = idle.iter().filter(|one| one.owner.is_some()).map(|one| one.since).min();
+        let Some(oldest) = oldest else { return };
+        next = oldest + after;
+    }
+}
+
+#[cfg(test)]
+mod tests;

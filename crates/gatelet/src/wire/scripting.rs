@@ -2,6 +2,7 @@
 //! processes (each is our own executable), the recipes, and where they are saved.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gateway::dispatch::ScriptRunner;
 use gateway::recipes::{RecipeStore, Recipes};
@@ -13,6 +14,9 @@ use config::Scripts;
 
 /// How many scripts of one session may wait for a worker.
 const MAX_WAITING: usize = 1_024;
+
+/// How long a process that ran a script is kept for the next one of the same caller.
+const IDLE: Duration = Duration::from_secs(300);
 
 /// The engine that runs scripts; `None` where scripts are off.
 pub(super) fn scripting(config: &Scripts) -> Option<Arc<ScriptRunner>> {
@@ -31,6 +35,7 @@ pub(super) fn scripting(config: &Scripts) -> Option<Arc<ScriptRunner>> {
         arguments: Vec::new(),
         workers: config.workers,
         waiting: MAX_WAITING,
+        idle: IDLE,
         limits: config.limits.clone(),
     });
     Some(Arc::new(ScriptRunner::new(pool)))

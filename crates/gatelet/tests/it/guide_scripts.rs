@@ -39,14 +39,16 @@ fn the_five_minutes_are_as_they_are_printed() {
     let (mut said, mut n_run) = (String::new(), 0);
     for Block { kind, text, before } in blocks("Five minutes") {
         match kind.as_str() {
-            "toml" => home.write("gatelet.toml", &text),
-            "js" => home.write(&file(&before), &text),
+            "toml" => home.write("fresh/gatelet.toml", &text),
+            "js" => home.write(&format!("fresh/{}", file(&before)), &text),
             "sh" => {
                 let program = home.gatelet().get_program().to_owned();
                 let beside = std::path::Path::new(&program).parent().unwrap().to_owned();
                 let mut shell = std::process::Command::new("sh");
                 home.settle(&mut shell);
                 put_in_front(&beside, &mut shell);
+                // Not the home, whose configuration is trusted.
+                shell.current_dir(home.path().join("fresh"));
                 let ended = shell.args(["-ec", &text]).output().unwrap();
                 let err = String::from_utf8_lossy(&ended.stderr);
                 assert!(ended.status.success(), "{text}: {err}");

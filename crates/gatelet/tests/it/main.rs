@@ -36,6 +36,7 @@ mod primitives;
 mod reload;
 mod running;
 mod sandbox;
+mod script_calls;
 mod script_questions;
 mod script_stops;
 mod scripts;

@@ -170,7 +170,7 @@ fn a_stranger_who_sends_the_code_of_a_script_that_stopped_is_told_but_gets_no_ha
 
 /// The workers of a gate, by the id of its process.
 #[cfg(target_os = "linux")]
-pub(crate) fn workers(gate: u32) -> Vec<u32> {
+fn workers(gate: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{gate}/task")).into_iter().flatten().flatten();
     let children =
         tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
@@ -184,7 +184,7 @@ pub(crate) fn workers(gate: u32) -> Vec<u32> {
 
 /// The worker that has most in memory, if that is more than so many megabytes.
 #[cfg(target_os = "linux")]
-fn worker_with(gate: u32, megabytes: u64) -> Option<u32> {
+pub(crate) fn worker_with(gate: u32, megabytes: u64) -> Option<u32> {
     let resident = |id: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -282,7 +282,20 @@ fn there_is_no_clock_no_chance_and_no_way_out() {
         let code = format!("return '{name} ' + typeof {name}");
         returns(&code, &json!(format!("{name} undefined")));
     }
-    assert!(matches!(fails("await import('fs')"), ScriptError::Thrown { .. }));
+    for (code, taught) in [
+        ("setTimeout(() => {}, 1)", "no timers"),
+        ("const fs = require('fs')", "no modules"),
+        ("await import('fs')", "no modules"),
+        ("return new Intl.NumberFormat('de').format(1)", "no locales"),
+        ("return await fetch('http://a.b')", "no network"),
+        ("return crypto.randomUUID()", "no randomness"),
+        ("return new URL('http://a.b').host", "language alone"),
+    ] {
+        let ScriptError::Thrown { message, .. } = fails(code) else { panic!("{code}") };
+        assert!(message.contains(taught), "{code}: {message}");
+    }
+    let ScriptError::Thrown { message, .. } = fails("return mine") else { panic!("it is missing") };
+    assert!(message.ends_with("is not defined"), "{message}");
     returns(
         "return globalThis.constructor.constructor('return typeof process')()",
         &json!("undefined"),

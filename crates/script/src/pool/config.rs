@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::limits::Limits;
 
@@ -16,5 +17,7 @@ pub struct Config {
     pub workers: usize,
     /// The number of scripts of one session that may wait.
     pub waiting: usize,
+    /// How long a worker is kept for the next script of its owner.
+    pub idle: Duration,
     pub limits: Limits,
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use catalog::Slot;
+use catalog::{Catalog, Slot, typescript};
 use parking_lot::Mutex;
 use script::pool::NotStored;
 use script::protocol::Thrown;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tool::{Context, Json, Object, Reply};
 
 use super::questions::{self, ClientResponses, Questions};
-use crate::builtin::{LABEL, function_line};
+use crate::builtin::LABEL;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::origin::{Origin, no_call_text};
 use crate::dispatch::outcome::{CallError, Outcome};
@@ -179,7 +179,8 @@ impl<'a> InnerCalls<'a> {
             Ok(_) | Err(_) => {}
         }
         let near = catalog.nearest_functions(&namespace, function, 3, visible.guesses_by(), &sees);
-        let near: Vec<String> = near.into_iter().map(|slot| function_line(catalog, slot)).collect();
+        let near: Vec<String> =
+            near.into_iter().map(|slot| format!("- {}", script_form(catalog, slot))).collect();
         let near = match near.as_slice() {
             [] => " Look for it with `help`.".to_owned(),
             near => format!(" Nearest:\n{}", near.join("\n")),
@@ -244,8 +245,8 @@ impl<'a> InnerCalls<'a> {
             Ok(Outcome::Plan(_)) => Ok(Json::null()),
             Err(CallError::BadArguments { problems }) => {
                 let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                let signature = self.snapshot.catalog.shaped_signature(slot, 600);
-                Err(thrown(format!("{}. Signature: {signature}", said.join("; ")), "ARGS_INVALID"))
+                let declared = script_form(&self.snapshot.catalog, slot);
+                Err(thrown(format!("{}. It is {declared}", said.join("; ")), "ARGS_INVALID"))
             }
             Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::ApprovalRequired => {
                 let mut progress = self.progress.lock();
@@ -338,6 +339,18 @@ impl Host for InnerCalls<'_> {
             }
         })
     }
+}
+
+/// Writes a function as a script calls it: `tools.units.convert(args: {…}): Promise<…>`.
+fn script_form(catalog: &Catalog, slot: Slot) -> String {
+    let declared = typescript::declaration(&catalog.function(slot).name, catalog.tool(slot));
+    let declared = declared.split_once("*/\n").map_or(declared.as_str(), |(_, after)| after);
+    let path = catalog.path(slot);
+    let called = match declared.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+        Some((name, rest)) => format!("tools.{path}[\"{name}\"]{rest}"),
+        None => format!("tools.{path}.{declared}"),
+    };
+    catalog::summary::cut(&called, 600)
 }
 
 /// Returns whether a call may have run: not if it was refused, or never reached its

@@ -34,22 +34,32 @@ impl CashRequest<'_> {
         }
         let limit = self.cash.pipeline.gate.load().limit(asked.number("sizelimit"));
         let page = asked.number("page").unwrap_or(1).max(1);
-        let mut text = String::new();
-        let before = (page - 1).saturating_mul(PAGE);
-        let mut shown = 0;
-        for slot in slots.iter().skip(before).take(PAGE) {
-            let declared = self.declaration(*slot);
-            if limit < text.len() + declared.len() && shown != 0 {
+        let (mut text, mut left) = (String::new(), slots.as_slice());
+        // Where a page begins depends on how long those before it are.
+        for _ in 0..page {
+            text.clear();
+            left = self.declare_page(left, limit, &mut text);
+            if left.is_empty() {
                 break;
             }
-            text.push_str(&declared);
-            shown += 1;
         }
-        let left = slots.len().saturating_sub(before + shown);
-        if left != 0 {
-            text.push_str(&format!("// {left} more: name a function, or `page` {}\n", page + 1));
+        if !left.is_empty() {
+            let (n_left, next) = (left.len(), page + 1);
+            text.push_str(&format!("// {n_left} more: name a function, or `page` {next}\n"));
         }
         Reply::text(&text)
+    }
+
+    /// Declares as many functions as fit a page, at least one. Returns the others.
+    fn declare_page<'s>(&self, slots: &'s [Slot], limit: usize, text: &mut String) -> &'s [Slot] {
+        for (shown, slot) in slots.iter().enumerate().take(PAGE) {
+            let declared = self.declaration(*slot);
+            if limit < text.len() + declared.len() && shown != 0 {
+                return &slots[shown..];
+            }
+            text.push_str(&declared);
+        }
+        slots.get(PAGE..).unwrap_or_default()
     }
 
     /// Declares one function: `tools.orders.create(args: …): Promise<…>`.
