@@ -40,7 +40,8 @@ pub(crate) fn findings(
     }
     let known = KnownNames::new(snapshot, skills);
     let unmatched = patterns.iter().filter(|one| !known.matches(one));
-    let unmatched = unmatched.filter(|one| known.is_decidable(one.text()));
+    let unmatched = unmatched
+        .filter(|one| known.is_decidable(one.text()) || known.is_in_unknown_namespace(one));
     let mut findings: Vec<Finding> =
         unmatched.map(|one| known.finding(&one.key, one.text())).collect();
     let unmatched = hidden.iter().filter(|(_, what)| !known.matches_selector(what));
@@ -172,12 +173,30 @@ impl<'a> KnownNames<'a> {
         if is_address && self.offers("resources") {
             return false;
         }
-        self.unlisted.is_empty() || {
+        self.unlisted.is_empty() || self.names_nobody(text) || {
             let label = text.split([':', '/', '.']).next().unwrap_or_default();
             let listed = self.catalog().sources().iter().map(|source| source.label.as_str());
             let mut listed = listed.filter(|label| !self.unlisted.contains(label));
             listed.any(|known| name::means(known, label))
         }
+    }
+
+    /// Returns whether a pattern begins with a label, as only `label/…`, `label:…` and
+    /// `label.*` certainly do, and no source is called that.
+    fn names_nobody(&self, text: &str) -> bool {
+        let label = text.split(['/', ':']).next().unwrap_or_default();
+        let label = if label.len() < text.len() { Some(label) } else { text.strip_suffix(".*") };
+        !text.contains("://") && label.is_some_and(|label| self.is_nobody(label))
+    }
+
+    fn is_in_unknown_namespace(&self, pattern: &ConfiguredPattern<'_>) -> bool {
+        let label = pattern.namespace.map(|namespace| namespace.as_str().split('.').next());
+        label.flatten().is_some_and(|label| self.is_nobody(label))
+    }
+
+    fn is_nobody(&self, label: &str) -> bool {
+        let mut sources = self.catalog().sources().iter();
+        !label.contains(['*', '?']) && !sources.any(|source| name::means(&source.label, label))
     }
 
     fn offers(&self, capability: &str) -> bool {

@@ -176,6 +176,19 @@ async fn what_a_server_that_was_never_listed_could_have_is_not_judged() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_upstream_that_does_not_exist_is_told_though_nothing_was_ever_listed() {
+    let opened = open(vec![unreachable("my-files")], |_| {}).await;
+    let names = ["my_fiels/*", "my-fiels:write", "my-fiels.*", "MyFiles/*", "my?files/*", "a.b"];
+    let mut rules = names.map(|name| rule(Action::Deny, None, Some(name))).to_vec();
+    rules.push(rule(Action::Deny, Some("my-fiels"), Some("write")));
+    rules.push(rule(Action::Deny, Some("my_files"), Some("write")));
+    let rules = rules::Config { default: Action::Allow, rules };
+    let configured = Configured { rules, ..Configured::default() };
+    let told = [0, 1, 2, 6].map(|at| format!("controls.rule[{at}]"));
+    assert_eq!(configured.found(&opened), told);
+}
+
+#[tokio::test(start_paused = true)]
 async fn addresses_of_servers_that_have_resources_are_not_judged() {
     let offering = |label: &str| {
         let server = tool::Server::new(label, "1", json!({"resources": {}}).into());
