@@ -32,7 +32,8 @@ const WINDOW_BYTES: usize = 16 << 10;
 /// The number of characters to show around a match in a very long line.
 const EXCERPT_CHARS: usize = 200;
 
-/// Shows the matching lines with their numbers.
+/// Shows the matching lines with their numbers. Where the text is of several files (a diff,
+/// or what `head` prints of several), the file stands before its first line that is shown.
 ///
 /// The engine is linear in the text and the compiled pattern is bounded. Some
 /// patterns take long all the same, so `stop` is checked at every line, and at
@@ -50,8 +51,12 @@ pub(super) fn grep(
         .map_err(|error| ViewError::Pattern(reason(&error)))?;
     let lines = split_lines(text);
     let (mut out, mut n_matches, mut shown_end, mut next) = (String::new(), 0_usize, 0, None);
-    let mut shown_chars = 0;
-    for (at, line) in lines.iter().enumerate().skip(grep.start) {
+    let (mut shown_chars, mut file, mut shown_file) = (0, None, None);
+    for (at, line) in lines.iter().enumerate() {
+        file = file_header(&lines, at).or(file);
+        if at < grep.start {
+            continue;
+        }
         let Some(found) = find(&regex, line, stop)? else { continue };
         n_matches += 1;
         if grep.count || next.is_some() {
@@ -60,6 +65,11 @@ pub(super) fn grep(
         let from = at.saturating_sub(grep.context).max(shown_end);
         let to = grep.context.saturating_add(at + 1).min(lines.len());
         let mut block = String::new();
+        // A header that is shown names its file itself.
+        let is_told = file == shown_file || (from..to).any(|at| file_header(&lines, at) == file);
+        if let Some(file) = file.filter(|_| !is_told) {
+            let _ = writeln!(block, "[in {}]", clip(file, EXCERPT_CHARS).0);
+        }
         for (number, other) in lines.iter().enumerate().take(to).skip(from) {
             let shown = match number == at {
                 true => excerpt(line, found.start, found.end),
@@ -75,7 +85,7 @@ pub(super) fn grep(
         }
         out.push_str(&block);
         shown_chars += length;
-        shown_end = to;
+        (shown_end, shown_file) = (to, file);
     }
     let from = grep.start.saturating_add(budget.first_line);
     let note = format!("{n_matches} matching lines from line {from} of {}", lines.len());
@@ -99,6 +109,34 @@ pub(super) fn grep(
         false => ("…", format!("; cut after {} chars: ask for less context", budget.chars)),
     };
     Ok(View::text(format!("{shown}{mark}"), format!("{note}{cut}"), next))
+}
+
+/// The file that begins at a line: of a diff (`+++ b/file`, and the lines before it), or
+/// after `==> file <==`.
+fn file_header<'a>(lines: &[&'a str], at: usize) -> Option<&'a str> {
+    let line = lines[at];
+    if let Some(name) = line.strip_prefix("==> ") {
+        return name.strip_suffix(" <==");
+    }
+    if let Some(names) = line.strip_prefix("diff --git ") {
+        return names.rsplit_once(" b/").map(|(_, name)| name);
+    }
+    // Within a diff, a changed line may begin with these signs, too.
+    let begins = |at: usize, sign: &str| lines.get(at).and_then(|line| line.strip_prefix(sign));
+    let old = match line.strip_prefix("--- ") {
+        Some(old) => old,
+        None => begins(at.checked_sub(1)?, "--- ").filter(|_| line.starts_with("+++ "))?,
+    };
+    let at = if line.starts_with("--- ") { at + 1 } else { at };
+    let (new, _) = (begins(at, "+++ ")?, begins(at + 1, "@@ ")?);
+    let plain = |name: &'a str, side: &str| {
+        let name = name.split('\t').next().unwrap_or_default();
+        name.strip_prefix(side).unwrap_or(name)
+    };
+    Some(match plain(new, "b/") {
+        "/dev/null" => plain(old, "a/"),
+        new => new,
+    })
 }
 
 /// Finds the first match in a line. In a very long line, a match of more than half

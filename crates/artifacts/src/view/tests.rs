@@ -123,6 +123,45 @@ fn a_record_of_a_table_may_span_lines() {
 }
 
 #[test]
+fn a_match_names_the_file_that_it_is_in() {
+    let diff = "diff --git a/src/one.rs b/src/one.rs\nindex 1..2\n--- a/src/one.rs\n\
+        +++ b/src/one.rs\n@@ -1,2 +1,2 @@\n-let x = 1;\n+let x = 2;\n--- no header\n+++ either\n\
+        +let x = 3;\ndiff --git a/old.rs b/old.rs\n--- a/old.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-let x = 4;";
+    check(
+        diff,
+        json!({"type": "grep", "pattern": "^[+-]let"}),
+        "[in src/one.rs]\n5:-let x = 1;\n6:+let x = 2;\n9:+let x = 3;\n[in old.rs]\n14:-let x = 4;",
+        "[4 matching lines from line 0 of 15]",
+    );
+    // Also where the search goes on later, and not where the header is shown anyway.
+    check(
+        diff,
+        json!({"type": "grep", "pattern": "x = 3", "start": 8}),
+        "[in src/one.rs]\n9:+let x = 3;",
+        "[1 matching lines from line 8 of 15]",
+    );
+    check(
+        "==> a.log <==\nok\n\n==> b.log <==\nerror",
+        json!({"type": "grep", "pattern": "error", "context": 1}),
+        "3-==> b.log <==\n4:error",
+        "[1 matching lines from line 0 of 5]",
+    );
+    check(
+        "==> a.log <==\nok\n\n==> b.log <==\nwarning\nerror",
+        json!({"type": "grep", "pattern": "error"}),
+        "[in b.log]\n5:error",
+        "[1 matching lines from line 0 of 6]",
+    );
+    let plain = "+++ a\n--- b\nerror";
+    check(
+        plain,
+        json!({"type": "grep", "pattern": "error"}),
+        "2:error",
+        "[1 matching lines from line 0 of 3]",
+    );
+}
+
+#[test]
 fn matching_lines_come_with_numbers_and_surroundings() {
     let text = "alpha\nbeta\ngamma\nBETA";
     check(
