@@ -96,16 +96,24 @@ fn remove_duplicate(object: &mut Object, same_data: SameData) -> bool {
         object.get("content").and_then(|it| it.parse_as().ok()).unwrap_or_default();
     let structured = object.get("structuredContent").and_then(|it| it.to_value().ok());
     let ([block], Some(structured)) = (content.as_slice(), structured) else { return false };
-    let text = block.member_as::<String>("text").filter(|text| text.starts_with(['{', '[', '"']));
-    let Some(text) = text else { return false };
-    if serde_json::from_str::<Value>(&text).ok() != Some(structured) {
+    let Some(text) = block.member_as::<String>("text") else { return false };
+    let is_json = text.starts_with(['{', '[', '"']);
+    let is_same = match wrapped(&structured) {
+        Some(Value::String(inside)) if *inside == text => true,
+        _ if !is_json => false,
+        inside => serde_json::from_str::<Value>(&text)
+            .is_ok_and(|text| text == structured || inside.is_some_and(|inside| text == *inside)),
+    };
+    if !is_same {
         return false;
     }
     match same_data {
         SameData::Text => {
             let Ok(mut block) = Object::parse(block) else { return false };
             // Servers indent JSON for people; a model pays for every space.
-            block.set("text", Json::encode(&compacted(&text)));
+            if is_json && wrapped(&structured).is_none_or(|inside| !inside.is_string()) {
+                block.set("text", Json::encode(&compacted(&text)));
+            }
             object.set("content", Json::array([&block.to_json()]));
             object.remove("structuredContent");
             true
@@ -116,6 +124,13 @@ fn remove_duplicate(object: &mut Object, same_data: SameData) -> bool {
         }
         SameData::Both => false,
     }
+}
+
+/// What a result that is no object is wrapped in: FastMCP sends a text as the text, and
+/// again as `{"result": "…"}`.
+fn wrapped(structured: &Value) -> Option<&Value> {
+    let members = structured.as_object().filter(|members| members.len() == 1)?;
+    members.get("result")
 }
 
 /// Removes the white space between the parts of JSON text; every name, text and
@@ -159,6 +174,30 @@ mod tests {
         check(both.clone(), SameData::Text, Effect::Other, &only_text);
         check(both.clone(), SameData::Structured, Effect::Other, &only_data);
         check(both.clone(), SameData::Both, Effect::Other, &both);
+    }
+
+    #[test]
+    fn a_value_that_is_sent_again_in_an_object_is_sent_once() {
+        for (told, value) in [
+            ("Moved  3\nfiles.", json!("Moved  3\nfiles.")),
+            ("{\n  as it is }", json!("{\n  as it is }")),
+            ("[1,2]", json!([1, 2])),
+        ] {
+            let both = json!({"content": [text(told)], "structuredContent": {"result": value}});
+            let only_text = json!({"content": [text(told)]});
+            check(both.clone(), SameData::Text, Effect::Other, &only_text);
+            let only_data = json!({"content": [], "structuredContent": {"result": value}});
+            check(both.clone(), SameData::Structured, Effect::Other, &only_data);
+            check(both.clone(), SameData::Both, Effect::Other, &both);
+        }
+        for structured in [
+            json!({"result": "other"}),
+            json!({"result": "same", "more": 1}),
+            json!({"answer": "same"}),
+        ] {
+            let given = json!({"content": [text("same")], "structuredContent": structured});
+            check(given.clone(), SameData::Text, Effect::Other, &given);
+        }
     }
 
     #[test]
