@@ -84,7 +84,8 @@ const SENDS_ALL: &str = "sends every definition with every message";
 const CAPS: &str = "takes a limited number of tools";
 const PERSON: &str = "shows a person what there is";
 
-/// The known hosts. A host whose handling of definitions is uncertain counts as
+/// The known hosts. What Devin, Junie, Amp, LM Studio and Kiro's editor call themselves was
+/// not found out. A host whose handling of definitions is uncertain counts as
 /// sending all of them with every message: the surface for that works everywhere.
 pub const HOSTS: &[Host] = &[
     host("mcp-inspector", Surface::Direct, PERSON),
@@ -114,7 +115,11 @@ pub const HOSTS: &[Host] = &[
     host("windsurf-client", Surface::Cash, "takes a hundred tools at most; is Devin Desktop now"),
     host("antigravity-client", Surface::Cash, SENDS_ALL),
     host("gemini-cli-mcp-client", Surface::Cash, SENDS_ALL),
+    // Appends the name of its entry: qwen-code, packages/core/src/tools/mcp-client.ts.
+    host("qwen-cli-mcp-client", Surface::Cash, SENDS_ALL),
     host("Q CLI", Surface::Cash, SENDS_ALL),
+    // Kiro's CLI, too (kirodotdev/Kiro#6935, 2026-03-30).
+    host("Q DEV CLI", Surface::Cash, SENDS_ALL),
     host("Zed", Surface::Cash, SENDS_ALL),
     host("goose", Surface::Cash, SENDS_ALL),
     host("Cline", Surface::Cash, "writes every definition into its prompt"),
@@ -136,7 +141,15 @@ pub fn find_host(name: &str) -> Option<&'static Host> {
     let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
     let name = plain(name);
     let name = name.split("-(via-").next().unwrap_or_default();
-    HOSTS.iter().find(|host| plain(host.name) == name)
+    let is_named = |host: &&Host| {
+        let own = plain(host.name);
+        // Those of one family append the name of their entry.
+        let rest = name.strip_prefix(&own);
+        rest.is_some_and(|rest| {
+            rest.is_empty() || own.ends_with("-cli-mcp-client") && rest.starts_with('-')
+        })
+    };
+    HOSTS.iter().find(is_named)
 }
 
 /// The text is not the name of a surface.
@@ -183,7 +196,10 @@ mod tests {
         ("windsurf-client", Surface::Cash),
         ("antigravity-client", Surface::Cash),
         ("gemini-cli-mcp-client", Surface::Cash),
+        ("qwen-cli-mcp-client", Surface::Cash),
+        ("qwen-cli-mcp-client-gatelet", Surface::Cash),
         ("Q CLI", Surface::Cash),
+        ("Q DEV CLI", Surface::Cash),
         ("Zed", Surface::Cash),
         ("goose", Surface::Cash),
         ("Cline", Surface::Cash),
