@@ -13,7 +13,7 @@ use tool::{Call, Context, Failure, Json, Listing, Reply, RpcError, Tool};
 
 use super::by_name::{NameResolver, ToolNames};
 use super::cash::Cash;
-use super::instructions::instructions;
+use super::instructions::{ListedDirectly, instructions};
 use super::provider::ToolSurface;
 use super::tasks::Tasks;
 use super::upstream_instructions;
@@ -43,7 +43,7 @@ impl ToolSurface for Direct {
         let member = |slot, tool| self.cash.listed.with_group(snapshot, Some(slot), tool);
         let tools = tools.map(|(slot, tool)| member(*slot, tool)).collect();
         let mut listing = Listing { tools, ..self.cash.listing(snapshot, visible) };
-        let own = instructions(Surface::Direct, &snapshot.catalog, visible);
+        let own = instructions(Surface::Direct, ListedDirectly::All, &snapshot.catalog, visible);
         // Hosts cut long instructions, so those of the upstreams come last.
         let theirs = upstream_instructions::joined(snapshot, visible);
         let all = [Some(own), theirs].into_iter().flatten().collect::<Vec<_>>().join("\n\n");

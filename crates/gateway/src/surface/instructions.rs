@@ -17,7 +17,10 @@ const FIRST_CHARS: usize = 512;
 /// The most characters of the text.
 const MAX_CHARS: usize = 2_000;
 /// How many words of each purpose are shown: the first number with which all fit.
-const PURPOSE_WORDS: [usize; 4] = [12, 6, 4, 3];
+const PURPOSE_WORDS: [usize; 4] = [12, 6, 5, 4];
+/// The characters among the first that are kept for purposes where names alone would fill
+/// them.
+const EXAMPLE_CHARS: usize = 120;
 
 /// A namespace and its purpose.
 struct NamespacePurpose {
@@ -25,9 +28,17 @@ struct NamespacePurpose {
     purpose: String,
 }
 
+/// Which functions a client sees in its list of tools beside gatelet's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListedDirectly {
+    All,
+    NotAll,
+}
+
 /// Writes the instructions of a surface, with the namespaces that a caller sees.
 pub(crate) fn instructions(
     surface: Surface,
+    listed: ListedDirectly,
     catalog: &Catalog,
     visible: &CallerView<'_>,
 ) -> String {
@@ -43,8 +54,17 @@ pub(crate) fn instructions(
     };
     let mut lines: Vec<NamespacePurpose> = seen.map(line).collect();
     lines.sort_by(|a, b| a.name.cmp(&b.name));
-    write_text(how_to_start(surface), &lines)
+    let start = match (surface, listed) {
+        (Surface::Cash | Surface::Auto, ListedDirectly::All) if !lines.is_empty() => ALL_LISTED,
+        _ => how_to_start(surface),
+    };
+    write_text(start, &lines)
 }
+
+/// How a model starts where everything that it may call is in its list of tools.
+const ALL_LISTED: &str = "Offers the tools of other servers, all of them listed directly: call them \
+    by name. skill() lists instructions for longer tasks, call(namespace, function, kwargs, pick) \
+    filters a result.";
 
 /// Says how a model starts on a surface.
 fn how_to_start(surface: Surface) -> &'static str {
@@ -83,7 +103,9 @@ fn write_text(start: &str, lines: &[NamespacePurpose]) -> String {
         return text;
     }
     let mut text = format!("{start} Namespaces: ");
-    let (first, n_named) = join_names(lines, FIRST_CHARS - length(&text));
+    let room = FIRST_CHARS - length(&text);
+    let (_, n_named) = join_names(lines, room.saturating_sub(EXAMPLE_CHARS));
+    let (first, n_named) = join_some_purposes(lines, n_named, room);
     text.push_str(&first);
     if n_named < lines.len() {
         // A name alone is better than nothing.
@@ -124,13 +146,43 @@ fn join_with_purposes(lines: &[NamespacePurpose], words: usize) -> String {
     lines.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// Words that say nothing at the end of what is cut.
+const LINKS: [&str; 10] = ["and", "or", "the", "a", "of", "to", "in", "for", "with", "from"];
+
 fn first_words(purpose: &str, words: usize) -> String {
-    let mut all = purpose.split(' ');
-    let kept = all.by_ref().take(words).collect::<Vec<_>>().join(" ");
-    match all.next() {
-        Some(_) => format!("{}…", kept.trim_end_matches([',', '…', ' ', '.'])),
-        None => kept.trim_end_matches('.').to_owned(),
+    let all: Vec<&str> = purpose.split(' ').collect();
+    if all.len() <= words {
+        return purpose.trim_end_matches('.').to_owned();
     }
+    let mut kept = &all[..words];
+    while let [before @ .., last] = kept
+        && LINKS.contains(last)
+        && 1 < kept.len()
+    {
+        kept = before;
+    }
+    format!("{}…", kept.join(" ").trim_end_matches([',', '…', ' ', '.']))
+}
+
+/// Joins the first `n_named` names, the first of them with their purposes, as many as fit
+/// into `room` characters, and says how many namespaces are left out. Returns how many are
+/// named, too.
+fn join_some_purposes(lines: &[NamespacePurpose], n_named: usize, room: usize) -> (String, usize) {
+    let (named, left) = lines.split_at(n_named);
+    let end = match left.len() {
+        0 => ".".to_owned(),
+        n if named.is_empty() => format!("{n} more."),
+        n => format!(", and {n} more."),
+    };
+    let with = |n_described: usize| {
+        let (described, bare) = named.split_at(n_described);
+        let described = join_with_purposes(described, PURPOSE_WORDS[3]);
+        let bare = bare.iter().map(|line| line.name.clone());
+        let parts = Some(described).filter(|text| !text.is_empty()).into_iter().chain(bare);
+        parts.collect::<Vec<_>>().join(", ") + &end
+    };
+    let fitting = (1..=n_named).map(with).take_while(|text| length(text) <= room).last();
+    (fitting.unwrap_or_else(|| with(0)), n_named)
 }
 
 /// Joins as many names as fit into `room` characters and says how many are left out.

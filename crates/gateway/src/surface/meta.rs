@@ -26,7 +26,7 @@ use tool::{Context, Json, Listing, Reply, Server, Tool};
 
 use super::about;
 use super::capabilities;
-use super::instructions::instructions;
+use super::instructions::{ListedDirectly, instructions};
 use crate::choice::Surface;
 use crate::dispatch::MAX_REPEATED_URI;
 use crate::error::GatewayError;
@@ -140,7 +140,12 @@ pub(crate) fn listing(
     );
     let shows = |thing: &Item<'_>| visible.shows(thing);
     let server = Server {
-        instructions: Some(instructions(surface, &snapshot.catalog, visible)),
+        instructions: Some(instructions(
+            surface,
+            ListedDirectly::NotAll,
+            &snapshot.catalog,
+            visible,
+        )),
         ..about::server(&meta_tools.about, snapshot, capabilities, &shows)
     };
     Listing { server, tools, findings: snapshot.report(), ..Listing::default() }

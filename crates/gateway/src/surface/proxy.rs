@@ -58,6 +58,13 @@ impl ToolSurface for Proxy {
         {
             return Ok(reply);
         }
+        if meta::names().any(|other| other == name) {
+            let message = format!(
+                "no tool `{name}` here: all tools are in tools/list; tool_hydrate(tool_id) shows \
+                 what one takes, tool_execute(tool_id, args) runs it"
+            );
+            return Ok(Reply::Error(RpcError::new(-32602, message)));
+        }
         // A stripped tool may also be called by its name.
         let Some(id) = StrippedTools::of(&snapshot).id_of_name(&name) else {
             let name = catalog::summary::echo(&name);

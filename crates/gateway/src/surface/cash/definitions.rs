@@ -7,7 +7,7 @@ use tool::{Listing, Server, Tool};
 use crate::choice::Surface;
 use crate::surface::about::{self, About};
 use crate::surface::hints::HintContext;
-use crate::surface::instructions::instructions;
+use crate::surface::instructions::{ListedDirectly, instructions};
 use policy::visibility::{CallerView, Item};
 use roster::Snapshot;
 
@@ -94,11 +94,12 @@ pub(super) fn listing(
     hints: &HintContext<'_>,
     capabilities: Value,
     visible: &CallerView<'_>,
+    listed: ListedDirectly,
 ) -> Listing {
     let shows = &|thing: &Item<'_>| visible.shows_directly(thing);
     let seen = snapshot.primitives().visible(&snapshot.catalog, shows);
     let server = Server {
-        instructions: Some(instructions(Surface::Cash, &snapshot.catalog, visible)),
+        instructions: Some(instructions(Surface::Cash, listed, &snapshot.catalog, visible)),
         ..about::server(about, snapshot, capabilities, shows)
     };
     Listing {

@@ -6,6 +6,7 @@ use tool::{Call, Context, Failure, Json, Listing, Object, Reply, RpcError, Tool}
 use super::super::by_name::NameResolver;
 use super::super::capabilities;
 use super::super::hints::{self, HintContext};
+use super::super::instructions::ListedDirectly;
 use super::super::listed::{self, ClientKind};
 use super::super::oversize::pick_failed;
 use super::super::provider::ToolSurface;
@@ -245,12 +246,19 @@ impl ToolSurface for Cash {
         let hints = HintContext { map: &map, gate, view_chars: 0, confirms };
         let capabilities =
             capabilities::of_primitives(&self.skills, &self.listed.config(), snapshot, visible);
+        let listed = self.listed.listed(snapshot, self.client, visible);
+        let catalog = &snapshot.catalog;
+        let is_own = |slot: &Slot| catalog.is_builtin(*slot);
+        let n_seen = catalog.slots().filter(|slot| !is_own(slot) && sees(*slot)).count();
+        let direct = match listed.tools.len() {
+            n if 0 < n && n == n_seen => ListedDirectly::All,
+            _ => ListedDirectly::NotAll,
+        };
         let mut listing =
-            definitions::listing(&self.about, snapshot, &hints, capabilities, visible);
+            definitions::listing(&self.about, snapshot, &hints, capabilities, visible, direct);
         if self.listed.config().read_tool {
             listing.tools.push(hints.with_hints(definitions::read_tool()));
         }
-        let listed = self.listed.listed(snapshot, self.client, visible);
         listing.tools.extend(listed.tools);
         listing.findings.extend(listed.findings);
         listing

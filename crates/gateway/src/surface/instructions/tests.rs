@@ -53,6 +53,7 @@ async fn however_many_servers_there_are_the_first_512_characters_stand_alone() {
             assert!(first.contains("Namespaces: server_000"), "{n}: {first}");
             let head = text.lines().next().unwrap();
             assert!(length(head) <= FIRST_CHARS && head.ends_with('.'), "{n}: {head}");
+            assert!(first.contains("(Sends an email)"), "{n}: {first}");
             let described = text.lines().filter(|line| line.starts_with("- server_")).count();
             let whole = text.lines().count() == 1 || described == n;
             assert!(whole || text.ends_with(" more"), "{n}: {text}");
@@ -60,6 +61,16 @@ async fn however_many_servers_there_are_the_first_512_characters_stand_alone() {
             assert!(named == n || 100 < n, "{named} of {n} are named: {text}");
         }
     }
+}
+
+#[test]
+fn what_a_purpose_is_cut_to_says_something() {
+    let cut = |words| first_words("create, update and delete issues of a team.", words);
+    assert_eq!(cut(12), "create, update and delete issues of a team");
+    assert_eq!(cut(5), "create, update and delete issues…");
+    assert_eq!(cut(3), "create, update…");
+    assert_eq!(cut(7), "create, update and delete issues…");
+    assert_eq!(first_words("", 4), "");
 }
 
 #[tokio::test(start_paused = true)]

@@ -145,6 +145,10 @@ async fn what_is_small_is_listed_whole_on_auto_and_only_there() {
     let expected: Vec<String> =
         ["call", "help", "skill"].map(str::to_owned).into_iter().chain(all).collect();
     assert_eq!(names(&auto), expected);
+    let told = |provider: &dyn Provider| provider.listing().server.instructions.clone().unwrap();
+    assert!(told(&*auto).contains("all of them listed directly"), "{}", told(&*auto));
+    let cash = surface(&opened, Surface::Cash, json!({}));
+    assert!(!told(&*cash).contains("listed directly"), "{}", told(&*cash));
     assert_eq!(names(&opened.surface), ["call", "help", "skill"]);
     let cost: usize = catalog_cost(&opened);
     let exactly = self::opened(|config| config.everything_below = cost).await;

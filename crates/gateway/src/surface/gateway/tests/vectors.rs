@@ -213,6 +213,17 @@ async fn the_meta_tools_take_what_the_reference_takes_for_less() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_proxy_says_that_it_has_no_browsing() {
+    let opened = open_on(Surface::Proxy, |_, _| {}).await;
+    for name in ["tool_browse", "resource_read", "tool_run"] {
+        let reply = opened.ask(name, json!({"query": "read a file"})).await;
+        let Reply::Error(RpcError { message: said, .. }) = reply else { panic!("{reply:?}") };
+        assert!(said.contains(&format!("no tool `{name}` here")), "{said}");
+        assert!(said.contains("tool_hydrate(tool_id)") && !said.contains("HYDRATE"), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_proxy_strips_and_hydrates_what_the_reference_does() {
     let vectors = vectors("meta");
     let example = &vectors["proxy_tools_list_example"];
