@@ -51,6 +51,7 @@ fn open() -> Result<(Gateway, Arc<dyn Provider>), Failed> {
         arguments: Vec::new(),
         workers: 16,
         waiting: 10_000,
+        idle: Duration::from_secs(300),
         limits,
     }))));
     let gateway = Gateway::new(parts);
