@@ -39,8 +39,9 @@ fn main() -> io::Result<()> {
         return Err(io::Error::other("usage: context GATELET PEERS OUT [FLAG VALUE]…"));
     };
     let mut plan = Plan {
-        gatelet: gatelet.into(),
-        peers: peers.into(),
+        // Gateways run in directories of their own.
+        gatelet: std::path::absolute(gatelet)?,
+        peers: std::path::absolute(peers)?,
         out: out.into(),
         page: "context".to_owned(),
         tools: None,
@@ -91,8 +92,10 @@ impl Plan {
     /// The versions of everything that is measured, as far as programs and installers say.
     fn versions(&self) -> Vec<String> {
         let own = Command::new(&self.gatelet).arg("--version").output();
-        let own = own.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-        let mut versions: Vec<String> = own.into_iter().collect();
+        let text = own.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        // The lines after it are the revisions of the protocol.
+        let first = text.ok().and_then(|text| text.lines().next().map(str::to_owned));
+        let mut versions: Vec<String> = first.into_iter().collect();
         let mut directories: Vec<&str> = OtherGateway::ALL.map(OtherGateway::directory).into();
         directories.dedup();
         for directory in directories {

@@ -16,12 +16,8 @@ const HANDLE: &str = "fedeba43dc9b";
 
 fn normalize_handles(text: &str) -> String {
     let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
-    let is_handle = |word: &str| {
-        word.len() == HANDLE.len()
-            && word.chars().all(is_digit)
-            && word.contains(|c: char| c.is_ascii_digit())
-            && word.contains(|c: char| c.is_ascii_alphabetic())
-    };
+    // Also one of which the lot made nothing but digits: one handle in three hundred.
+    let is_handle = |word: &str| word.len() == HANDLE.len() && word.chars().all(is_digit);
     let mut steady = String::with_capacity(text.len());
     for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
         let end = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
@@ -39,9 +35,13 @@ mod tests {
 
     #[test]
     fn every_handle_counts_the_same_and_everything_else_stays() {
-        let text =
-            "kept as `0123456789ab`, {\"handle\": \"a00000000001\"} of 123456789012 and é abc";
-        let steady = text.replace("0123456789ab", HANDLE).replace("a00000000001", HANDLE);
-        assert_eq!(normalize_handles(text), steady);
+        let text = |handles: [&str; 3]| {
+            let [a, b, c] = handles;
+            format!("kept as `{a}`, {{\"handle\": \"{b}\"}} {c} of 1234567890123 and é abc")
+        };
+        // The third is what one lot in three hundred gives.
+        let (drawn, steady) =
+            (text(["0123456789ab", "a00000000001", "012345678901"]), text([HANDLE; 3]));
+        assert_eq!(normalize_handles(&drawn), steady);
     }
 }

@@ -127,6 +127,7 @@ fn deferred_task(
 ) -> TaskReplay {
     let mut done = TaskReplay::default();
     let mut searches = shown.iter();
+    let mut looked_up = BTreeSet::new();
     let mut turns = Vec::new();
     for step in &task.steps {
         match step {
@@ -144,8 +145,9 @@ fn deferred_task(
                     // Its server says that there is no such tool.
                     done.replayed.refused_rightly += 1;
                 } else if loaded.has(&key) {
-                    done.replayed.found_by_search += 1;
+                    done.replayed.found_by_search += u64::from(!looked_up.contains(&key));
                 } else {
+                    looked_up.insert(key.clone());
                     let name = format!("{}__{tool}", server.label);
                     let (asked, read) = match listed {
                         Listed::Tools => {

@@ -365,7 +365,7 @@ impl Gateway {
 }
 
 /// Replaces everything but letters and digits in a name by `_`.
-fn plain_name(name: &str) -> String {
+pub(crate) fn plain_name(name: &str) -> String {
     name.replace(|c: char| !c.is_alphanumeric(), "_")
 }
 

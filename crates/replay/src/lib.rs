@@ -10,6 +10,7 @@
 mod recording;
 
 mod invented;
+mod sized;
 
 mod count;
 

@@ -1,13 +1,10 @@
 //! Parses recordings: tools with their definitions, and tasks with the steps of an agent.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::invented;
 
 /// The servers and tasks of a recording.
 #[derive(Clone, Debug, Default)]
@@ -131,49 +128,6 @@ impl Recording {
         let server = self.servers.iter().find(|known| known.name == server)?;
         Some((server, server.tools.iter().find(|known| known.name == tool)))
     }
-
-    /// Returns a recording of these tasks with `n_tools` tools: those that the tasks use,
-    /// also when these are more, then others in order, then invented ones.
-    pub fn with_tools(&self, tasks: &[Task], n_tools: usize) -> Recording {
-        let places = self.servers.iter().enumerate();
-        let places: Vec<(usize, usize)> = places
-            .flat_map(|(at, server)| (0..server.tools.len()).map(move |tool| (at, tool)))
-            .collect();
-        let is_used = |&(at, tool): &(usize, usize)| {
-            let (server, tool) = (&self.servers[at], &self.servers[at].tools[tool]);
-            tasks.iter().flat_map(|task| &task.steps).any(|step| match step {
-                Step::Search { .. } => false,
-                Step::Call { server: name, tool: wanted, .. } => {
-                    *name == server.name && *wanted == tool.name
-                }
-            })
-        };
-        let mut kept: BTreeSet<(usize, usize)> = places.iter().copied().filter(is_used).collect();
-        for place in places {
-            if kept.len() < n_tools {
-                kept.insert(place);
-            }
-        }
-        let mut servers = Vec::new();
-        for (at, server) in self.servers.iter().enumerate() {
-            let tools = server.tools.iter().enumerate();
-            let tools = tools.filter(|(tool, _)| kept.contains(&(at, *tool)));
-            let tools: Vec<Tool> = tools.map(|(_, tool)| tool.clone()).collect();
-            if !tools.is_empty() {
-                servers.push(Server { tools, ..server.clone() });
-            }
-        }
-        for mut server in invented::servers(n_tools.saturating_sub(kept.len())) {
-            server.label = label(&server.name, &servers);
-            servers.push(server);
-        }
-        Recording { servers, tasks: tasks.to_vec() }
-    }
-
-    /// Returns a recording without tasks, with `n_tools` invented tools that answer calls.
-    pub fn invented(n_tools: usize) -> Recording {
-        Recording { servers: invented::servers(n_tools), tasks: Vec::new() }
-    }
 }
 
 fn lines<T: for<'a> Deserialize<'a>>(text: &str) -> io::Result<Vec<T>> {
@@ -186,7 +140,7 @@ fn lines<T: for<'a> Deserialize<'a>>(text: &str) -> io::Result<Vec<T>> {
 }
 
 /// Makes a unique label from the name of a server.
-fn label(name: &str, servers: &[Server]) -> String {
+pub(crate) fn label(name: &str, servers: &[Server]) -> String {
     let legal = name.to_lowercase();
     let legal = legal.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut legal = legal.collect::<Vec<_>>().join("_");
@@ -204,6 +158,8 @@ fn label(name: &str, servers: &[Server]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const TOOLS: &str = r#"{"server": "A b", "name": "one", "input_schema": {"type": "object"}}

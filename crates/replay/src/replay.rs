@@ -9,7 +9,7 @@ use serde_json::Value;
 use validator::{Dialect, Validator};
 
 use crate::count::{call_tokens, tokens};
-use crate::gateway::{Gateway, Request, STDERR, ToolRef};
+use crate::gateway::{Gateway, Request, STDERR, ToolRef, plain_name};
 use crate::mocks::Mocks;
 use crate::recording::{Recording, Step, Task};
 use crate::session::{Session, ToolOutput};
@@ -118,6 +118,10 @@ pub fn replay_within(
     let scratch = tempfile::tempdir()?;
     let command = gateway.command(&mocks.upstreams(), scratch.path())?;
     let last_words = |error: io::Error| {
+        // What it wrote matters when it ended by itself.
+        if error.kind() != io::ErrorKind::UnexpectedEof {
+            return io::Error::new(error.kind(), format!("{}: {error}", gateway.name()));
+        }
         let stderr = std::fs::read_to_string(scratch.path().join(STDERR)).unwrap_or_default();
         let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(3)..].join(" / ");
@@ -134,7 +138,7 @@ pub fn replay_within(
         done.conversation.definitions = definitions;
         Ok(done)
     });
-    let tasks = tasks.collect::<io::Result<Vec<_>>>()?;
+    let tasks = tasks.collect::<io::Result<Vec<_>>>().map_err(last_words)?;
     Ok(Replay { label: gateway.name(), definitions, n_definitions: names.len(), tasks })
 }
 
@@ -143,7 +147,7 @@ const MAX_ATTEMPTS: usize = if cfg!(test) { 20 } else { 2_000 };
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until the gateway knows the last tool of every server, and returns its definitions.
+/// Waits until the gateway knows the tools of every server, and returns its definitions.
 fn wait_for_definitions(
     session: &mut Session,
     recording: &Recording,
@@ -173,10 +177,13 @@ fn wait_for_definitions(
         loop {
             let output = session.call(&name, &arguments)?;
             n_questions += 1;
-            if !output.is_error && output.text.contains(&tool.name) {
+            // A server lists its tools in one page, so whoever knows one of them knows all.
+            let names =
+                server.tools.iter().flat_map(|tool| [tool.name.clone(), plain_name(&tool.name)]);
+            if !output.is_error && names.into_iter().any(|name| output.text.contains(&name)) {
                 break;
             }
-            pause(n_questions, || format!("it does not show `{}` of {}", tool.name, server.label))?;
+            pause(n_questions, || format!("it shows no tool of {}", server.label))?;
         }
     }
     session.definitions()

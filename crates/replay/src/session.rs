@@ -94,7 +94,8 @@ impl Session {
     fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         self.n_asked += 1;
         let id = self.n_asked;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(&message).map_err(|_| self.ended_at(method))?;
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {

@@ -36,6 +36,9 @@ pub struct SizeRow {
     pub definitions: u64,
     /// Without a gateway, every definition with every request.
     pub listed: Totals,
+    /// Every definition listed beside gatelet's own, as `auto` does with few tools. Results
+    /// are as without a gateway, so it says nothing of tasks with long ones.
+    pub listed_beside: Totals,
     /// Without a gateway, definitions on search, the names of all tools listed.
     pub names_listed: Totals,
     /// The same, only servers listed.
@@ -73,6 +76,7 @@ impl Sizes {
                 };
                 row.definitions += all.definitions / groups.len() as u64;
                 row.listed = row.listed + all.totals();
+                row.listed_beside = row.listed_beside + with_more(&all, through.definitions);
                 row.names_listed = row.names_listed + deferred(Listed::Tools);
                 row.servers_listed = row.servers_listed + deferred(Listed::Servers);
                 row.cash = row.cash + through.totals();
@@ -117,6 +121,16 @@ pub enum BreakEven {
     Never,
 }
 
+/// Returns the cost of a replay with more tokens of definitions.
+fn with_more(replay: &Replay, definitions: u64) -> Totals {
+    let conversations = replay.tasks.iter().map(|task| {
+        let mut conversation = task.conversation.clone();
+        conversation.definitions += definitions;
+        conversation.totals()
+    });
+    conversations.sum()
+}
+
 /// Returns the host model that loads definitions on search and lists this.
 pub(super) fn deferring_host(wanted: Listed) -> Option<&'static HostModel> {
     let is_it = |host: &&HostModel| match host.loading {
@@ -145,6 +159,14 @@ mod tests {
         };
         let sizes = Sizes { n_tasks: 1, rows: (1..=3).map(row).collect() };
         assert_eq!(sizes.break_even(|row| (direct[row.n_tools - 1], 10.0)), expected);
+    }
+
+    #[test]
+    fn more_definitions_are_sent_with_every_request() {
+        let own = Recording::own();
+        let all = replay_listed(&own);
+        let (before, after) = (all.totals(), with_more(&all, 100));
+        assert_eq!(after.context, before.context + 100 * before.requests);
     }
 
     #[test]

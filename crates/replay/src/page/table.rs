@@ -36,9 +36,9 @@ pub(super) fn page(measured: &Measurements<'_>) -> String {
     text += &calls(&rows);
     text += &hosts(measured);
     if let Some(sizes) = &measured.sizes {
-        text += &by_size("All tasks", &sizes.all, measured.prices);
+        text += &by_size("All tasks", &sizes.all, &COLUMNS, measured.prices);
         let short = "Tasks in which every result is short";
-        text += &by_size(short, &sizes.short_results, measured.prices);
+        text += &by_size(short, &sizes.short_results, &SHORT_COLUMNS, measured.prices);
     }
     for missing in measured.left_out {
         text += &format!("\nNot measured: {missing}\n");
@@ -144,21 +144,30 @@ const COLUMNS: [Column; 4] = [
     ("every definition", |row| row.listed),
     ("on search, names listed", |row| row.names_listed),
     ("on search, servers listed", |row| row.servers_listed),
-    ("`cash`", |row| row.cash),
+    CASH,
 ];
 
-fn by_size(title: &str, sizes: &Sizes, prices: PricePair) -> String {
-    let names = COLUMNS.map(|(name, _)| name).join(" | ");
+/// Listing everything beside our own tools is compared where no result is long: the gate
+/// shortens those in both ways, which a replay without a gateway does not show.
+const SHORT_COLUMNS: [Column; 5] =
+    [COLUMNS[0], ("all listed by `auto`", |row| row.listed_beside), COLUMNS[1], COLUMNS[2], CASH];
+
+const CASH: Column = ("`cash`", |row| row.cash);
+
+fn by_size(title: &str, sizes: &Sizes, columns: &[Column], prices: PricePair) -> String {
+    let each =
+        |cell: &dyn Fn(&Column) -> String| columns.iter().map(cell).collect::<Vec<_>>().join(" | ");
+    let names = each(&|(name, _)| (*name).to_owned());
     let mut text = format!(
         "{title}, {} in number; context, and prices with a cache:\n\n\
          | tools | tokens of definitions | {names} | with a cache: {names} |\n|{}\n",
         sizes.n_tasks,
-        "---|".repeat(2 + 2 * COLUMNS.len()),
+        "---|".repeat(2 + 2 * columns.len()),
     );
     for row in &sizes.rows {
-        let contexts = COLUMNS.map(|(_, totals)| thousands(totals(row).context)).join(" | ");
-        let price = |totals: Totals| format!("{:.0}", totals.price(prices.with_cache));
-        let with_cache = COLUMNS.map(|(_, totals)| price(totals(row))).join(" | ");
+        let contexts = each(&|(_, totals)| thousands(totals(row).context));
+        let with_cache =
+            each(&|(_, totals)| format!("{:.0}", totals(row).price(prices.with_cache)));
         text += &format!(
             "| {} | {} | {contexts} | {with_cache} |\n",
             thousands(row.n_tools as u64),
@@ -166,7 +175,7 @@ fn by_size(title: &str, sizes: &Sizes, prices: PricePair) -> String {
         );
     }
     text += "\n`cash` costs less than\n\n";
-    for (name, totals) in &COLUMNS[..COLUMNS.len() - 1] {
+    for (name, totals) in &columns[..columns.len() - 1] {
         for (cache, prices) in
             [("without a cache", prices.without_cache), ("with a cache", prices.with_cache)]
         {
