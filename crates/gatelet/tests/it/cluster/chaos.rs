@@ -197,6 +197,8 @@ struct Tally {
     reopened: AtomicUsize,
     /// How many calls were answered, by the way in which they were made.
     ways: Mutex<BTreeMap<&'static str, usize>>,
+    /// How long a client waited at most, until it knew what became of its call.
+    longest: Mutex<Duration>,
 }
 
 impl Tally {
@@ -393,6 +395,7 @@ fn nothing_runs_twice_and_nothing_is_lost_while_replicas_store_and_links_fail() 
             scope.spawn(move || {
                 let mut session = None;
                 while !is_over.load(Ordering::SeqCst) {
+                    let began = Instant::now();
                     match n {
                         0 => tally.call_alone(site, "work"),
                         1 | 2 => tally.call_in_session(site, &mut session),
@@ -400,6 +403,8 @@ fn nothing_runs_twice_and_nothing_is_lost_while_replicas_store_and_links_fail() 
                         4 => tally.call_by_script(site),
                         _ => tally.call_asked(site, &home),
                     }
+                    let mut longest = tally.longest.lock().unwrap();
+                    *longest = longest.max(began.elapsed());
                 }
             });
         }
@@ -463,7 +468,9 @@ fn report(tally: &Tally, deeds: &[String], recoveries: &[(Duration, Fault)], see
         slowest.as_millis(),
     );
     let ways = tally.ways.lock().unwrap();
-    println!("answered: {ways:?}");
+    let longest = *tally.longest.lock().unwrap();
+    println!("answered: {ways:?}; a client waited at most {} ms", longest.as_millis());
+    assert!(longest < Duration::from_secs(60), "what was lost is noticed");
     assert_eq!(ways.len(), 5, "calls are answered in every way: {ways:?}");
     assert_eq!((lost, twice), (0, 0));
     assert_eq!(answered.len() + refused + cut_off, n_calls, "nobody waits any more");
