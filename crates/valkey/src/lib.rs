@@ -15,6 +15,7 @@ pub mod address;
 
 mod settings;
 
+mod endpoint;
 mod link;
 mod nodes;
 mod scripts;

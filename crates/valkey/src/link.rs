@@ -15,19 +15,18 @@ use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType}
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
     IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult,
-    ServerErrorKind, TlsCertificates, TlsMode, Value,
+    ServerErrorKind, TlsMode, Value,
 };
 use store::state::StateError;
 use tokio::time::Instant;
 
 use crate::address::{Address, Node, Tls, Topology};
+use crate::endpoint::{CONNECT_TIMEOUT, certificates, node_address};
 use crate::nodes;
 use crate::scripts::Script;
 use crate::server::Server;
 use crate::settings::{Eviction, OpenError};
 
-/// How long connecting may take.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long requests fail at once after connecting failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long the driver waits for an answer. Callers have timeouts of their own.
@@ -255,14 +254,6 @@ impl Link {
     }
 }
 
-pub(crate) fn node_address(address: &Address, node: &Node) -> ConnectionAddr {
-    let (host, port) = (node.host.clone(), node.port);
-    match address.tls {
-        Tls::No => ConnectionAddr::Tcp(host, port),
-        Tls::Yes => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
-    }
-}
-
 fn client_for(address: &Address, node_address: ConnectionAddr) -> RedisResult<Client> {
     let mut settings = RedisConnectionInfo::default().set_db(address.database);
     if let Some(user) = &address.user {
@@ -276,10 +267,6 @@ fn client_for(address: &Address, node_address: ConnectionAddr) -> RedisResult<Cl
         Tls::No => Client::open(info),
         Tls::Yes => Client::build_with_tls(info, certificates(address)),
     }
-}
-
-pub(crate) fn certificates(address: &Address) -> TlsCertificates {
-    TlsCertificates { client_tls: None, root_cert: address.authority.clone() }
 }
 
 fn sentinel_client(

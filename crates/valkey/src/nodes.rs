@@ -18,7 +18,7 @@ use redis::{
 use tool::Backoff;
 
 use crate::address::{Address, Node, Tls};
-use crate::link::{CONNECT_TIMEOUT, certificates, node_address};
+use crate::endpoint::{CONNECT_TIMEOUT, certificates, node_address};
 
 /// How often a request is sent that is refused each time.
 const MAX_TRIES: usize = 6;
