@@ -124,6 +124,11 @@ impl Pipe {
         answers.next().unwrap_or_else(|| panic!("no answer to {method}"))
     }
 
+    /// What comes until gatelet closes its end.
+    pub(crate) fn rest(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect()
+    }
+
     pub(crate) fn send(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().unwrap();
         writeln!(stdin, "{message}").unwrap();
