@@ -67,6 +67,24 @@ fn all_calls_of_a_promise_all_are_asked_about_at_once() {
 }
 
 #[test]
+fn a_script_that_stopped_at_its_first_call_ends_once_as_well() {
+    for store in ["memory", "disk"] {
+        let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"shop.create\"\n\n";
+        let home = shop(&format!("{rule}[artifacts]\nstore = {store:?}\n"));
+        let mut pipe = Pipe::open(&home);
+        let told = text(&run(&mut pipe, "return (await tools.shop.create({id: 1})).created.id"));
+        let number = told.split("approval request ").nth(1).unwrap_or_else(|| panic!("{told}"));
+        let number: String = number.chars().take_while(char::is_ascii_digit).collect();
+        assert_eq!(shell(&home, &["approvals", "allow", &number, "--yes"]).code, 0);
+        let resume = json!({"resume": handle(&told)});
+        assert_eq!(text(&run_with(&mut pipe, &resume)), "1");
+        let again = text(&run_with(&mut pipe, &resume));
+        assert!(again.contains("has ended"), "{store}: {again}");
+        assert_eq!(created(&home), 1);
+    }
+}
+
+#[test]
 fn a_script_that_does_not_wait_for_what_it_calls_pauses_all_the_same() {
     let home =
         shop(&format!("[[controls.rule]]\naction = \"ask\"\ntool = \"shop.create\"\n\n{DISK}"));

@@ -114,6 +114,7 @@ impl Dispatcher {
         };
         // One that is resumed is marked before its journal is read: until it has ended,
         // nobody else may read what it is about to change.
+        let is_resumed = arguments.resume.is_some();
         let handle = arguments.resume.clone().unwrap_or_else(|| Artifact::new_handle(&owner));
         let Some(_running) = scripting.mark_running(&handle) else {
             return reply::error(&stored_journal::under_way(&catalog::summary::echo(&handle)));
@@ -131,7 +132,6 @@ impl Dispatcher {
         let recipe = journal.recipe.as_deref().and_then(|name| recipes.find(name));
         let outer = OuterCall { origin, context, handle: &handle, call };
         let inner = InnerCalls::new(self, snapshot, outer, recipe, &journal, log);
-        let n_before = journal.n_answered();
         let ended = scripting.pool.run(owner.as_str(), &mut journal, &inner).await;
         let questions = inner.questions();
         let is_finished = matches!(ended, Ok(Ended::Finished(_)));
@@ -149,7 +149,7 @@ impl Dispatcher {
         match ended {
             Err(why) => reply::error(&why.to_string()),
             Ok(Ended::Finished(finished)) => {
-                if inner.is_journal_stored() || n_before != 0 {
+                if inner.is_journal_stored() || is_resumed {
                     if let Err(why) = inner.store_rest(&journal, &lines).await {
                         tracing::warn!(handle, why, "that a script has ended cannot be stored");
                     }
