@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Listing")]
 pub(crate) struct Raw {
-    /// On `auto`, list every tool when all that a caller sees costs fewer tokens than this. 2500
+    /// On `auto`, list every tool when all that a caller sees costs fewer tokens than this. 1100
     /// when left out; 0 never does.
     everything_below: Option<usize>,
     /// Tools to list whole, most wanted first: `github.create_issue`, `files.*`.

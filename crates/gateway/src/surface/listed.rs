@@ -44,7 +44,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            everything_below: 2_500,
+            // Where it costs least at worst, by docs/benchmarks (decision 087).
+            everything_below: 1_100,
             pinned: Vec::new(),
             most_used: 0,
             tokens: 2_000,
