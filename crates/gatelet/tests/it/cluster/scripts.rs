@@ -107,7 +107,11 @@ fn after_a_failover_of_the_store_a_script_says_that_its_journal_is_void_and_repe
     };
     let code = "await tools.work.act({n: 1}); await tools.units.convert({value: 1, from: 'km', to: 'mi'}); \
                 await tools.work.act({n: 2}); return 'both'";
-    let told = run(0, &json!({"code": code}));
+    let mut told = String::new();
+    eventually("its functions are listed", || {
+        told = run(0, &json!({"code": code}));
+        !told.contains("there is no function")
+    });
     let handle = told.split("\"resume\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let resume = json!({"resume": handle.unwrap_or_else(|| panic!("{told}"))});
     assert_eq!(cluster.deeds(), ["1"]);
