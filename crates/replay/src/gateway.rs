@@ -336,7 +336,8 @@ impl Gateway {
     /// Returns how many definitions the gateway has at least once it knows every server.
     pub(crate) fn n_expected_definitions(&self, recording: &Recording) -> usize {
         match self {
-            Gateway::Gatelet { surface: Surface::Proxy, .. } => recording.n_tools(),
+            // `tool_hydrate`, `tool_execute` and `tool_view` come first.
+            Gateway::Gatelet { surface: Surface::Proxy, .. } => recording.n_tools() + 3,
             Gateway::Other { peer: OtherGateway::Compressor, .. } => 2 * recording.servers.len(),
             Gateway::Gatelet { surface: Surface::Cash | Surface::Gateway, .. }
             | Gateway::Other {

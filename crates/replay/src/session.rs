@@ -119,7 +119,7 @@ impl Session {
         match self.was_ended.load(Ordering::SeqCst) {
             true => io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("it was ended after {} minutes", self.limit.as_secs() / 60),
+                format!("it was ended after {:.0} min", self.limit.as_secs_f64() / 60.0),
             ),
             false => io::Error::new(io::ErrorKind::UnexpectedEof, format!("it ended at {method}")),
         }
