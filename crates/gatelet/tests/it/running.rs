@@ -33,6 +33,10 @@ fn the_shell_asks_the_gate_that_runs_and_starts_nothing_twice() {
     let rows = shell(&home, &["upstreams"]).json();
     assert_eq!(rows[0]["state"], "up", "{rows}");
     assert_eq!(shell(&home, &["status"]).json()[0]["label"], "one");
+    for deed in ["grant", "show", "revoke", "grant"] {
+        let done = shell(&home, &["trust", deed, "One.act"]);
+        assert_eq!(done.code, 0, "{done:?}");
+    }
     assert_eq!(n_starts(&home), 1);
 
     // Another configuration is another gate's business.
