@@ -49,13 +49,15 @@ pub(crate) async fn search(backend: &Backend, authed: &AuthedRequest<'_>) -> Pag
         }
         @if query.is_empty() { (listed_tools(catalog, from)) }
         @else {
-            section.panel {
+            (search_results(catalog, query))
+            section.panel id="told" {
                 h2 { "What " (display_name(&identity.subject)) " is told" }
-                p.hint { "The answer of `help`, word for word: only what this identity sees, preferring what was called after \
-                          similar searches, tools that several servers have in one entry." }
+                p.hint {
+                    "The answer of " code { "help" } ", word for word: only what this identity sees, preferring what was \
+                     called after similar searches, tools that several servers have in one entry."
+                }
                 pre tabindex="0" { (told) }
             }
-            (search_results(catalog, query))
         }
     };
     let section = Some(Section::Tools);
@@ -96,8 +98,8 @@ fn search_results(catalog: &Catalog, query: &str) -> Markup {
     let best = result.hits.first().map_or(1.0, |hit| hit.score.max(0.001));
     html! {
         h2 { "How all tools rank" }
-        p { (verdict) " These are the scores of the words alone: over all tools, whoever may see them, before what was \
-             called is taken into account, with every copy." }
+        p { (verdict) " Scores are of the words alone, over all tools: "
+            a href="#told" { "what an identity is told" } " may differ." }
         @if !result.hits.is_empty() {
             div.panel.scroll { table {
                 caption { "Best first; scores compare within one search" }
