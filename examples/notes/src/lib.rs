@@ -5,7 +5,7 @@
 
 mod notebook;
 
-use native::{Context, ToolError, Registry, State, Text, tool};
+use native::{Context, Registry, State, Text, ToolError, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
