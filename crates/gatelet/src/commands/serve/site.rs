@@ -224,7 +224,7 @@ impl Issuers {
 }
 
 /// A function that returns the access policy. API keys are read again when their file has
-/// changed, so a new or revoked key counts for the next request.
+/// changed, so a new or revoked key counts 20 ms later.
 fn policy(
     config: &Config,
     file: PathBuf,
