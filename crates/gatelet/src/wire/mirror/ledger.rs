@@ -60,8 +60,9 @@ impl LocalCopy for LedgerEntries {
     }
 
     fn stricter<'a>(&self, one: Option<&'a Value>, other: Option<&'a Value>) -> Option<&'a Value> {
-        let is_revoked =
-            |entry: &Value| entry.get("state").is_some_and(|state| state == "untrusted");
+        let has = |entry: &Value, level: &str| entry.get("state").is_some_and(|it| it == level);
+        let is_revoked = |entry: &Value| has(entry, "untrusted");
+        let is_trusted = |entry: &Value| has(entry, "trusted");
         let since = |entry: &Value| entry.get("since").and_then(Value::as_u64).unwrap_or(0);
         match (one, other) {
             (Some(entry), None) | (None, Some(entry)) => {
@@ -72,7 +73,12 @@ impl LocalCopy for LedgerEntries {
                 (true, false) => Some(one),
                 (false, true) => Some(other),
                 (true, true) | (false, false) => {
-                    let order = |entry: &Value| (since(entry), entry.to_string());
+                    // A replica notes a tool by itself when it first lists it, perhaps
+                    // while somebody grants just this tool at another one: the grant stays.
+                    let is_same = one.get("digest") == other.get("digest");
+                    let order = |entry: &Value| {
+                        (is_same && is_trusted(entry), since(entry), entry.to_string())
+                    };
                     Some(if order(other) <= order(one) { one } else { other })
                 }
             },

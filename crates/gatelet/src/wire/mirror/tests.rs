@@ -166,6 +166,9 @@ fn of_two_changes_of_one_entry_the_stricter_one_stays() {
     assert_eq!(ledger.stricter(Some(&trusted), Some(&untrusted)), Some(&untrusted));
     assert_eq!(ledger.stricter(Some(&trusted), None), None, "a grant that was taken back");
     assert_eq!(ledger.stricter(None, Some(&untrusted)), Some(&untrusted));
-    let later = entry("verified", 10);
+    let mut later = entry("verified", 10);
+    assert_eq!(ledger.stricter(Some(&trusted), Some(&later)), Some(&trusted), "it was noted");
+    assert_eq!(ledger.stricter(Some(&later), Some(&trusted)), Some(&trusted), "it was noted");
+    later["digest"] = json!("of another definition");
     assert_eq!(ledger.stricter(Some(&trusted), Some(&later)), Some(&later));
 }
