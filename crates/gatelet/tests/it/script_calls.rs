@@ -5,10 +5,12 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Pipe, SECRET, Served, eventually, shell, text, upstream};
+use crate::kit::{Home, Pipe, SECRET, eventually, shell, text, upstream};
 #[cfg(target_os = "linux")]
 use crate::script_stops::worker_with;
-use crate::scripts::{created, fails, handle, returns, run, run_with, shop};
+use crate::scripts::{
+    call_of, created, fails, handle, returns, run, run_with, serve_shop, shop, told,
+};
 
 /// A server that notes what it is called for, and one of whose tools dies at first.
 const LAB: &str = r#"
@@ -228,19 +230,14 @@ fn a_script_ends_with_the_request_that_its_client_cancels() {
 #[cfg(target_os = "linux")]
 fn a_script_ends_with_the_http_request_that_is_closed() {
     let home = shop("");
-    let served = Served::start(&home);
-    let call =
-        |code: &str| json!({"namespace": "gatelet", "function": "run", "kwargs": {"code": code}});
-    let told = |code: &str| served.told(None, "call", &call(code));
-    eventually("the shop is listed", || {
-        told("return (await tools.find('wait orders')).includes('shop')") == "true"
-    });
+    let served = serve_shop(&home, None);
+    let told = |code: &str| told(&served, None, code);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let params = json!({"name": "call", "arguments": call(WAITS), "_meta": meta});
+    let params = json!({"name": "call", "arguments": call_of(WAITS), "_meta": meta});
     let body =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let head = format!(

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::kit::{Home, Pipe, Served, eventually, shell, signal, text};
-use crate::scripts::{created, fails, handle, returns, run, run_with, shop};
+use crate::scripts::{created, fails, handle, returns, run, run_with, serve_shop, shop, told};
 
 const DISK: &str = "[artifacts]\nstore = \"disk\"\n";
 
@@ -37,6 +37,15 @@ fn send(pipe: &mut Pipe, function: &str, kwargs: &Value) {
     let arguments = json!({"namespace": namespace, "function": function, "kwargs": kwargs});
     let params = json!({"name": "call", "arguments": arguments});
     pipe.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": params}));
+}
+
+/// Calls what runs [`TWO`], and kills its gatelet when both are created.
+fn kill_within_two(home: &Home, function: &str, kwargs: &Value) {
+    let mut pipe = Pipe::open(home);
+    pipe.call("shop.list", &json!({}));
+    send(&mut pipe, function, kwargs);
+    eventually("both are created", || has_both(home));
+    pipe.kill();
 }
 
 #[test]
@@ -104,11 +113,7 @@ fn a_script_that_does_not_wait_for_what_it_calls_pauses_all_the_same() {
 #[test]
 fn the_code_of_a_script_whose_gatelet_was_killed_is_not_run_again_without_a_word() {
     let home = shop(DISK);
-    let mut pipe = Pipe::open(&home);
-    pipe.call("shop.list", &json!({}));
-    send(&mut pipe, "gatelet.run", &json!({"code": TWO}));
-    eventually("both are created", || has_both(&home));
-    pipe.kill();
+    kill_within_two(&home, "gatelet.run", &json!({"code": TWO}));
     let mut pipe = Pipe::open(&home);
     let told = text(&run(&mut pipe, TWO));
     assert!(told.contains("was begun before and did not end"), "{told}");
@@ -126,11 +131,7 @@ fn the_code_of_a_script_whose_gatelet_was_killed_is_not_run_again_without_a_word
 #[test]
 fn a_script_that_stopped_is_started_again_where_the_caller_says_so() {
     let home = shop(DISK);
-    let mut pipe = Pipe::open(&home);
-    pipe.call("shop.list", &json!({}));
-    send(&mut pipe, "gatelet.run", &json!({"code": TWO}));
-    eventually("both are created", || has_both(&home));
-    pipe.kill();
+    kill_within_two(&home, "gatelet.run", &json!({"code": TWO}));
     let_go(&home);
     let mut pipe = Pipe::open(&home);
     let told = text(&run(&mut pipe, TWO));
@@ -145,11 +146,7 @@ fn a_recipe_whose_gatelet_was_killed_goes_on_and_is_not_begun_again() {
     let home = shop(DISK);
     let head = "/*---\nname: two\ndescription: Creates two.\n---*/\n";
     home.write("recipes/two.js", &format!("{head}{TWO}"));
-    let mut pipe = Pipe::open(&home);
-    pipe.call("shop.list", &json!({}));
-    send(&mut pipe, "gatelet.recipes.two", &json!({}));
-    eventually("both are created", || has_both(&home));
-    pipe.kill();
+    kill_within_two(&home, "gatelet.recipes.two", &json!({}));
     let mut pipe = Pipe::open(&home);
     let call = json!({"namespace": "gatelet.recipes", "function": "two", "kwargs": {}});
     let told = text(&pipe.verb("call", &call));
@@ -220,13 +217,8 @@ const LARGE: &str =
 #[cfg(target_os = "linux")]
 fn a_worker_that_is_killed_fails_its_script_and_nothing_else() {
     let home = shop("");
-    let served = Served::start(&home);
-    let call =
-        |code: &str| json!({"namespace": "gatelet", "function": "run", "kwargs": {"code": code}});
-    let told = |code: &str| served.told(None, "call", &call(code));
-    eventually("the shop is listed", || {
-        told("return (await tools.find('wait orders')).includes('shop')") == "true"
-    });
+    let served = serve_shop(&home, None);
+    let told = |code: &str| told(&served, None, code);
     std::thread::scope(|scope| {
         let killed = scope.spawn(|| told(LARGE));
         eventually("one waits", || has_begun(&home) && worker_with(served.id(), 40).is_some());
@@ -247,14 +239,8 @@ fn a_worker_serves_one_caller_only() {
     let home = shop("");
     let key = |name: &str| shell(&home, &["key", "create", name]).out.trim().to_owned();
     let (ann, bob) = (key("ann"), key("bob"));
-    let served = Served::start(&home);
-    let told = |key: &str, code: &str| {
-        let call = json!({"namespace": "gatelet", "function": "run", "kwargs": {"code": code}});
-        served.told(Some(key), "call", &call)
-    };
-    eventually("the shop is listed", || {
-        told(&ann, "return (await tools.find('wait orders')).includes('shop')") == "true"
-    });
+    let served = serve_shop(&home, Some(&ann));
+    let told = |key: &str, code: &str| told(&served, Some(key), code);
     // The process that a script of this caller runs in.
     let worker_of = |key: &str| {
         let _ = std::fs::remove_file(home.path().join("created.go"));
@@ -295,9 +281,10 @@ fn a_worker_is_confined_by_the_kernel_and_holds_one_descriptor() {
     // What the tests were started with, gatelet and its workers are too.
     let inherited = open("self");
     for id in ids {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        // One that was started a moment ago is confined before it is given anything.
+        let status = || std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
         for line in ["NoNewPrivs:\t1", "Seccomp:\t2"] {
-            assert!(status.contains(line), "{line} is not true of a worker:\n{status}");
+            eventually(&format!("{line} is true of a worker"), || status().contains(line));
         }
         let mut open = open(&id.to_string());
         open.retain(|to| to != "/dev/null" && !inherited.contains(to));

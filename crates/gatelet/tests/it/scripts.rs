@@ -55,6 +55,24 @@ pub(crate) fn shop(more: &str) -> Home {
     home
 }
 
+/// The arguments of `call` for a script.
+pub(crate) fn call_of(code: &str) -> Value {
+    json!({"namespace": "gatelet", "function": "run", "kwargs": {"code": code}})
+}
+
+/// What a script returns to a client over HTTP.
+pub(crate) fn told(served: &Served, key: Option<&str>, code: &str) -> String {
+    served.told(key, "call", &call_of(code))
+}
+
+/// Serves the shop over HTTP, and waits until it is listed.
+pub(crate) fn serve_shop(home: &Home, key: Option<&str>) -> Served {
+    let served = Served::start(home);
+    let is_listed = "return (await tools.find('wait orders')).includes('shop')";
+    eventually("the shop is listed", || told(&served, key, is_listed) == "true");
+    served
+}
+
 pub(crate) fn created(home: &Home) -> usize {
     std::fs::read_to_string(home.path().join("created")).unwrap_or_default().lines().count()
 }
